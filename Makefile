@@ -1,0 +1,53 @@
+# `make demo` and `make test` need nothing but Python (3.10 or newer) and make.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+TORCH  ?= 0
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench gpu clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "oomscope needs Python 3.10 or newer; name one with PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
+	@touch $@ $(VENV)/.test $(VENV)/.demo
+
+$(VENV)/.torch: | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check torch==2.13.0
+	@touch $@
+
+demo: $(VENV)/.demo ## Write a report from a real out-of-memory snapshot
+	@$(BIN)/oomscope demo oom_fragmentation --force
+
+test: $(VENV)/.test $(if $(filter 1,$(TORCH)),$(VENV)/.torch) ## Run the tests (TORCH=1: also those that need torch)
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.dev ## Check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test ## Measure time, memory and size (tests/benchmarks)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+gpu: $(VENV)/.test ## Run the tests that need a CUDA device
+	$(BIN)/python -m pytest tests/gpu $(ARGS)
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,28 @@
+"""What a snapshot is: numpy columns and small frozen records. Knows no file, no HTML and no torch."""
+
+from oomscope.model.actions import Action
+from oomscope.model.arrays import BoolArray, IntArray, UInt8Array, address_text
+from oomscope.model.layout import Blocks, BlockState, Layout, Segments
+from oomscope.model.snapshot import Annotation, Device, PoolId, Snapshot
+from oomscope.model.stacks import NO_STACK, Frame, StackTable
+from oomscope.model.trace import Trace
+
+__all__ = [
+    "NO_STACK",
+    "Action",
+    "Annotation",
+    "BlockState",
+    "Blocks",
+    "BoolArray",
+    "Device",
+    "Frame",
+    "IntArray",
+    "Layout",
+    "PoolId",
+    "Segments",
+    "Snapshot",
+    "StackTable",
+    "Trace",
+    "UInt8Array",
+    "address_text",
+]

@@ -1,0 +1,78 @@
+"""A whole snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from oomscope.model.layout import Layout
+from oomscope.model.stacks import StackTable
+from oomscope.model.trace import Trace
+
+PoolId: TypeAlias = tuple[int, int]
+"""torch's mempool id: (0, 0) the default pool, (n, 0) a CUDA graph's, (0, n) a `torch.cuda.MemPool`'s."""
+
+
+class Annotation(NamedTuple):
+    """One end of a `record_function` range (torch 2.5+)."""
+
+    stage: str
+    """``START`` or ``END``."""
+    name: str
+    device: int
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Device:
+    """What the snapshot holds about one device: its memory at the end, and the trace that led there."""
+
+    index: int
+    layout: Layout
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """A memory snapshot, whatever wrote it.
+
+    Attributes:
+        devices: those that hold segments or trace entries, by index.
+        stacks: every call stack, shared by all devices.
+        pools: the memory pools that numbers in `pool` columns stand for; the first is the default pool (0, 0).
+        settings: torch's ``allocator_settings`` as written; None where the file has none (torch before 2.3).
+        annotations: `record_function` ranges in the order of the file.
+        context: the dump's own ``oomscope`` key (what a recording by oomscope adds), else None.
+        schema: which releases of torch write this layout, such as ``2.10-2.11``.
+        notes: what was odd about the file, one sentence each, for the reader of the report.
+        host: pinned host memory (torch 2.14+), else None.
+        ring_entries: the bound of the trace (``max_entries``) where the file says it, else None.
+    """
+
+    devices: tuple[Device, ...]
+    stacks: StackTable
+    pools: tuple[PoolId, ...] = ((0, 0),)
+    settings: Mapping[str, Any] | None = None
+    annotations: tuple[Annotation, ...] = ()
+    context: Mapping[str, Any] | None = None
+    schema: str = "unknown"
+    notes: tuple[str, ...] = field(default=())
+    host: Device | None = None
+    ring_entries: int | None = None
+
+    def device(self, index: int) -> Device:
+        """The device with CUDA index `index`.
+
+        Raises:
+            KeyError: the snapshot holds nothing about it.
+        """
+        for device in self.devices:
+            if device.index == index:
+                return device
+        raise KeyError(index)
+
+    @property
+    def entries(self) -> int:
+        """Trace entries of all devices together."""
+        return sum(len(device.trace) for device in self.devices)

@@ -1,0 +1,75 @@
+"""Sizes and times as people read and write them. Bytes are binary units everywhere, as in PyTorch's own messages."""
+
+from __future__ import annotations
+
+import re
+
+KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+
+_UNITS = (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
+_SCALES = {
+    "": 1, "b": 1,
+    "k": KIB, "kib": KIB, "kb": 1000,
+    "m": MIB, "mib": MIB, "mb": 1000**2,
+    "g": GIB, "gib": GIB, "gb": 1000**3,
+    "t": TIB, "tib": TIB, "tb": 1000**4,
+}  # fmt: skip
+_SIZE = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
+
+
+def format_bytes(count: int) -> str:
+    """`count` bytes in three significant digits and a binary unit: ``1.17 GiB``, ``512 B``, ``-20 MiB``."""
+    magnitude = abs(count)
+    sign = "-" if count < 0 else ""
+    for unit, scale in _UNITS:
+        # 1023.5 KiB and more would round to 1024 KiB: the next unit reads better.
+        if magnitude >= scale * 0.9995:
+            return f"{sign}{_three_digits(magnitude / scale)} {unit}"
+    return f"{sign}{magnitude} B"
+
+
+def _three_digits(value: float) -> str:
+    for decimals, bound in ((2, 9.995), (1, 99.95)):
+        if value < bound:
+            return f"{value:.{decimals}f}"
+    return f"{value:,.0f}"
+
+
+def parse_bytes(text: str) -> int:
+    """The number of bytes that `text` means: ``20GiB``, ``512MB``, ``1_000_000``, ``1.5 G``.
+
+    ``K``, ``M``, ``G`` and ``T`` alone are binary, as torch and CUDA mean them; ``kB``, ``MB``, … are decimal.
+
+    Raises:
+        ValueError: `text` is no size.
+    """
+    match = _SIZE.match(text)
+    scale = _SCALES.get(match[2].lower()) if match else None
+    if match is None or scale is None:
+        raise ValueError(f"{text!r} is not a size; write it as 20GiB, 512MB or 1_000_000")
+    return round(float(match[1].replace("_", "")) * scale) if "." in match[1] else int(match[1]) * scale
+
+
+def format_duration(microseconds: float) -> str:
+    """A span of time for reading: ``2.31 s``, ``450 ms``, ``3 min 20 s``, ``1 h 05 min``."""
+    seconds = abs(microseconds) / 1e6
+    if seconds < 0.001:
+        return f"{abs(microseconds):.0f} µs"
+    if seconds < 0.9995:
+        return f"{_three_digits(seconds * 1e3)} ms"
+    if seconds < 120:
+        return f"{_three_digits(seconds)} s"
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min {int(seconds % 60):02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def format_count(count: int) -> str:
+    """A count with thousands separated: ``1,621,703``."""
+    return f"{count:,}"
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """``1 block``, ``650 blocks``: the count with the noun in its right form."""
+    return f"{count:,} {noun if count == 1 else (nouns or noun + 's')}"
