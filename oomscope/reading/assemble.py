@@ -1,0 +1,145 @@
+"""The plain containers of a file to a Snapshot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oomscope.errors import SnapshotError
+from oomscope.model import Annotation, Blocks, Device, Layout, Segments, Snapshot, Trace
+from oomscope.reading.columns import columns_of, integers, kind_of
+from oomscope.reading.context import context_of
+from oomscope.reading.describe import describe
+from oomscope.reading.schema import Marks, schema_of
+from oomscope.reading.segments import SegmentReader
+from oomscope.reading.tables import Tables
+from oomscope.reading.traces import TraceBuilder
+
+_TOP_KEYS = frozenset(
+    {"segments", "device_traces", "allocator_settings", "external_annotations", "host_segments", "host_traces"}
+    | {"oomscope", "trace_alloc_max_entries", "trace_alloc_overflowed"}
+)
+_HOST = -1
+
+
+def assemble(document: Any, tables: Tables) -> Snapshot:
+    """The snapshot in `document`.
+
+    Args:
+        document: what the file holds: a dict, or a bare list of segments. A trace in it is a list of entries, or a
+            `TraceBuilder` that has taken them already.
+        tables: empty, or begun by those builders.
+
+    Raises:
+        SnapshotError: `document` is no snapshot, or something in it is of another type than torch writes.
+    """
+    is_list = isinstance(document, list)
+    top = {"segments": document} if is_list else document
+    if not _is_snapshot(top):
+        raise SnapshotError(f"This is not a memory snapshot but {describe(document)}.")
+    # Traces first: those taken off the unpickler were numbered before anything else, too.
+    traces = [_trace(item, f"device {index}'s trace", tables) for index, item in enumerate(_list(top, "device_traces"))]
+    host_trace = _trace(_list(top, "host_traces"), "the host's trace", tables)
+    segments = SegmentReader(_list(top, "segments"), tables)
+    host_segments = SegmentReader(_list(top, "host_segments"), tables, "host_segments")
+    settings = _optional(top, "allocator_settings", dict)
+    marks = Marks(
+        is_list=is_list,
+        top=top.keys(),
+        settings=(settings or {}).keys(),
+        segments=segments.keys,
+        blocks=segments.block_keys,
+        entries=set().union(*(trace.keys for trace in traces)),
+    )
+    devices = _devices(segments.layouts(), traces, tables)
+    annotations = _annotations(_list(top, "external_annotations"), tables)
+    context = context_of(top, tables.notes)
+    for key in top.keys() - _TOP_KEYS:
+        tables.notes.unknown("top-level key", key)
+    return Snapshot(
+        devices=devices,
+        stacks=tables.stacks.table(),
+        pools=tables.pools.pools(),
+        settings=settings,
+        annotations=annotations,
+        context=context,
+        schema=schema_of(marks),
+        notes=tables.notes.sentences(),
+        host=_host(host_segments.layouts(), host_trace),
+        ring_entries=_ring_entries(top),
+    )
+
+
+def _is_snapshot(top: Any) -> bool:
+    if not isinstance(top, dict):
+        return False
+    segments = top.get("segments")
+    if "segments" not in top and "device_traces" not in top:
+        return False
+    if not isinstance(segments, list) or not segments:
+        return "device_traces" in top or segments == []
+    return isinstance(segments[0], dict) and "total_size" in segments[0]
+
+
+def _list(top: dict[Any, Any], key: str) -> list[Any]:
+    return _optional(top, key, list) or []
+
+
+def _optional(top: dict[Any, Any], key: str, kind: type) -> Any:
+    value = top.get(key)
+    if not (value is None or isinstance(value, kind)):
+        raise SnapshotError(f"The snapshot's '{key}' is {kind_of(value)}, not {kind_of(kind())}.")
+    return value
+
+
+def _trace(item: Any, name: str, tables: Tables) -> TraceBuilder:
+    if isinstance(item, TraceBuilder):
+        item.name = name
+        return item
+    if not isinstance(item, list):
+        raise SnapshotError(f"{name[0].upper()}{name[1:]} is {kind_of(item)}, not a list of entries.")
+    builder = TraceBuilder(name, tables)
+    builder.extend_all(item)
+    return builder
+
+
+def _devices(layouts: dict[int, Layout], traces: list[TraceBuilder], tables: Tables) -> tuple[Device, ...]:
+    finished = {index: trace.finish() for index, trace in enumerate(traces) if len(trace)}
+    strangers = sorted(index for index in layouts if not 0 <= index < len(traces))
+    if traces and strangers:
+        tables.notes.add(
+            f"There are segments of device {', '.join(map(str, strangers[:8]))}, but traces only of devices "
+            f"0 to {len(traces) - 1}."
+        )
+    empty = Layout(Segments.empty(), Blocks.empty())
+    return tuple(
+        Device(index, layouts.get(index, empty), finished.get(index) or Trace.empty())
+        for index in sorted(layouts.keys() | finished.keys())
+    )
+
+
+def _host(layouts: dict[int, Layout], trace: TraceBuilder) -> Device | None:
+    if not layouts and not len(trace):
+        return None
+    layout = layouts.get(_HOST) or next(iter(layouts.values()), Layout(Segments.empty(), Blocks.empty()))
+    return Device(_HOST, layout, trace.finish())
+
+
+def _annotations(rows: list[Any], tables: Tables) -> tuple[Annotation, ...]:
+    def where(row: int) -> str:
+        return f"Entry {row} of 'external_annotations'"
+
+    columns, nothing = columns_of(rows, where), [None] * len(rows)
+    for key in columns.keys() - {"stage", "name", "device", "time_us"}:
+        tables.notes.unknown("key of annotations", key, len(rows) - columns[key].count(None))
+    stages, names = columns.get("stage", nothing), columns.get("name", nothing)
+    for row, (stage, name) in enumerate(zip(stages, names, strict=True)):
+        if not (isinstance(stage, str) and isinstance(name, str)):
+            raise SnapshotError(f"{where(row)} has {kind_of(stage)} and {kind_of(name)} as 'stage' and 'name'.")
+    devices = integers(columns, "device", len(rows), where, 0).tolist()
+    times = integers(columns, "time_us", len(rows), where, 0).tolist()
+    return tuple(map(Annotation, stages, names, devices, times))
+
+
+def _ring_entries(top: dict[Any, Any]) -> int | None:
+    bound = top.get("trace_alloc_max_entries")
+    return bound if isinstance(bound, int) and bound > 0 else None

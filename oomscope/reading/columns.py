@@ -1,0 +1,98 @@
+"""Lists of dicts turned into columns, at C speed where they are alike and with care where they are not."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from oomscope.errors import SnapshotError
+from oomscope.model import IntArray
+from oomscope.reading.printable import printable
+
+Rows = Sequence[dict[Any, Any]]
+Columns = dict[Any, list[Any]]
+Where = Callable[[int], str]
+"""Names row `i` for an error message: ``entry 17 of device 0's trace``."""
+
+_ABOVE = 1 << 64
+_HALF = 1 << 63
+
+
+def columns_of(rows: Rows, where: Where) -> Columns:
+    """One list a key, as long as `rows`; None where a row lacks the key.
+
+    Raises:
+        SnapshotError: a row is no dict.
+    """
+    if set(map(type, rows)) - {dict}:
+        wrong = next(row for row, value in enumerate(rows) if type(value) is not dict)
+        raise SnapshotError(f"{where(wrong)} is {kind_of(rows[wrong])}, not a dict: this is not a memory snapshot.")
+    if not rows:
+        return {}
+    first = rows[0]
+    if sum(map(len, rows)) == len(rows) * len(first):
+        # As many keys each, and each has these: all have exactly these.
+        try:
+            return {key: list(map(itemgetter(key), rows)) for key in first}
+        except KeyError:
+            pass
+    return {key: [row.get(key) for row in rows] for key in dict.fromkeys(chain.from_iterable(rows))}
+
+
+def kind_of(value: object) -> str:
+    """The type of `value` with its article, for messages."""
+    name = "None" if value is None else type(value).__name__
+    return name if value is None else f"{'an' if name[0] in 'aeio' else 'a'} {name}"
+
+
+def extend_integers(column: array[int], values: list[Any], where: Where, key: str, default: int | None = None) -> int:
+    """Append `values` to an array of int64; those of 2**63 and above as their two's complement.
+
+    Args:
+        column: an ``array('q')``.
+        values: integers, or None where a row lacks the key.
+        where: names a row.
+        key: names the column.
+        default: stands for None; where it is None itself, a missing value is an error.
+
+    Returns:
+        How many values were missing.
+
+    Raises:
+        SnapshotError: a value is missing or no integer of 64 bits.
+    """
+    try:
+        column.fromlist(values)
+    except (TypeError, OverflowError):
+        column.extend(_integer(value, where, row, key, default) for row, value in enumerate(values))
+        return values.count(None)
+    return 0
+
+
+def _integer(value: object, where: Where, row: int, key: str, default: int | None) -> int:
+    if value is None:
+        if default is None:
+            raise SnapshotError(f"{where(row)} has no '{key}': the file is damaged or not a memory snapshot.")
+        return default
+    if not isinstance(value, int):
+        raise SnapshotError(f"{where(row)} has {kind_of(value)} ({printable(value)}) as '{key}', not an integer.")
+    if not -_HALF <= value < _ABOVE:
+        raise SnapshotError(f"{where(row)} has a '{key}' that no 64 bits hold ({printable(value)}).")
+    return value - _ABOVE if value >= _HALF else value
+
+
+def integers(columns: Columns, key: str, rows: int, where: Where, default: int | None = None) -> IntArray:
+    """The column `key` as int64, see `extend_integers`; `default` throughout where no row has the key."""
+    column = array("q")
+    extend_integers(column, columns.get(key) or [None] * rows, where, key, default)
+    return to_numpy(column)
+
+
+def to_numpy(column: array[int]) -> Any:
+    """The array's own memory as a numpy array of the same type."""
+    return np.frombuffer(column, dtype=column.typecode) if column else np.zeros(0, dtype=column.typecode)

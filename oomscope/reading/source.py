@@ -1,0 +1,5 @@
+"""TBD."""
+
+from collections.abc import Callable
+
+Progress = Callable[[int, int, int], None]
