@@ -111,9 +111,9 @@ def _apply(config: AllocatorConfig, options: Mapping[Option, Any]) -> AllocatorC
     config = replace(config, **values)
     for option in options:
         # torch compares with the large segment size whatever the order of the two keys.
-        least = config.large_segment_size if option.at_least_large_segment else 0
-        if values.get(option.field, least) < least:
-            raise ValueError(f"{option.key} must be at least {least // MIB}, the size of a large segment")
+        if option.at_least_large_segment and values[option.field] < config.large_segment_size:
+            least = config.large_segment_size // MIB
+            raise ValueError(f"{option.key} must be at least {least}, the size of a large segment")
     return config
 
 
