@@ -1,0 +1,255 @@
+"""The allocator of one device (class DeviceCachingAllocator of c10/cuda/CUDACachingAllocator.cpp).
+
+Every method bears the name of the C++ function it models; what belongs to expandable segments is in `expandable`,
+what gives memory back to the device in `release`. The rules are those of torch 2.1 to 2.13; `torch_releases`
+says what came when.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection
+
+from oomscope.allocator.addresses import Addresses, Ascending
+from oomscope.allocator.block import ADDRESS_BITS, Block, BlockPool, StreamPool
+from oomscope.allocator.config import AllocatorConfig
+from oomscope.allocator.expandable import try_allocate_expandable_block
+from oomscope.allocator.limits import NO_LIMIT, Limit
+from oomscope.allocator.release import (
+    garbage_collect_cached_blocks,
+    release_available_cached_blocks,
+    release_cached_blocks,
+)
+from oomscope.allocator.rounding import MIN_BLOCK_SIZE, SMALL_SIZE, allocation_size
+from oomscope.model import Action
+
+UNBOUNDED = 1 << 62
+"""Stands for "no bound" where bytes are compared."""
+
+
+class DeviceCachingAllocator:
+    """Serves requests as torch's allocator does, on a device that exists only as numbers.
+
+    Attributes:
+        config: the settings.
+        reserved: bytes obtained from the device (total_allocated_memory); `peak_reserved` the most so far.
+        allocated: bytes of blocks in use; `peak_allocated` the most so far.
+        num_alloc_retries: how often all cached blocks were released to serve a request.
+        num_device_alloc: segments allocated and ranges mapped.
+        segment_events: (action, address, size) of each segment_alloc, segment_free, segment_map and segment_unmap.
+        pending: blocks that were freed while other streams may still use them, by their number.
+        expandable_segments: how many were ever made for each stream of a pool.
+    """
+
+    def __init__(
+        self,
+        config: AllocatorConfig,
+        limit: Limit = NO_LIMIT,
+        addresses: Addresses | None = None,
+        capturing: Collection[int] = (),
+    ) -> None:
+        """Begin with nothing reserved.
+
+        Args:
+            config: the settings.
+            limit: what may be reserved.
+            addresses: where new segments lie; ascending if None.
+            capturing: the private pools whose requests come while a CUDA graph is captured, when nothing can be
+                released.
+        """
+        self.config = config
+        self.limit = limit
+        self.addresses = Ascending() if addresses is None else addresses
+        self.allowed_memory_maximum = UNBOUNDED if limit.cap is None else limit.cap
+        self.capacity = UNBOUNDED if limit.capacity is None else limit.capacity
+        self.max_split_size = UNBOUNDED if config.max_split_size is None else config.max_split_size
+        self.collects_garbage = limit.cap is not None and config.garbage_collection_threshold > 0.0
+        # Whether the first block that is large enough is always the one to take.
+        self.takes_best_fit = config.max_split_size is None and not config.expandable_segments
+        self.pools: dict[tuple[int, bool], BlockPool] = {}
+        self.capturing = capturing
+        self.freeable_pools: list[int] = []
+        self.pending: dict[int, Block] = {}
+        self.expandable_segments: dict[StreamPool, int] = {}
+        self.segment_events: list[tuple[Action, int, int]] = []
+        self.reserved = self.peak_reserved = 0
+        self.allocated = self.peak_allocated = 0
+        self.num_alloc_retries = self.num_device_alloc = 0
+
+    def get_pool(self, is_small: bool, stream: int, owner: int = 0) -> StreamPool:
+        """The free blocks that serve small or large requests on a stream, of the default or a private pool."""
+        pool = self.pools.get((owner, is_small))
+        if pool is None:
+            pool = self.pools[owner, is_small] = BlockPool(is_small, owner, owner in self.capturing)
+        home = pool.streams.get(stream)
+        if home is None:
+            split_limit, keep = self._splitting(is_small)
+            home = pool.streams[stream] = StreamPool(pool, stream, split_limit, keep)
+        return home
+
+    def _splitting(self, is_small: bool) -> tuple[int, int]:
+        """What `rounding.should_split` compares with, taken out of the path of every request."""
+        if is_small or self.config.expandable_segments:
+            return UNBOUNDED, MIN_BLOCK_SIZE - 1
+        return self.max_split_size, SMALL_SIZE
+
+    def malloc(self, size: int, home: StreamPool) -> Block | None:
+        """Serve a request of `size` bytes, already rounded; None when the device is out of memory.
+
+        `malloc`, `get_free_block`, `should_split` and `alloc_found_block` in one, for nearly all of a replay's time
+        is spent here and in `free_block`.
+        """
+        keys, by_key = home.keys, home.by_key
+        if self.collects_garbage:
+            home.pool.get_free_blocks_call_count += 1
+        block: Block | None = None
+        position = bisect_left(keys, size << ADDRESS_BITS)
+        if position < len(keys) and not self.takes_best_fit:
+            position = self._choose(size, home, position)
+        if position < len(keys):
+            block = by_key.pop(keys.pop(position))
+        if block is None:
+            block = self._malloc_from_device(size, home)
+            if block is None:
+                return None
+        remaining = block.size - size
+        if remaining > home.keep and size < home.split_limit:
+            # The head is handed out; the tail goes back to the pool as the block that it was.
+            address, before = block.address, block.prev
+            found = Block(address, size, home, block.segment, before, block)
+            if before is not None:
+                before.next = found
+            block.prev = found
+            block.address = address = address + size
+            block.size = remaining
+            block.is_free = True
+            if self.collects_garbage:
+                block.gc_count_base = home.pool.get_free_blocks_call_count
+            key = remaining << ADDRESS_BITS | address
+            insort(keys, key)
+            by_key[key] = block
+            block = found
+        else:
+            size = block.size
+            block.is_free = False
+        self.allocated = allocated = self.allocated + size
+        if allocated > self.peak_allocated:
+            self.peak_allocated = allocated
+        return block
+
+    def _choose(self, size: int, home: StreamPool, position: int) -> int:
+        """Which block get_free_block takes, when it is not simply the smallest that is large enough.
+
+        Only one candidate is judged: when it is refused, larger ones are not looked at and the answer is behind
+        the last block.
+        """
+        keys, by_key = home.keys, home.by_key
+        block = by_key[keys[position]]
+        if block.segment is not None:
+            # Best fit is by the size to which a block can grow, so blocks of larger size may be the better fit.
+            while block.segment is not None and position + 1 < len(keys):
+                following = by_key[keys[position + 1]]
+                if _expandable_size(following) >= _expandable_size(block):
+                    break
+                block, position = following, position + 1
+        if size < self.max_split_size <= block.size:
+            return len(keys)
+        if size >= self.max_split_size and block.size >= size + self.config.max_non_split_rounding_size:
+            return len(keys)
+        return position
+
+    def _malloc_from_device(self, size: int, home: StreamPool) -> Block | None:
+        """What malloc does when no free block serves: allocate, release what is cached, allocate again."""
+        if self.collects_garbage:
+            garbage_collect_cached_blocks(self)
+        block = self.alloc_block(size, home)
+        if block is None and release_available_cached_blocks(self, size, home):
+            block = self.alloc_block(size, home)
+        if block is None and not home.pool.is_capturing:
+            release_cached_blocks(self)
+            self.num_alloc_retries += 1
+            block = self.alloc_block(size, home)
+        return block
+
+    def alloc_block(self, size: int, home: StreamPool) -> Block | None:
+        """A new segment, or more pages, for a request of `size` bytes; None where the limit forbids it."""
+        alloc_size = allocation_size(size, self.config)
+        # The whole request counts, also where expandable segments need but a page more.
+        if self.reserved + alloc_size > self.allowed_memory_maximum:
+            return None
+        if self.config.expandable_segments:
+            return try_allocate_expandable_block(self, size, home)
+        if self.reserved + alloc_size > self.capacity:
+            return None
+        block = Block(self.addresses.segment(alloc_size), alloc_size, home)
+        self.obtained(Action.SEGMENT_ALLOC, block.address, alloc_size)
+        return block
+
+    def obtained(self, action: Action, address: int, size: int) -> None:
+        """Note memory that came from the device."""
+        self.reserved += size
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
+        self.num_device_alloc += 1
+        self.segment_events.append((action, address, size))
+
+    def returned(self, action: Action, address: int, size: int) -> None:
+        """Note memory that went back to the device."""
+        self.reserved -= size
+        self.segment_events.append((action, address, size))
+
+    def free(self, block: Block) -> None:
+        """Take back a block that only its own stream used: free_requested and free_completed at once."""
+        self.allocated -= block.size
+        self.free_block(block)
+
+    def free_requested(self, number: int, block: Block) -> None:
+        """Take back a block that other streams may still use; it is free only after `free_completed`."""
+        self.allocated -= block.size
+        self.pending[number] = block
+
+    def free_completed(self, number: int) -> None:
+        """Other streams are done with a block, unless a release of cached blocks has already waited for them."""
+        block = self.pending.pop(number, None)
+        if block is not None:
+            self.free_block(block)
+
+    def free_block(self, block: Block) -> None:
+        """Put a block back into its pool, merged with its free neighbours (free_block, try_merge_blocks)."""
+        home = block.home
+        keys, by_key = home.keys, home.by_key
+        address, size = block.address, block.size
+        neighbour = block.prev
+        if neighbour is not None and neighbour.is_free:
+            address = neighbour.address
+            key = neighbour.size << ADDRESS_BITS | address
+            del keys[bisect_left(keys, key)]
+            del by_key[key]
+            size += neighbour.size
+            block.prev = neighbour = neighbour.prev
+            if neighbour is not None:
+                neighbour.next = block
+        neighbour = block.next
+        if neighbour is not None and neighbour.is_free:
+            key = neighbour.size << ADDRESS_BITS | neighbour.address
+            del keys[bisect_left(keys, key)]
+            del by_key[key]
+            size += neighbour.size
+            block.next = neighbour = neighbour.next
+            if neighbour is not None:
+                neighbour.prev = block
+        block.address, block.size = address, size
+        block.is_free = True
+        if self.collects_garbage:
+            block.gc_count_base = home.pool.get_free_blocks_call_count
+        key = size << ADDRESS_BITS | address
+        insort(keys, key)
+        by_key[key] = block
+
+    def empty_cache(self) -> None:
+        """Give back what is not in use (emptyCache)."""
+        release_cached_blocks(self)
+
+
+def _expandable_size(block: Block) -> int:
+    following = block.next
+    return block.size + (following.size if following is not None and not following.mapped else 0)

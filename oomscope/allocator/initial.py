@@ -1,0 +1,100 @@
+"""Beginning in the middle: an allocator that already holds segments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oomscope.allocator.block import Block, ExpandableSegment, StreamPool
+from oomscope.allocator.program import InitialLayout
+from oomscope.allocator.rounding import page_size
+from oomscope.model import BlockState
+
+if TYPE_CHECKING:
+    from oomscope.allocator.device import DeviceCachingAllocator
+
+
+def restore(allocator: DeviceCachingAllocator, initial: InitialLayout, blocks: list[Block | None]) -> None:
+    """Put segments and blocks in place as if they had been made by requests.
+
+    Args:
+        allocator: still empty.
+        initial: what to put there.
+        blocks: by number of request; filled for the blocks in use.
+    """
+    segments = initial.layout.segments
+    tails: dict[StreamPool, Block] = {}
+    for row in range(len(segments)):
+        home = allocator.get_pool(not segments.is_large[row], int(segments.stream[row]), int(segments.pool[row]))
+        members = _blocks_of(allocator, initial, row, home, blocks)
+        if segments.is_expandable[row]:
+            _append_run(allocator, home, members, tails)
+        allocator.reserved += int(segments.total_size[row])
+    for home, tail in tails.items():
+        _append_unmapped(home, tail, _segment_of(tail).base + _segment_of(tail).size)
+    allocator.peak_reserved = allocator.reserved
+    allocator.peak_allocated = allocator.allocated
+
+
+def _blocks_of(
+    allocator: DeviceCachingAllocator,
+    initial: InitialLayout,
+    row: int,
+    home: StreamPool,
+    blocks: list[Block | None],
+) -> list[Block]:
+    """The linked blocks of one segment."""
+    table = initial.layout.blocks
+    first, last = (int(at) for at in initial.layout.segments.first_block[row : row + 2])
+    members: list[Block] = []
+    for at in range(first, last):
+        block = Block(int(table.address[at]), int(table.size[at]), home)
+        block.splice(members[-1] if members else None, None)
+        members.append(block)
+        state, number = table.state[at], int(initial.number[at])
+        if state == BlockState.INACTIVE:
+            home.insert(block)
+        elif state == BlockState.ACTIVE_PENDING_FREE:
+            allocator.pending[number] = block
+        else:
+            allocator.allocated += block.size
+            blocks[number] = block
+    return members
+
+
+def _append_run(
+    allocator: DeviceCachingAllocator, home: StreamPool, members: list[Block], tails: dict[StreamPool, Block]
+) -> None:
+    """Join a run of mapped pages to the expandable segment of its stream.
+
+    A snapshot does not say where an expandable segment begins and ends. All runs of one stream and pool are taken for
+    one segment that begins with the first, as long as they lie within the span of one.
+    """
+    tail = tails.get(home)
+    if tail is None or members[-1].end > _segment_of(tail).base + _segment_of(tail).size:
+        if tail is not None:
+            _append_unmapped(home, tail, _segment_of(tail).base + _segment_of(tail).size)
+        page = page_size(home.pool.is_small, allocator.config)
+        span = -(-allocator.limit.address_space // page) * page
+        segment = ExpandableSegment(members[0].address, span, page)
+        allocator.expandable_segments[home] = allocator.expandable_segments.get(home, 0) + 1
+    else:
+        segment = _segment_of(tail)
+        tail = _append_unmapped(home, tail, members[0].address)
+        members[0].splice(tail, members[0].next)
+    for block in members:
+        block.segment = segment
+    tails[home] = members[-1]
+
+
+def _append_unmapped(home: StreamPool, tail: Block, end: int) -> Block:
+    if tail.end >= end:
+        return tail
+    gap = Block(tail.end, end - tail.end, home, tail.segment)
+    gap.splice(tail, None)
+    home.insert_unmapped(gap)
+    return gap
+
+
+def _segment_of(block: Block) -> ExpandableSegment:
+    assert block.segment is not None
+    return block.segment

@@ -1,0 +1,103 @@
+"""What a program asked of its allocator, free of the addresses and segments that it got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+
+from oomscope.model import IntArray, Layout, PoolId, UInt8Array
+
+
+class Op(IntEnum):
+    """One step of a program. A request has a number, and later steps name it."""
+
+    MALLOC = 0
+    FREE = 1
+    """free_requested and, at once, free_completed."""
+    FREE_REQUESTED = 2
+    FREE_COMPLETED = 3
+    TRY_MALLOC = 4
+    """A request that the recorded run was refused. Where it is served, its block is freed again before the next step,
+    for the recorded program went on without it."""
+    EMPTY_CACHE = 5
+    POOL_FREEABLE = 6
+    """The owner of private pool `argument` is gone: its segments may be released."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InitialLayout:
+    """What the recording found when it began.
+
+    Attributes:
+        layout: segments and blocks. A block's size is what the allocator gave it.
+        number: int64[blocks]; the request that each active block stands for, -1 for free ones.
+    """
+
+    layout: Layout
+    number: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Requests, and the order in which they are made and given back.
+
+    Attributes:
+        size: int64[requests], bytes asked for.
+        stream: int64[requests], the raw stream.
+        owner: int64[requests], the private pool it belongs to, as a number in `pools`; 0 the default pool.
+        op: uint8[steps], `Op`.
+        argument: int64[steps], the number of the request (of the pool for `POOL_FREEABLE`).
+        entry: int64[steps], the trace entry that the step comes from.
+        pools: the ids of the pools.
+        initial: what was there before the first step; requests in it have numbers, but no `MALLOC`.
+    """
+
+    size: IntArray
+    stream: IntArray
+    owner: IntArray
+    op: UInt8Array
+    argument: IntArray
+    entry: IntArray
+    pools: tuple[PoolId, ...] = ((0, 0),)
+    initial: InitialLayout | None = None
+
+    @property
+    def requests(self) -> int:
+        """How many requests there are, those of the initial layout included."""
+        return len(self.size)
+
+    def replaced_compactly(self) -> Program:
+        """The program that first asks anew for what the initial layout holds, in the order of addresses.
+
+        What the recording found in place was laid out under the recorded setting; under another it would lie elsewhere.
+        """
+        if self.initial is None:
+            return self
+        held = self.initial.number[self.initial.number >= 0]
+        begin = np.full(len(held), -1, np.int64)
+        return replace(
+            self,
+            op=np.concatenate([np.full(len(held), Op.MALLOC, np.uint8), self.op]),
+            argument=np.concatenate([held, self.argument]),
+            entry=np.concatenate([begin, self.entry]),
+            initial=None,
+        )
+
+    def with_steps(self, op: Op, entries: IntArray, argument: int = -1) -> Program:
+        """The program with a step `op` before the first step of each of `entries`, which ascend."""
+        at = np.searchsorted(self.entry, entries)
+        return replace(
+            self,
+            op=np.insert(self.op, at, op),
+            argument=np.insert(self.argument, at, argument),
+            entry=np.insert(self.entry, at, entries),
+        )
+
+    def keep(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Program:
+        """The program without the requests that are not `kept`, nor anything that is done with them."""
+        about_request = (self.op != Op.EMPTY_CACHE) & (self.op != Op.POOL_FREEABLE)
+        steps = ~about_request
+        steps[about_request] = kept[self.argument[about_request]]
+        return replace(self, op=self.op[steps], argument=self.argument[steps], entry=self.entry[steps])

@@ -1,0 +1,60 @@
+"""What changed in the allocator from one release of torch to the next, as far as it decides where blocks go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oomscope.model import PoolId
+
+Version = tuple[int, int]
+
+INTRODUCED: Mapping[str, Version] = {
+    "expandable_segments": (2, 1),
+    "max_non_split_rounding": (2, 6),
+    "per_process_memory_fraction": (2, 10),
+    "large_segment_size": (2, 11),
+}
+"""The release that first knew a setting, for those younger than torch 2.0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The allocator of one release of torch.
+
+    Attributes:
+        version: (major, minor).
+        user_pools_capture: whether `torch.cuda.use_mem_pool` counts as the capture of a CUDA graph, during which
+            cached blocks cannot be released (up to 2.12).
+    """
+
+    version: Version
+    user_pools_capture: bool
+
+    def captures(self, pool: PoolId) -> bool:
+        """Whether requests for `pool` come while a CUDA graph is captured, as far as its id tells."""
+        graph, user = pool
+        return graph != 0 or (user != 0 and self.user_pools_capture)
+
+    def knows(self, setting: str) -> bool:
+        """Whether the release has the setting, by its name in `AllocatorConfig`."""
+        return self.version >= INTRODUCED.get(setting, (0, 0))
+
+
+_USER_POOLS_APART = (2, 13)
+
+
+def _release(version: Version) -> Release:
+    return Release(version, user_pools_capture=version < _USER_POOLS_APART)
+
+
+LATEST = _release((2, 13))
+
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+
+
+def release_of(schema: str) -> Release:
+    """The oldest release that writes snapshots of `schema` (such as ``2.10-2.11``); the latest where unknown."""
+    match = _VERSION.match(schema)
+    return _release((int(match[1]), int(match[2]))) if match else LATEST
