@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 
 ADDRESS_BITS = 52
 """Addresses lie below 2**52, so that size and address make one sortable integer."""
@@ -91,19 +91,19 @@ class StreamPool:
     """The free blocks of one pool that belong to one stream.
 
     torch keeps one set for all streams, ordered by (stream, size, address), and never looks beyond the stream of a
-    request. Here each stream has its own, whose keys are integers: the size above, the address below.
+    request. Here each stream has its own.
 
     Attributes:
         pool: the pool this is a part of.
         stream: the raw stream.
-        keys: of the free blocks, ascending.
-        by_key: the blocks.
+        keys: of the free blocks, ascending: the size above, the address below.
+        blocks: the free blocks, in the order of their keys.
         unmapped: unmapped blocks of expandable segments, in address order (BlockPool::unmapped).
         split_limit: requests below it may split a block (max_split_size, where it counts for this pool).
         keep: a remainder of so many bytes stays with the block that is handed out.
     """
 
-    __slots__ = ("by_key", "keep", "keys", "pool", "split_limit", "stream", "unmapped")
+    __slots__ = ("blocks", "keep", "keys", "pool", "split_limit", "stream", "unmapped")
 
     def __init__(self, pool: BlockPool, stream: int, split_limit: int, keep: int) -> None:
         self.pool = pool
@@ -111,7 +111,7 @@ class StreamPool:
         self.split_limit = split_limit
         self.keep = keep
         self.keys: list[int] = []
-        self.by_key: dict[int, Block] = {}
+        self.blocks: list[Block] = []
         self.unmapped: list[Block] = []
 
     def insert(self, block: Block) -> None:
@@ -119,15 +119,17 @@ class StreamPool:
         block.is_free = True
         block.gc_count_base = self.pool.get_free_blocks_call_count
         key = block.size << ADDRESS_BITS | block.address
-        insort(self.keys, key)
-        self.by_key[key] = block
+        position = bisect_left(self.keys, key)
+        self.keys.insert(position, key)
+        self.blocks.insert(position, block)
 
     def erase(self, block: Block) -> None:
         """Take a block out of the pool."""
         block.is_free = False
         key = block.size << ADDRESS_BITS | block.address
-        del self.keys[bisect_left(self.keys, key)]
-        del self.by_key[key]
+        position = bisect_left(self.keys, key)
+        del self.keys[position]
+        del self.blocks[position]
 
     def insert_unmapped(self, block: Block) -> None:
         """Keep an unmapped block, in address order."""
@@ -136,10 +138,6 @@ class StreamPool:
         while at and self.unmapped[at - 1].address > block.address:
             at -= 1
         self.unmapped.insert(at, block)
-
-    def blocks(self) -> list[Block]:
-        """The free blocks by size, then address."""
-        return [self.by_key[key] for key in self.keys]
 
 
 class BlockPool:
@@ -164,4 +162,4 @@ class BlockPool:
 
     def blocks(self) -> list[Block]:
         """The free blocks of all streams, in torch's order: by stream, size, address."""
-        return [block for stream in sorted(self.streams) for block in self.streams[stream].blocks()]
+        return [block for stream in sorted(self.streams) for block in self.streams[stream].blocks]

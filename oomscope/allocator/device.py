@@ -7,7 +7,7 @@ says what came when.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Collection
 
 from oomscope.allocator.addresses import Addresses, Ascending
@@ -99,19 +99,20 @@ class DeviceCachingAllocator:
         `malloc`, `get_free_block`, `should_split` and `alloc_found_block` in one, for nearly all of a replay's time
         is spent here and in `free_block`.
         """
-        keys, by_key = home.keys, home.by_key
+        keys = home.keys
         if self.collects_garbage:
             home.pool.get_free_blocks_call_count += 1
-        block: Block | None = None
         position = bisect_left(keys, size << ADDRESS_BITS)
         if position < len(keys) and not self.takes_best_fit:
             position = self._choose(size, home, position)
         if position < len(keys):
-            block = by_key.pop(keys.pop(position))
-        if block is None:
-            block = self._malloc_from_device(size, home)
-            if block is None:
+            del keys[position]
+            block = home.blocks.pop(position)
+        else:
+            obtained = self._malloc_from_device(size, home)
+            if obtained is None:
                 return None
+            block = obtained
         remaining = block.size - size
         if remaining > home.keep and size < home.split_limit:
             # The head is handed out; the tail goes back to the pool as the block that it was.
@@ -126,8 +127,9 @@ class DeviceCachingAllocator:
             if self.collects_garbage:
                 block.gc_count_base = home.pool.get_free_blocks_call_count
             key = remaining << ADDRESS_BITS | address
-            insort(keys, key)
-            by_key[key] = block
+            position = bisect_left(keys, key)
+            keys.insert(position, key)
+            home.blocks.insert(position, block)
             block = found
         else:
             size = block.size
@@ -143,12 +145,12 @@ class DeviceCachingAllocator:
         Only one candidate is judged: when it is refused, larger ones are not looked at and the answer is behind
         the last block.
         """
-        keys, by_key = home.keys, home.by_key
-        block = by_key[keys[position]]
+        keys, blocks = home.keys, home.blocks
+        block = blocks[position]
         if block.segment is not None:
             # Best fit is by the size to which a block can grow, so blocks of larger size may be the better fit.
             while block.segment is not None and position + 1 < len(keys):
-                following = by_key[keys[position + 1]]
+                following = blocks[position + 1]
                 if _expandable_size(following) >= _expandable_size(block):
                     break
                 block, position = following, position + 1
@@ -197,11 +199,6 @@ class DeviceCachingAllocator:
         self.reserved -= size
         self.segment_events.append((action, address, size))
 
-    def free(self, block: Block) -> None:
-        """Take back a block that only its own stream used: free_requested and free_completed at once."""
-        self.allocated -= block.size
-        self.free_block(block)
-
     def free_requested(self, number: int, block: Block) -> None:
         """Take back a block that other streams may still use; it is free only after `free_completed`."""
         self.allocated -= block.size
@@ -216,23 +213,23 @@ class DeviceCachingAllocator:
     def free_block(self, block: Block) -> None:
         """Put a block back into its pool, merged with its free neighbours (free_block, try_merge_blocks)."""
         home = block.home
-        keys, by_key = home.keys, home.by_key
+        keys, blocks = home.keys, home.blocks
         address, size = block.address, block.size
         neighbour = block.prev
         if neighbour is not None and neighbour.is_free:
             address = neighbour.address
-            key = neighbour.size << ADDRESS_BITS | address
-            del keys[bisect_left(keys, key)]
-            del by_key[key]
+            position = bisect_left(keys, neighbour.size << ADDRESS_BITS | address)
+            del keys[position]
+            del blocks[position]
             size += neighbour.size
             block.prev = neighbour = neighbour.prev
             if neighbour is not None:
                 neighbour.next = block
         neighbour = block.next
         if neighbour is not None and neighbour.is_free:
-            key = neighbour.size << ADDRESS_BITS | neighbour.address
-            del keys[bisect_left(keys, key)]
-            del by_key[key]
+            position = bisect_left(keys, neighbour.size << ADDRESS_BITS | neighbour.address)
+            del keys[position]
+            del blocks[position]
             size += neighbour.size
             block.next = neighbour = neighbour.next
             if neighbour is not None:
@@ -242,8 +239,9 @@ class DeviceCachingAllocator:
         if self.collects_garbage:
             block.gc_count_base = home.pool.get_free_blocks_call_count
         key = size << ADDRESS_BITS | address
-        insort(keys, key)
-        by_key[key] = block
+        position = bisect_left(keys, key)
+        keys.insert(position, key)
+        blocks.insert(position, block)
 
     def empty_cache(self) -> None:
         """Give back what is not in use (emptyCache)."""

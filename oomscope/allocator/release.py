@@ -54,7 +54,7 @@ def release_available_cached_blocks(allocator: DeviceCachingAllocator, size: int
     if allocator.config.max_split_size is None:
         return False
     wanted = max(size, allocator.max_split_size)
-    blocks = home.blocks()
+    blocks = list(home.blocks)
     position = bisect_left(home.keys, wanted << ADDRESS_BITS)
     if position < len(blocks) and blocks[position].segment is None:
         release_block(allocator, blocks[position])

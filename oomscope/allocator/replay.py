@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,14 +133,15 @@ class _Run:
     def steps(self) -> None:
         """Take every step. The two that make up nearly all of a program are told apart by their sign alone."""
         allocator, blocks, sizes, homes = self.allocator, self.blocks, self.sizes, self.homes
-        malloc, free, note = allocator.malloc, allocator.free, self.addresses.append
+        malloc, free_block, note = allocator.malloc, allocator.free_block, self.addresses.append
         requests = len(sizes)
         for code in _codes(self.program):
             if code < 0:
                 block = blocks[~code]
                 if block is not None:
                     blocks[~code] = None
-                    free(block)
+                    allocator.allocated -= block.size
+                    free_block(block)
             elif code < requests:
                 blocks[code] = block = malloc(sizes[code], homes[code])
                 if block is None:
@@ -174,7 +174,8 @@ class _Run:
             self._fail(number, recorded=True)
             return
         self.addresses.append(block.address)
-        self.allocator.free(block)
+        self.allocator.allocated -= block.size
+        self.allocator.free_block(block)
 
     def _fail(self, number: int, *, recorded: bool) -> None:
         self.addresses.append(-1)
@@ -207,8 +208,11 @@ def _homes(
     allocator: DeviceCachingAllocator, program: Program, rounded: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> list[StreamPool]:
     """The free blocks that serve each request."""
-    kinds = np.stack([rounded <= SMALL_SIZE, program.stream, program.owner], axis=1)
-    distinct, which = np.unique(kinds, axis=0, return_inverse=True)
-    pools = [allocator.get_pool(bool(small), stream, owner) for small, stream, owner in distinct.tolist()]
-    pick: Callable[[int], StreamPool] = pools.__getitem__
-    return list(map(pick, which.ravel().tolist()))
+    streams, stream = np.unique(program.stream, return_inverse=True)
+    kinds = (program.owner * len(streams) + stream) * 2 + (rounded <= SMALL_SIZE)
+    distinct, which = np.unique(kinds, return_inverse=True)
+    pools = []
+    for kind in distinct.tolist():
+        owner, row = divmod(kind // 2, len(streams))
+        pools.append(allocator.get_pool(kind % 2 == 1, int(streams[row]), owner))
+    return list(map(pools.__getitem__, which.tolist()))

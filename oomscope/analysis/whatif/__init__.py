@@ -1,0 +1,1 @@
+"""What would have saved it: the recorded program, replayed under other settings of the allocator."""

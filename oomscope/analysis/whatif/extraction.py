@@ -1,0 +1,143 @@
+"""The program behind a trace: its requests and frees without the addresses they got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.allocator.program import Op, Program
+from oomscope.analysis.whatif.ownership import DEFAULT_POOL, owners
+from oomscope.analysis.whatif.runs import RETURNS, ReleaseRun, following, release_runs
+from oomscope.history.lifetimes import BEFORE, Lifetimes, pair
+from oomscope.model import Action, Device, IntArray, Snapshot, Trace, UInt8Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extraction:
+    """A program, and how its requests belong to the trace.
+
+    Attributes:
+        program: what can be replayed; without an initial layout.
+        lifetimes: the allocations of the trace.
+        row: int64[requests], the row in `lifetimes`; -1 for a request that was refused.
+        held: how many requests are from before the recording; they have the lowest numbers.
+        runs: where the trace gives memory back to the device.
+    """
+
+    program: Program
+    lifetimes: Lifetimes
+    row: IntArray
+    held: int
+    runs: list[ReleaseRun]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Steps:
+    """Steps of one kind; `key` orders them: twice the entry, plus one for what comes after it."""
+
+    op: Op
+    argument: IntArray
+    entry: IntArray
+    key: IntArray
+
+    @classmethod
+    def at(cls, op: Op, argument: IntArray, entry: IntArray) -> _Steps:
+        return cls(op, argument, entry, 2 * entry)
+
+
+def extract(snapshot: Snapshot, device: Device) -> Extraction:
+    """The program that ran on `device`."""
+    trace, segments, blocks = device.trace, device.layout.segments, device.layout.blocks
+    lifetimes = pair(trace, blocks, segments.stream[blocks.segment]).lifetimes
+    runs = release_runs(trace, snapshot.stacks)
+    number, row, ooms, oom_numbers = _numbers(lifetimes, trace)
+    size = np.where(row >= 0, lifetimes.requested[row], 0)
+    stream = np.where(row >= 0, lifetimes.stream[row], 0)
+    owner = np.where(row >= 0, owners(device, lifetimes)[row], 0)
+    size[oom_numbers], stream[oom_numbers] = trace.size[ooms], trace.stream[ooms]
+    owner[oom_numbers] = np.maximum(trace.pool[ooms], 0)
+    steps = _steps(lifetimes, number, trace, runs)
+    steps.append(_Steps.at(Op.TRY_MALLOC, oom_numbers, ooms))
+    steps.append(_freeable_pools(device))
+    op, argument, entry = _in_order(steps)
+    program = Program(size, stream, owner, op, argument, entry, snapshot.pools)
+    held = int(np.count_nonzero(lifetimes.born == BEFORE))
+    return Extraction(program, lifetimes, row, held, runs)
+
+
+def _numbers(lifetimes: Lifetimes, trace: Trace) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Numbers for all requests, in the order in which they were made.
+
+    Returns:
+        The number of each lifetime; the lifetime of each number, -1 for a refused request; the `OOM` entries; and
+        their numbers.
+    """
+    ooms = trace.entries(Action.OOM)
+    made = np.concatenate([lifetimes.born, ooms])
+    order = np.argsort(made, kind="stable")
+    row = np.where(order < len(lifetimes), order, -1)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return number[: len(lifetimes)], row, ooms, number[len(lifetimes) :]
+
+
+def _steps(lifetimes: Lifetimes, number: IntArray, trace: Trace, runs: list[ReleaseRun]) -> list[_Steps]:
+    """What is done with the requests that were served, and the calls of `empty_cache`."""
+    end = len(trace)
+    born, freed, gone = lifetimes.born, lifetimes.freed, lifetimes.gone
+    made = np.flatnonzero(born != BEFORE)
+    at_once = np.flatnonzero((freed >= 0) & (gone < end) & (gone - freed <= 1))
+    apart = (gone - freed > 1) | (freed < 0)
+    requested = np.flatnonzero(apart & (freed >= 0) & (freed < end))
+    completed = np.flatnonzero(apart & (gone < end))
+    emptied = np.array([run.begin for run in runs if run.by_empty_cache], np.int64)
+    return [
+        _Steps.at(Op.MALLOC, number[made], born[made]),
+        _Steps.at(Op.FREE, number[at_once], freed[at_once]),
+        _Steps.at(Op.FREE_REQUESTED, number[requested], freed[requested]),
+        _completions(number[completed], gone[completed], trace, runs),
+        _Steps.at(Op.EMPTY_CACHE, np.full(len(emptied), -1, np.int64), emptied),
+    ]
+
+
+def _completions(number: IntArray, entry: IntArray, trace: Trace, runs: list[ReleaseRun]) -> _Steps:
+    """The frees that had to wait.
+
+    A request that cannot be served waits for them all before it releases memory, so they stand directly before its
+    segment_free entries although the request came first. Those are put behind the request.
+    """
+    key = 2 * entry
+    waited = dict(zip(entry.tolist(), range(len(entry)), strict=True))
+    answers = trace.entries(Action.ALLOC, Action.OOM)
+    for run in runs:
+        if run.by_empty_cache:
+            continue
+        request = int(following(np.array([run.end]), answers, len(trace))[0])
+        before = run.begin - 1
+        while before in waited:
+            key[waited[before]] = 2 * request + 1
+            before -= 1
+    return _Steps(Op.FREE_COMPLETED, number, entry, key)
+
+
+def _freeable_pools(device: Device) -> _Steps:
+    """Where private pools whose segments were given back had lost their owner, at the latest.
+
+    Known only where entries name their pool (torch 2.12+).
+    """
+    trace = device.trace
+    entries = trace.entries(*RETURNS)
+    pools, first = np.unique(trace.pool[entries], return_index=True)
+    private = pools > DEFAULT_POOL
+    entry = entries[first[private]]
+    return _Steps(Op.POOL_FREEABLE, pools[private].astype(np.int64), entry, 2 * entry - 1)
+
+
+def _in_order(steps: list[_Steps]) -> tuple[UInt8Array, IntArray, IntArray]:
+    """All steps by their keys."""
+    order = np.argsort(np.concatenate([part.key for part in steps]), kind="stable")
+    op = np.concatenate([np.full(len(part.argument), part.op, np.uint8) for part in steps])
+    argument = np.concatenate([part.argument for part in steps])
+    entry = np.concatenate([part.entry for part in steps])
+    return op[order], argument[order], entry[order]

@@ -1,0 +1,80 @@
+"""Where the trace shows memory going back to the device, and why it did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.model import NO_STACK, Action, BoolArray, IntArray, StackTable, Trace
+
+RETURNS = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
+OBTAINS = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRun:
+    """Entries `begin` to `end` (excluded) that all give memory back, for one reason.
+
+    Attributes:
+        by_empty_cache: whether the program asked for it; else a request that could not be served did.
+    """
+
+    begin: int
+    end: int
+    by_empty_cache: bool
+
+
+def release_runs(trace: Trace, stacks: StackTable) -> list[ReleaseRun]:
+    """The runs of segment_free and segment_unmap entries.
+
+    An `empty_cache` leaves no entry of its own. It is told by its frame; where frees bear other stacks or none, by
+    what follows: a request that releases memory goes on to obtain some, or fails.
+    """
+    entries = trace.entries(*RETURNS)
+    if not len(entries):
+        return []
+    named = _has_empty_cache(trace, stacks, entries)
+    breaks = np.flatnonzero((np.diff(entries) != 1) | (named[1:] != named[:-1])) + 1
+    runs = []
+    for part in np.split(np.arange(len(entries)), breaks):
+        begin, end = int(entries[part[0]]), int(entries[part[-1]]) + 1
+        by_empty_cache = bool(named[part[0]]) or not _request_follows(trace, end)
+        runs.append(ReleaseRun(begin, end, by_empty_cache))
+    return runs
+
+
+def _request_follows(trace: Trace, entry: int) -> bool:
+    """Whether the request goes on that released memory before `entry`."""
+    if entry >= len(trace):
+        return False
+    return trace.action[entry] in (*OBTAINS, *RETURNS, Action.OOM)
+
+
+def _has_empty_cache(trace: Trace, stacks: StackTable, entries: IntArray) -> BoolArray:
+    numbers = trace.stack[entries]
+    calls = {
+        int(number)
+        for number in np.unique(numbers)
+        if number != NO_STACK and any(frame.name.endswith(("empty_cache", "emptyCache")) for frame in stacks[number])
+    }
+    return np.isin(numbers, list(calls))
+
+
+def reserved_before(trace: Trace, final: int) -> IntArray:
+    """int64[entries + 1]: bytes reserved before each entry, and after the last; anchored at the final segments."""
+    change = np.zeros(len(trace), np.int64)
+    obtains = np.isin(trace.action, OBTAINS)
+    returns = np.isin(trace.action, RETURNS)
+    change[obtains] = trace.size[obtains]
+    change[returns] = -trace.size[returns]
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(change)])
+    return total + (final - total[-1])
+
+
+def following(entries: IntArray, wanted: Sequence[int] | IntArray, none: int) -> IntArray:
+    """For each of `entries`, the first of the ascending `wanted` at or after it; `none` where there is none."""
+    choices = np.append(np.asarray(wanted, np.int64), none)
+    result: IntArray = choices[np.searchsorted(choices[:-1], entries)]
+    return result
