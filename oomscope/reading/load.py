@@ -1,33 +1,47 @@
-"""Plain first version; the real one follows."""
+"""Reading a snapshot, whatever it comes in."""
 
 from __future__ import annotations
 
-import gc
 import os
-import pickle
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from oomscope.errors import UnsafePickleError
+from oomscope.errors import SnapshotError
 from oomscope.model import Snapshot
-from oomscope.reading.assemble import assemble
-from oomscope.reading.source import Progress
-from oomscope.reading.tables import Tables
-
-
-class _Safe(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        raise UnsafePickleError(f"refused {module}.{name}")
+from oomscope.reading.compression import decompression_errors
+from oomscope.reading.formats import read
+from oomscope.reading.printable import printable
+from oomscope.reading.source import Progress, Source
+from oomscope.reading.unpickling import collector_paused
 
 
 def load(source: str | os.PathLike[str] | BinaryIO, *, progress: Progress | None = None) -> Snapshot:
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        if hasattr(source, "read"):
-            return assemble(_Safe(source).load(), Tables())
-        with open(source, "rb") as f:
-            document = _Safe(f).load()
-            return assemble(document, Tables())
-    finally:
-        if was:
-            gc.enable()
+    """Read a memory snapshot, as any release of torch (1.13 and later), torch_npu or XPU writes it.
+
+    Understands pickles of every protocol, JSON, and the HTML pages of ``_memory_viz.py trace_plot`` (torch 2.1+), each
+    also compressed with gzip, bzip2, xz or zstd; all told by content. Reading runs no code from the file.
+
+    Args:
+        source: a path, or a binary file object, which is read from where it stands and left open.
+        progress: called now and then with the bytes read, the bytes in all, and the trace entries read so far (0 until
+            the end where they cannot be counted earlier).
+
+    Raises:
+        SnapshotError: the file cannot be read, is damaged or is no snapshot; the message is one sentence on what it is.
+        UnsafePickleError: the file asked to run code; nothing was run.
+    """
+    with Source(source, progress) as opened, collector_paused():
+        try:
+            snapshot = read(opened)
+        except SnapshotError as error:
+            raise type(error)(f"{opened.name}: {error}") from error.__cause__
+        except MemoryError:
+            raise SnapshotError(f"{opened.name}: there is not enough memory to read this file.") from None
+        except RecursionError:
+            raise SnapshotError(f"{opened.name}: the file is nested too deeply for a memory snapshot.") from None
+        except EOFError:
+            raise SnapshotError(f"{opened.name}: the compressed data are cut off; copy the file again.") from None
+        except decompression_errors() as error:
+            raise SnapshotError(f"{opened.name}: the file cannot be read ({printable(str(error), 120)}).") from error
+        opened.entries = snapshot.entries
+        opened.finish()
+        return snapshot

@@ -23,7 +23,7 @@ class Notes:
         self._sentences[sentence] = None
 
     def unknown(self, what: str, name: object, count: int = 1) -> None:
-        """Count `count` things of the kind `what` (``key of trace entries``) with a `name` that oomscope does not know."""
+        """Count things of the kind `what` (``key of trace entries``) with a `name` that oomscope does not know."""
         kind = (what, printable(name))
         # A hostile file may make up a name for every entry.
         if kind not in self._unknown and len(self._unknown) >= _MOST_KINDS:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 import numpy as np
 
 from oomscope.errors import SnapshotError
 from oomscope.model import Action, Trace
-from oomscope.reading.columns import Columns, Rows, columns_of, extend_integers, kind_of, to_numpy
+from oomscope.reading.columns import GrowingColumn, Rows, columns_of, kind_of
 from oomscope.reading.pools import NO_POOL
 from oomscope.reading.tables import Tables
+from oomscope.units import plural
 
 _KNOWN = frozenset(
     {"action", "addr", "device_free", "size", "stream", "time_us", "frames", "pool_id"}
     | {"compile_context", "user_metadata", "forward_frames"}
 )
+_LABELS = ("compile_context", "user_metadata")
 # What torch writes where there is nothing to say.
 _NOTHING = frozenset({"N/A", "", None})
 _ADDRESSLESS = frozenset({Action.SNAPSHOT, Action.OOM, Action.ANNOTATE, Action.USER_DEFINED, Action.OTHER})
@@ -41,51 +42,51 @@ class TraceBuilder:
         self.keys: set[Any] = set()
         self._tables = tables
         self._action = bytearray()
-        self._address, self._size, self._stream = array("q"), array("q"), array("q")
-        self._stack = array("i")
-        self._time, self._untimed = array("q"), 0
-        self._pool: array[int] | None = None
+        self._address, self._size, self._stream = GrowingColumn(), GrowingColumn(), GrowingColumn()
+        self._streamless = 0
+        self._stack = GrowingColumn("i")
+        self._time, self._timeless = GrowingColumn(), 0
+        self._pool: GrowingColumn | None = None
         self._texts: dict[str, int] = {}
-        self._labels: dict[str, array[int]] = {}
+        self._labels: dict[str, GrowingColumn] = {}
         self._forward: dict[int, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._action)
 
     def where(self, row: int) -> str:
-        """Names an entry by its number in the batch that is being taken."""
-        return f"Entry {len(self._size) + row:,} of {self.name}"
+        """Names an entry by its row in the batch that is being taken."""
+        return f"Entry {len(self) + row:,} of {self.name}"
 
-    def extend_all(self, rows: Rows) -> None:
+    def extend_all(self, entries: Rows) -> None:
         """Append any number of entries."""
-        for start in range(0, len(rows), _BATCH):
-            self.extend(rows[start : start + _BATCH])
+        for start in range(0, len(entries), _BATCH):
+            self.extend(entries[start : start + _BATCH])
 
-    def extend(self, rows: Rows) -> None:
-        """Append a batch of entries.
+    def extend(self, entries: Rows) -> None:
+        """Append a batch of entries. Their stacks are emptied, see `StackInterner.numbers`.
 
         Raises:
-            SnapshotError: an entry is not what torch writes.
+            SnapshotError: an entry is not what torch writes. The builder is of no use any longer.
         """
-        columns, count = columns_of(rows, self.where), len(rows)
-        nothing = [None] * count
+        columns = columns_of(entries, self.where)
+        self.keys.update(columns)
+        for key in columns.keys() - _KNOWN:
+            self._tables.notes.unknown("key of trace entries", key, len(entries) - columns[key].count(None))
+        nothing = [None] * len(entries)
         actions = self._actions(columns.get("action", nothing))
-        addresses, default = self._addresses(columns, actions, nothing)
-        base = len(self._size)
-        stack = self._tables.stacks.numbers(columns.get("frames", nothing))
-        self._add_pools(columns.get("pool_id"), count)
-        for key in ("compile_context", "user_metadata"):
+        self._add_addresses(columns.get("addr", nothing), columns.get("device_free"), actions)
+        self._size.extend_checked(columns.get("size", nothing), self.where, "size")
+        self._streamless += self._stream.extend_checked(columns.get("stream", nothing), self.where, "stream", 0)
+        self._timeless += self._time.extend_checked(columns.get("time_us", nothing), self.where, "time_us", 0)
+        self._stack.extend(self._tables.stacks.numbers(columns.get("frames", nothing)))
+        self._add_pools(columns.get("pool_id"), len(entries))
+        for key in _LABELS:
             self._add_texts(key, columns.get(key, nothing))
-        self._add_forward(columns.get("forward_frames", nothing))
-        self._untimed += extend_integers(self._time, columns.get("time_us", nothing), self.where, "time_us", 0)
-        extend_integers(self._address, addresses, self.where, "addr", default)
-        extend_integers(self._stream, columns.get("stream", nothing), self.where, "stream")
-        self._stack.fromlist(stack)
+        if "forward_frames" in columns:
+            self._add_forward(columns["forward_frames"])
+        # Last, for the length of the trace is that of this column.
         self._action += actions
-        # Last, for `where` counts by it.
-        extend_integers(self._size, columns.get("size", nothing), self.where, "size")
-        assert len(self._size) == base + count
-        self._note_keys(columns)
 
     def _actions(self, names: list[Any]) -> bytes:
         try:
@@ -103,25 +104,25 @@ class TraceBuilder:
             _NUMBERS[name] = int(action)
         return action
 
-    def _addresses(self, columns: Columns, actions: bytes, nothing: list[Any]) -> tuple[list[Any], int | None]:
-        """The addresses, and what stands for a missing one (an error where the action needs one)."""
-        addresses = columns.get("addr", nothing)
-        if "device_free" in columns:
-            free = columns["device_free"]
+    def _add_addresses(self, addresses: list[Any], free: list[Any] | None, actions: bytes) -> None:
+        """Addresses, or the device's free bytes in their place (OOM); 0 where an action has neither."""
+        if free is not None:
             addresses = [own if own is not None else other for own, other in zip(addresses, free, strict=True)]
-        if None not in addresses:
-            return addresses, None
-        needed = any(
-            address is None and action not in _ADDRESSLESS for address, action in zip(addresses, actions, strict=True)
-        )
-        return addresses, None if needed else 0
+        try:
+            self._address.extend_checked(addresses, self.where, "addr")
+        except SnapshotError:
+            missing = {action for value, action in zip(addresses, actions, strict=True) if value is None}
+            if not missing <= _ADDRESSLESS:
+                raise
+            self._address.extend_checked(addresses, self.where, "addr", 0)
 
     def _add_pools(self, ids: list[Any] | None, count: int) -> None:
         if ids is None and self._pool is None:
             return
         if self._pool is None:
-            self._pool = array("i", [NO_POOL]) * len(self._action)
-        self._pool.fromlist([NO_POOL] * count if ids is None else self._tables.pools.numbers(ids, self.where))
+            self._pool = GrowingColumn("i")
+            self._pool.pad(NO_POOL, len(self._action))
+        self._pool.extend([NO_POOL] * count if ids is None else self._tables.pools.numbers(ids, self.where))
 
     def _add_texts(self, key: str, texts: list[Any]) -> None:
         column = self._labels.get(key)
@@ -131,13 +132,14 @@ class TraceBuilder:
                     return
             except TypeError:
                 pass  # named below
-            column = self._labels[key] = array("i", [-1]) * len(self._action)
-        column.fromlist([self._text_number(text, row, key) for row, text in enumerate(texts)])
+            column = self._labels[key] = GrowingColumn("i")
+            column.pad(-1, len(self._action))
+        column.extend([self._text_number(text, row, key) for row, text in enumerate(texts)])
 
     def _text_number(self, text: Any, row: int, key: str) -> int:
         if not (text is None or isinstance(text, str)):
             raise SnapshotError(f"{self.where(row)} has {kind_of(text)} as '{key}', not a text.")
-        return -1 if text in _NOTHING else self._texts.setdefault(text, len(self._texts))
+        return -1 if text is None or text in _NOTHING else self._texts.setdefault(text, len(self._texts))
 
     def _add_forward(self, tracebacks: list[Any]) -> None:
         for row, lines in enumerate(tracebacks):
@@ -146,33 +148,37 @@ class TraceBuilder:
                     raise SnapshotError(f"{self.where(row)} has 'forward_frames' that are not a list of texts.")
                 self._forward[len(self._action) + row] = tuple(lines)
 
-    def _note_keys(self, columns: Columns) -> None:
-        self.keys.update(columns)
-        for key in columns.keys() - _KNOWN:
-            values = columns[key]
-            self._tables.notes.unknown("key of trace entries", key, len(values) - values.count(None))
-
     def finish(self) -> Trace:
-        """The trace of all entries so far."""
-        count = len(self)
-        if 0 < self._untimed < count:
-            self._tables.notes.add(
-                f"{self._untimed:,} of {count:,} entries of {self.name} carry no time; its times are not used."
-            )
+        """The trace of all entries.
+
+        Raises:
+            SnapshotError: an entry has a negative size.
+        """
+        count, size = len(self), self._size.to_numpy()
+        if (size < 0).any():
+            row = int(np.argmax(size < 0))
+            raise SnapshotError(f"Entry {row:,} of {self.name} has a negative 'size' ({size[row]}).")
+        if 0 < self._timeless < count:
+            self._note(f"{plural(self._timeless, 'entry', 'entries')} without a time; its times are not used")
+        if self._streamless:
+            self._note(f"{plural(self._streamless, 'entry', 'entries')} without a stream, taken as stream 0")
         return Trace(
             action=np.frombuffer(self._action, dtype=np.uint8),
-            address=to_numpy(self._address),
-            size=to_numpy(self._size),
-            stream=to_numpy(self._stream),
-            time_us=to_numpy(self._time) if not self._untimed else np.zeros(count, np.int64),
-            stack=to_numpy(self._stack),
-            pool=np.full(count, NO_POOL, np.int32) if self._pool is None else to_numpy(self._pool),
-            timed=not self._untimed,
+            address=self._address.to_numpy(),
+            size=size,
+            stream=self._stream.to_numpy(),
+            time_us=self._time.to_numpy() if not self._timeless else np.zeros(count, np.int64),
+            stack=self._stack.to_numpy(),
+            pool=np.full(count, NO_POOL, np.int32) if self._pool is None else self._pool.to_numpy(),
+            timed=not self._timeless,
             compile_context=self._label("compile_context"),
             user_metadata=self._label("user_metadata"),
             texts=tuple(self._texts),
             forward_stacks=self._forward,
         )
 
+    def _note(self, finding: str) -> None:
+        self._tables.notes.add(f"{self.name[0].upper()}{self.name[1:]} has {finding}.")
+
     def _label(self, key: str) -> Any:
-        return to_numpy(self._labels[key]) if key in self._labels else None
+        return self._labels[key].to_numpy() if key in self._labels else None

@@ -1,0 +1,129 @@
+"""Compressed files, told by their first bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from oomscope.errors import SnapshotError
+
+# A snapshot is compressed once, or twice where someone did not look; more is a game.
+_MOST_LAYERS = 4
+_LONGEST_MAGIC = 6
+
+
+def decompressed(raw: io.BufferedReader[Any], buffer_size: int) -> io.BufferedReader[Any]:
+    """What `raw` holds once every layer of compression is taken off. It is decompressed while it is read.
+
+    Raises:
+        SnapshotError: the library for the format is not installed.
+    """
+    stream = raw
+    for _ in range(_MOST_LAYERS):
+        head = stream.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+        opener = next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None)
+        if opener is None:
+            return stream
+        stream = io.BufferedReader(opener(stream), buffer_size)
+    raise SnapshotError(f"The file is compressed more than {_MOST_LAYERS} times over; decompress it first.")
+
+
+def decompression_errors() -> tuple[type[Exception], ...]:
+    """What the libraries raise for damaged data, apart from `EOFError` for data that ends early."""
+    import lzma
+    import zlib
+
+    return (OSError, zlib.error, lzma.LZMAError, *_zstd_errors())
+
+
+def _gzip(stream: BinaryIO) -> Any:
+    import gzip
+
+    return gzip.GzipFile(fileobj=stream)
+
+
+def _bzip2(stream: BinaryIO) -> Any:
+    import bz2
+
+    return bz2.BZ2File(stream)
+
+
+def _xz(stream: BinaryIO) -> Any:
+    import lzma
+
+    return lzma.LZMAFile(stream)
+
+
+def _zstd(stream: BinaryIO) -> Any:
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]  # Python 3.14+
+
+        return zstd.ZstdFile(stream)
+    except ImportError:
+        pass
+    try:
+        import zstandard
+    except ImportError:
+        raise SnapshotError(
+            "The file is compressed with zstd, which this Python cannot read; "
+            "install it with: pip install 'oomscope[zstd]'."
+        ) from None
+    # Its own default is to stop after the first frame, and to take a cut frame for a whole one.
+    return _WholeFrames(stream, zstandard.ZstdDecompressor())
+
+
+def _zstd_errors() -> tuple[type[Exception], ...]:
+    errors: list[type[Exception]] = []
+    try:
+        from compression import zstd
+
+        errors.append(zstd.ZstdError)
+    except ImportError:
+        pass
+    try:
+        import zstandard
+
+        errors.append(zstandard.ZstdError)
+    except ImportError:
+        pass
+    return tuple(errors)
+
+
+class _WholeFrames(io.RawIOBase):
+    """Decompresses zstd frames one after another with `zstandard`, and tells a cut one."""
+
+    def __init__(self, stream: BinaryIO, decompressor: Any) -> None:
+        self._stream, self._decompressor = stream, decompressor
+        self._frame: Any = None
+        self._left = b""  # compressed bytes not yet used
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            data = self._left or self._stream.read(_CHUNK)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+                return 0
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            self._ready, self._left = memoryview(self._frame.decompress(data)), b""
+            if self._frame.eof:
+                self._left, self._frame = self._frame.unused_data, None
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+
+_CHUNK = 64 << 10
+
+_OPENERS: dict[bytes, Callable[[BinaryIO], Any]] = {
+    b"\x1f\x8b": _gzip,
+    b"BZh": _bzip2,
+    b"\xfd7zXZ\x00": _xz,
+    b"\x28\xb5\x2f\xfd": _zstd,
+}

@@ -1,0 +1,40 @@
+"""The HTML pages that ``torch/cuda/_memory_viz.py trace_plot`` writes: since torch 2.1 they carry the whole pickle."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import re
+
+from oomscope.errors import SnapshotError
+from oomscope.reading.printable import printable
+from oomscope.reading.source import Source
+
+_EMBEDDED = re.compile(rb'"base64"\s*:\s*"([^"]*)"')
+_TITLE = re.compile(rb"<title[^>]*>\s*([^<]{1,200})", re.IGNORECASE)
+
+
+def embedded(source: Source) -> Source:
+    """The pickle that a page carries. Padding behind its end is harmless.
+
+    Raises:
+        SnapshotError: it carries none.
+    """
+    page = source.stream().read()
+    match = _EMBEDDED.search(page)
+    if match is not None:
+        try:
+            return Source(io.BytesIO(base64.b64decode(match[1])))
+        except binascii.Error as error:
+            raise SnapshotError(f"The page's embedded snapshot is damaged ({printable(str(error))}).") from error
+    if b"alloc_data" in page:
+        raise SnapshotError(
+            "This is a trace_plot page of torch 2.0, which holds a drawing and not the snapshot; "
+            "it cannot be turned back: load the pickle that it was made from."
+        )
+    if b'"base64"' in page:
+        raise SnapshotError("The page is cut off within its embedded snapshot; copy it again.")
+    title = _TITLE.search(page)
+    about = f" titled '{printable(title[1].decode(errors='replace').strip())}'" if title else ""
+    raise SnapshotError(f"This is a web page{about} that holds no memory snapshot.")
