@@ -65,10 +65,14 @@ class DeviceCachingAllocator:
         self.max_split_size = UNBOUNDED if config.max_split_size is None else config.max_split_size
         self.collects_garbage = limit.cap is not None and config.garbage_collection_threshold > 0.0
         # Whether the first block that is large enough is always the one to take.
-        self.takes_best_fit = config.max_split_size is None and not config.expandable_segments
+        self.takes_best_fit = not (
+            config.expandable_segments or config.max_split_size is not None or self.collects_garbage
+        )
         self.pools: dict[tuple[int, bool], BlockPool] = {}
         self.capturing = capturing
         self.freeable_pools: list[int] = []
+        # Objects of merged blocks: to fill one again costs less than to make one.
+        self.spare: list[Block] = []
         self.pending: dict[int, Block] = {}
         self.expandable_segments: dict[StreamPool, int] = {}
         self.segment_events: list[tuple[Action, int, int]] = []
@@ -100,10 +104,8 @@ class DeviceCachingAllocator:
         is spent here and in `free_block`.
         """
         keys = home.keys
-        if self.collects_garbage:
-            home.pool.get_free_blocks_call_count += 1
         position = bisect_left(keys, size << ADDRESS_BITS)
-        if position < len(keys) and not self.takes_best_fit:
+        if not self.takes_best_fit:
             position = self._choose(size, home, position)
         if position < len(keys):
             del keys[position]
@@ -117,7 +119,13 @@ class DeviceCachingAllocator:
         if remaining > home.keep and size < home.split_limit:
             # The head is handed out; the tail goes back to the pool as the block that it was.
             address, before = block.address, block.prev
-            found = Block(address, size, home, block.segment, before, block)
+            if self.spare:
+                found = self.spare.pop()
+                found.address, found.size, found.home, found.segment = address, size, home, block.segment
+                found.prev, found.next = before, block
+                found.is_free, found.mapped = False, True
+            else:
+                found = Block(address, size, home, block.segment, before, block)
             if before is not None:
                 before.next = found
             block.prev = found
@@ -145,19 +153,24 @@ class DeviceCachingAllocator:
         Only one candidate is judged: when it is refused, larger ones are not looked at and the answer is behind
         the last block.
         """
-        keys, blocks = home.keys, home.blocks
+        home.pool.get_free_blocks_call_count += 1
+        blocks = home.blocks
+        end = len(blocks)
+        if position == end:
+            return end
         block = blocks[position]
         if block.segment is not None:
             # Best fit is by the size to which a block can grow, so blocks of larger size may be the better fit.
-            while block.segment is not None and position + 1 < len(keys):
+            grown = _expandable_size(block)
+            while block.segment is not None and position + 1 < end:
                 following = blocks[position + 1]
-                if _expandable_size(following) >= _expandable_size(block):
+                if following.size >= grown or (following_grown := _expandable_size(following)) >= grown:
                     break
-                block, position = following, position + 1
+                block, grown, position = following, following_grown, position + 1
         if size < self.max_split_size <= block.size:
-            return len(keys)
+            return end
         if size >= self.max_split_size and block.size >= size + self.config.max_non_split_rounding_size:
-            return len(keys)
+            return end
         return position
 
     def _malloc_from_device(self, size: int, home: StreamPool) -> Block | None:
@@ -222,6 +235,7 @@ class DeviceCachingAllocator:
             del keys[position]
             del blocks[position]
             size += neighbour.size
+            self.spare.append(neighbour)
             block.prev = neighbour = neighbour.prev
             if neighbour is not None:
                 neighbour.next = block
@@ -231,6 +245,7 @@ class DeviceCachingAllocator:
             del keys[position]
             del blocks[position]
             size += neighbour.size
+            self.spare.append(neighbour)
             block.next = neighbour = neighbour.next
             if neighbour is not None:
                 neighbour.prev = block

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,60 +85,93 @@ def replay(
     addresses: Addresses | None = None,
     release: Release = LATEST,
 ) -> Replay:
-    """Run `program` under `config` until it ends or a request fails that the recorded run was served.
+    """Run `program` once; see `Replayer.run`."""
+    return Replayer(program, release).run(config, limit, addresses)
 
-    Args:
-        program: what is asked for.
-        config: the settings.
-        limit: what may be reserved.
-        addresses: where new segments lie; ascending if None.
-        release: whose rules hold.
-    """
-    capturing = {number for number, pool in enumerate(program.pools) if release.captures(pool)}
-    allocator = DeviceCachingAllocator(config, limit, addresses, capturing)
-    blocks: list[Block | None] = [None] * program.requests
-    if program.initial is not None:
-        restore(allocator, program.initial, blocks)
-    run = _Run(allocator, program, blocks)
-    run.steps()
-    segments = allocator.expandable_segments.values()
-    return Replay(
-        config=config,
-        limit=limit,
-        peak_reserved=allocator.peak_reserved,
-        final_reserved=allocator.reserved,
-        peak_allocated=allocator.peak_allocated,
-        segment_allocs=allocator.num_device_alloc,
-        retries=allocator.num_alloc_retries,
-        failures=tuple(run.failures),
-        addresses=run.addresses,
-        segment_events=allocator.segment_events,
-        # One range of addresses a stream and pool leaves nothing to choose between.
-        may_depend_on_addresses=not config.expandable_segments
-        or program.initial is not None
-        or any(count > 1 for count in segments),
-    )
+
+class Replayer:
+    """Runs one program as often as wanted."""
+
+    def __init__(self, program: Program, release: Release = LATEST) -> None:
+        """Prepare a program.
+
+        Args:
+            program: what is asked for.
+            release: whose rules hold.
+        """
+        self.program = program
+        self.codes = _codes(program)
+        self._capturing = {number for number, pool in enumerate(program.pools) if release.captures(pool)}
+        self._streams, self._stream = np.unique(program.stream, return_inverse=True)
+        # By roundup_power2_divisions: the rounded sizes, and the kinds of pools with the one of each request.
+        self._rounded: dict[tuple[int, ...], tuple[list[int], list[int], list[int]]] = {}
+
+    def run(self, config: AllocatorConfig, limit: Limit = NO_LIMIT, addresses: Addresses | None = None) -> Replay:
+        """Run the program under `config` until it ends or a request fails that the recorded run was served.
+
+        Args:
+            config: the settings.
+            limit: what may be reserved.
+            addresses: where new segments lie; ascending if None.
+        """
+        allocator = DeviceCachingAllocator(config, limit, addresses, self._capturing)
+        with _collector_paused():
+            run = _Run(allocator, self.program, *self._requests(allocator))
+            run.steps(self.codes)
+        several = any(count > 1 for count in allocator.expandable_segments.values())
+        return Replay(
+            config=config,
+            limit=limit,
+            peak_reserved=allocator.peak_reserved,
+            final_reserved=allocator.reserved,
+            peak_allocated=allocator.peak_allocated,
+            segment_allocs=allocator.num_device_alloc,
+            retries=allocator.num_alloc_retries,
+            failures=tuple(run.failures),
+            addresses=run.addresses,
+            segment_events=allocator.segment_events,
+            # One range of addresses a stream and pool leaves nothing to choose between.
+            may_depend_on_addresses=several or not config.expandable_segments or self.program.initial is not None,
+        )
+
+    def _requests(self, allocator: DeviceCachingAllocator) -> tuple[list[int], list[StreamPool]]:
+        """The rounded size of each request, and the free blocks that serve it."""
+        divisions = allocator.config.roundup_power2_divisions
+        if divisions not in self._rounded:
+            rounded = round_sizes(self.program.size, allocator.config)
+            kinds = (self.program.owner * len(self._streams) + self._stream) * 2 + (rounded <= SMALL_SIZE)
+            distinct, which = np.unique(kinds, return_inverse=True)
+            self._rounded[divisions] = rounded.tolist(), distinct.tolist(), which.tolist()
+        sizes, distinct_kinds, kind_of = self._rounded[divisions]
+        pools = []
+        for kind in distinct_kinds:
+            owner, stream = divmod(kind // 2, len(self._streams))
+            pools.append(allocator.get_pool(kind % 2 == 1, int(self._streams[stream]), owner))
+        return sizes, list(map(pools.__getitem__, kind_of))
 
 
 class _Run:
     """The state of one replay."""
 
-    def __init__(self, allocator: DeviceCachingAllocator, program: Program, blocks: list[Block | None]) -> None:
+    def __init__(
+        self, allocator: DeviceCachingAllocator, program: Program, sizes: list[int], homes: list[StreamPool]
+    ) -> None:
         self.allocator = allocator
         self.program = program
-        self.blocks = blocks
+        self.sizes = sizes
+        self.homes = homes
+        self.blocks: list[Block | None] = [None] * program.requests
         self.failures: list[Failure] = []
         self.addresses: list[int] = []
-        rounded = round_sizes(program.size, allocator.config)
-        self.sizes: list[int] = rounded.tolist()
-        self.homes = _homes(allocator, program, rounded)
+        if program.initial is not None:
+            restore(allocator, program.initial, self.blocks)
 
-    def steps(self) -> None:
+    def steps(self, codes: list[int]) -> None:
         """Take every step. The two that make up nearly all of a program are told apart by their sign alone."""
         allocator, blocks, sizes, homes = self.allocator, self.blocks, self.sizes, self.homes
         malloc, free_block, note = allocator.malloc, allocator.free_block, self.addresses.append
         requests = len(sizes)
-        for code in _codes(self.program):
+        for code in codes:
             if code < 0:
                 block = blocks[~code]
                 if block is not None:
@@ -204,15 +240,13 @@ def _codes(program: Program) -> list[int]:
     return result
 
 
-def _homes(
-    allocator: DeviceCachingAllocator, program: Program, rounded: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> list[StreamPool]:
-    """The free blocks that serve each request."""
-    streams, stream = np.unique(program.stream, return_inverse=True)
-    kinds = (program.owner * len(streams) + stream) * 2 + (rounded <= SMALL_SIZE)
-    distinct, which = np.unique(kinds, return_inverse=True)
-    pools = []
-    for kind in distinct.tolist():
-        owner, row = divmod(kind // 2, len(streams))
-        pools.append(allocator.get_pool(kind % 2 == 1, int(streams[row]), owner))
-    return list(map(pools.__getitem__, which.tolist()))
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No cyclic collection: a replay makes many linked objects and drops none before its end."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
