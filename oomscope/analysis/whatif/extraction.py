@@ -20,6 +20,7 @@ class Extraction:
     Attributes:
         program: what can be replayed; without an initial layout.
         lifetimes: the allocations of the trace.
+        number: int64[lifetimes], the request that each stands for.
         row: int64[requests], the row in `lifetimes`; -1 for a request that was refused.
         held: how many requests are from before the recording; they have the lowest numbers.
         runs: where the trace gives memory back to the device.
@@ -27,6 +28,7 @@ class Extraction:
 
     program: Program
     lifetimes: Lifetimes
+    number: IntArray
     row: IntArray
     held: int
     runs: list[ReleaseRun]
@@ -63,7 +65,7 @@ def extract(snapshot: Snapshot, device: Device) -> Extraction:
     op, argument, entry = _in_order(steps)
     program = Program(size, stream, owner, op, argument, entry, snapshot.pools)
     held = int(np.count_nonzero(lifetimes.born == BEFORE))
-    return Extraction(program, lifetimes, row, held, runs)
+    return Extraction(program, lifetimes, number, row, held, runs)
 
 
 def _numbers(lifetimes: Lifetimes, trace: Trace) -> tuple[IntArray, IntArray, IntArray, IntArray]:

@@ -70,7 +70,8 @@ def reserved_before(trace: Trace, final: int) -> IntArray:
     change[obtains] = trace.size[obtains]
     change[returns] = -trace.size[returns]
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(change)])
-    return total + (final - total[-1])
+    anchored: IntArray = total + (final - total[-1])
+    return anchored
 
 
 def following(entries: IntArray, wanted: Sequence[int] | IntArray, none: int) -> IntArray:

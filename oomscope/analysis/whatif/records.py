@@ -1,0 +1,81 @@
+"""What the replays found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+RECORDED = "recorded"
+"""The name of the setting that the snapshot was recorded under."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfCheck:
+    """Whether the replay of the recorded setting gives what was recorded.
+
+    Attributes:
+        addresses: allocations whose address was compared.
+        segment_events: changes of the reserved memory that were compared.
+        mismatches: how many of both differ.
+        first_mismatch: the first trace entry that differs, None where none does.
+        reason: one sentence: why other settings are not answered, or only some; None where everything is.
+    """
+
+    addresses: int
+    segment_events: int
+    mismatches: int
+    first_mismatch: int | None
+    reason: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether everything agreed, and there was something to agree on."""
+        return self.addresses > 0 and self.mismatches == 0
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfRow:
+    """What became of the recorded program under one setting. Bytes; None: unknown.
+
+    Attributes:
+        setting: as written, or ``recorded``.
+        limit: what could be reserved; None: no bound.
+        peak_reserved, final_reserved, peak_allocated: for the trace's own order of addresses.
+        segment_allocs: how often memory was obtained from the device.
+        retries: how often all cached blocks were released to serve a request.
+        oom: whether a request failed; None where the orders of addresses disagree.
+        failed_allocation: how many alloc entries went before the first request that failed.
+        headroom: `limit` less `peak_reserved`; where a request failed, negative: what was missing for it.
+        least_memory: the least cap under which the recorded run lives.
+        range: least and most of `peak_reserved` and `final_reserved`, over orders of addresses.
+        exact: whether the figures are those of a real run of the same program, as far as is known.
+        note: what holds for this row, one sentence each.
+    """
+
+    setting: str
+    limit: int | None = None
+    peak_reserved: int | None = None
+    final_reserved: int | None = None
+    peak_allocated: int | None = None
+    segment_allocs: int | None = None
+    retries: int | None = None
+    oom: bool | None = None
+    failed_allocation: int | None = None
+    headroom: int | None = None
+    least_memory: int | None = None
+    range: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    exact: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """All rows for one device, the recorded setting first."""
+
+    device: int
+    self_check: SelfCheck
+    rows: tuple[WhatIfRow, ...]
+
+    def row(self, setting: str) -> WhatIfRow | None:
+        """The row of `setting`, if it was asked for."""
+        return next((row for row in self.rows if row.setting == setting), None)

@@ -1,0 +1,114 @@
+"""The recorded run of one device, made ready for replays, and checked against the recording first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from oomscope.allocator.addresses import Addresses, Ascending, Recorded
+from oomscope.allocator.config import AllocatorConfig
+from oomscope.allocator.program import Op, Program
+from oomscope.allocator.replay import Replay, Replayer
+from oomscope.allocator.torch_releases import Release, release_of
+from oomscope.analysis.whatif.extraction import Extraction, extract
+from oomscope.analysis.whatif.limit import RecordedLimit, recorded_limit
+from oomscope.analysis.whatif.records import SelfCheck
+from oomscope.analysis.whatif.runs import OBTAINS, RETURNS
+from oomscope.analysis.whatif.start import initial_layout
+from oomscope.model import Action, BoolArray, Device, IntArray, Snapshot
+
+MAX_ADDRESS = 1 << 51
+"""Recorded addresses lie below, invented ones above."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """A recorded run that can be replayed.
+
+    Attributes:
+        device: what was recorded.
+        config: the settings it was recorded under.
+        release: the torch release whose rules hold.
+        limit: what it could reserve.
+        extraction: its program, without what was there before.
+        replayer: replays it from the recorded start.
+        recorded: the replay of the recorded setting.
+        check: how that compares with the recording.
+        complete: whether the recording saw the first allocation.
+    """
+
+    device: Device
+    config: AllocatorConfig
+    release: Release
+    limit: RecordedLimit
+    extraction: Extraction
+    replayer: Replayer
+    recorded: Replay
+    check: SelfCheck
+    complete: bool
+
+    def addresses(self) -> Addresses:
+        """The addresses of the recorded segments, as far as the replay asks for the same ones."""
+        return recorded_addresses(self.device)
+
+    def allocations_before(self, entry: int) -> int:
+        """How many alloc entries stand before `entry`."""
+        return int(np.count_nonzero(self.device.trace.action[: max(entry, 0)] == Action.ALLOC))
+
+
+def prepare(snapshot: Snapshot, device: Device) -> Subject:
+    """Extract the program of `device`, replay it as it was recorded, and compare."""
+    expandable = bool(device.layout.segments.is_expandable.any()) or bool(len(device.trace.entries(Action.SEGMENT_MAP)))
+    config = AllocatorConfig.from_settings(snapshot.settings, expandable=expandable)
+    release = release_of(snapshot.schema)
+    extraction = extract(snapshot, device)
+    initial = initial_layout(device, extraction.lifetimes, extraction.number, config)
+    program = replace(extraction.program, initial=initial)
+    limit = recorded_limit(snapshot, device, config, extraction.runs)
+    replayer = Replayer(program, release)
+    recorded = replayer.run(config, limit.limit, recorded_addresses(device))
+    check = compare(device, program, recorded)
+    return Subject(device, config, release, limit, extraction, replayer, recorded, check, initial is None)
+
+
+def recorded_addresses(device: Device, beyond: Callable[[int], Addresses] = Ascending) -> Recorded:
+    """The addresses of the recorded segments in the order in which they were obtained."""
+    trace = device.trace
+    entries = trace.entries(*OBTAINS)
+    return Recorded(trace.address[entries].tolist(), trace.size[entries].tolist(), beyond(MAX_ADDRESS))
+
+
+def compare(device: Device, program: Program, recorded: Replay) -> SelfCheck:
+    """Every address and every segment event of a replay against the recording."""
+    trace = device.trace
+    wrong_allocs, compared = _wrong_allocations(device, program, recorded)
+    entries = trace.entries(*OBTAINS, *RETURNS)
+    wrong_segments = entries[_wrong_segment_events(device, entries, recorded)]
+    extra = abs(len(entries) - len(recorded.segment_events))
+    wrong = np.concatenate([wrong_allocs, wrong_segments])
+    if not len(wrong) and extra:
+        wrong = np.array([len(trace) - 1], np.int64)
+    first = int(wrong.min()) if len(wrong) else None
+    return SelfCheck(compared, len(entries), len(wrong_allocs) + len(wrong_segments) + extra, first)
+
+
+def _wrong_allocations(device: Device, program: Program, recorded: Replay) -> tuple[IntArray, int]:
+    """The alloc and oom entries that the replay answers differently; and how many there are."""
+    asked = (program.op == Op.MALLOC) | (program.op == Op.TRY_MALLOC)
+    entry, op = program.entry[asked], program.op[asked]
+    expected = np.where(op == Op.TRY_MALLOC, -1, device.trace.address[entry])
+    found = np.full(len(expected), -2, np.int64)
+    found[: len(recorded.addresses)] = recorded.addresses
+    return entry[expected != found], int(np.count_nonzero(op == Op.MALLOC))
+
+
+def _wrong_segment_events(device: Device, entries: IntArray, recorded: Replay) -> BoolArray:
+    trace = device.trace
+    expected = np.stack([trace.action[entries].astype(np.int64), trace.address[entries], trace.size[entries]], axis=1)
+    found = np.full_like(expected, -1)
+    events = np.array(recorded.segment_events[: len(expected)], np.int64).reshape(-1, 3)
+    found[: len(events)] = events
+    differs: BoolArray = np.any(expected != found, axis=1)
+    return differs
