@@ -1,0 +1,397 @@
+"""The findings: everything a report shows about a snapshot, as records. Bytes are integers; None is unknown, never 0.
+
+The names are those of the JSON report (`oomscope/rendering/report.schema.json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oomscope.analysis.whatif.records import WhatIf
+from oomscope.history import DeviceHistory
+from oomscope.model import PoolId, Snapshot
+
+CATEGORIES = (
+    "parameter", "gradient", "optimizer_state", "buffer", "activation", "temporary", "input", "workspace", "unknown",
+)  # fmt: skip
+PHASES = ("before_recording", "forward", "backward", "optimizer", "other")
+CAUSES = (
+    "oversized_request", "growth", "private_pools", "other_stream", "outside_allocator", "fragmentation", "capacity",
+)  # fmt: skip
+"""In the order in which a cause is chosen among those that qualify."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of code. Which line stands for a stack — its site, its caller — see `oomscope.analysis.sites`."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The instant that the attribution is about: once `entry` of `device` has happened; -1: before the first."""
+
+    kind: str
+    """``oom``, ``peak``, ``end`` or ``entry``."""
+    device: int
+    entry: int
+    time_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What the recording could see.
+
+    Attributes:
+        history: ``full``, ``wrapped``, ``late``, ``state_only`` or ``none``.
+        stacks: ``python``, ``all`` or ``none``.
+        unattributed_live_bytes: allocated bytes at the instant of attribution that no stack explains.
+        notes: sentences for the reader: what the file cannot show, and how to record it better.
+    """
+
+    history: str
+    stacks: str
+    unattributed_live_bytes: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Reserved, allocated and active bytes at one instant."""
+
+    reserved: int
+    allocated: int
+    active: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The end of the snapshot, as `torch.cuda.memory_stats()` counts it."""
+
+    reserved: int
+    allocated: int
+    active: int
+    requested: int | None
+    inactive: int
+    pending_free: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most that was allocated, active and reserved in the recorded window, and the entries where it was reached."""
+
+    allocated: int
+    active: int
+    reserved: int
+    allocated_entry: int
+    reserved_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """What does not add up. `uncertain_bytes`: by how much the allocated curve may be too low before the end."""
+
+    unaccounted_bytes: int
+    uncertain_bytes: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """One kind of free list: pool × stream × size class."""
+
+    pool: PoolId
+    stream: int
+    segment_type: str
+    """``large`` or ``small``."""
+    is_expandable: bool
+    segments: int
+    reserved: int
+    active: int
+    inactive: int
+    largest_inactive: int
+    releasable: int
+    walled: int
+    stranded: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fragmentation:
+    """Free bytes and why they are free, at the instant of attribution. releasable + walled + stranded = inactive."""
+
+    inactive: int
+    largest_inactive: int
+    rounding: int | None
+    unsplit: int | None
+    releasable: int
+    walled: int
+    stranded: int
+    holes: int
+    """How many inactive blocks there are."""
+    by_pool: tuple[PoolUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteUse:
+    """Live bytes of one site (or of one reason for having none).
+
+    Attributes:
+        site: None where no frame was recorded; then `label` says why.
+        caller: the reader's own code that led there; None where there is none.
+        category: the one most of the bytes belong to.
+        stack: the stack that most of the bytes share, as ``file:line function``, innermost first.
+        stacks: the largest distinct stacks, as (stack number, bytes, blocks).
+    """
+
+    site: Location | None
+    caller: Location | None
+    label: str | None
+    bytes: int
+    blocks: int
+    category: str = "unknown"
+    stack: tuple[str, ...] = ()
+    stacks: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTensor:
+    """A block that the recording could name."""
+
+    name: str
+    category: str
+    bytes: int
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    holders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A site whose live blocks keep free bytes from being released."""
+
+    site: Location | None
+    caller: Location | None
+    label: str | None
+    live_bytes: int
+    blocks: int
+    stranded_bytes: int
+    """Stranded bytes in segments that hold at least one of its blocks; sites may share a segment."""
+    alone_bytes: int
+    """Stranded bytes in segments that nothing but its blocks keeps: what its move alone would free."""
+    segments: int
+    smallest: int
+    largest: int
+    oldest_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A site whose live bytes rise and do not come back."""
+
+    site: Location | None
+    caller: Location | None
+    label: str | None
+    bytes_per_step: int
+    generations: int
+    live_bytes: int
+    kind: str
+    """``generations``, ``reallocation`` or ``time``."""
+    since_entry: int
+    fit: float
+    spared_bytes: int = 0
+    """What would be free if only the newest generation were alive (or the block had its early size)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPeak:
+    """One step (iteration): entries ``begin`` to ``end`` inclusive, and the most that was allocated in it."""
+
+    name: str
+    begin: int
+    end: int
+    peak_allocated: int
+    peak_entry: int
+    end_allocated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The iterations of the program. `boundaries` are the entries where each begins."""
+
+    count: int
+    source: str
+    """``annotations``, ``recorded``, ``inferred`` or ``none``."""
+    boundaries: tuple[int, ...] = ()
+    steps: tuple[StepPeak, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What this process may reserve. `high` is None where nothing bounds it from above."""
+
+    low: int
+    high: int | None
+    source: str
+    """``recorded``, ``bracket`` or ``device``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qualifying:
+    """A cause that passes its counterfactual, and the bytes it would have spared beyond the request."""
+
+    cause: str
+    bytes: int
+    spare: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number that proves the verdict."""
+
+    text: str
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """What the live bytes are."""
+
+    slug: str
+    bytes: int
+    site: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to do (or not to do, where `refuted`), with its reason and its effect."""
+
+    action: str
+    why: str
+    saves_bytes: int | None = None
+    price: str = ""
+    source: str = ""
+    refuted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why one request failed."""
+
+    cause: str
+    confidence: str
+    headline: str
+    qualifying: tuple[Qualifying, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    contributing: tuple[str, ...] = ()
+    drivers: tuple[Driver, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    cannot_know: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FreeForRequest:
+    """The free bytes of the device at the instant of an OOM, by what they were worth to the failed request."""
+
+    usable: int
+    """Inactive bytes where the request may look: same pool, stream and size class."""
+    largest: int
+    """The largest piece of those; with expandable segments, with the pages that could still be mapped behind it."""
+    releasable: int
+    walled: int
+    stranded: int
+    other_streams: int
+    other_class: int
+    """In the other size class (small against large) of the same pool."""
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oom:
+    """A request that failed. `recovered`: the program went on allocating afterwards."""
+
+    entry: int
+    time_us: int | None
+    requested: int
+    alloc_size: int
+    device_free: int | None
+    stream: int
+    recovered: bool
+    site: Location | None
+    caller: Location | None
+    stack: tuple[str, ...]
+    limit: Limit
+    totals: Totals
+    free: FreeForRequest
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What the model must cost, against what is there. Bytes at the instant of attribution; None is unknown."""
+
+    parameters: int
+    parameter_bytes: int
+    rows: tuple[tuple[str, int | None, int], ...]
+    """(what, expected bytes or None, bytes that are there)."""
+    source: str
+    """``recorded`` or ``inferred``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceFindings:
+    """Everything about one device. `at_entry` is the entry of this device that the attribution is about."""
+
+    device: int
+    history: DeviceHistory
+    at_entry: int
+    usage: Usage
+    at: Totals
+    peak: Peak | None
+    reconciliation: Reconciliation
+    fragmentation: Fragmentation
+    sites: tuple[SiteUse, ...]
+    categories: Mapping[str, int] = field(default_factory=dict)
+    categories_source: str = "inferred"
+    phases: Mapping[str, int] = field(default_factory=dict)
+    names: tuple[NamedTensor, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    growth: tuple[Growth, ...] = ()
+    steps: Steps = Steps(0, "none")
+    oom: Oom | None = None
+    ooms: tuple[Oom, ...] = ()
+    bill: Bill | None = None
+    device_total: int | None = None
+    """Bytes of the card, where the recording knows them."""
+    outside: int | None = None
+    """Bytes of the card that neither this allocator holds nor are free, where known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """What `analyze` found; `write_report` and the renderers make text of it."""
+
+    snapshot: Snapshot
+    recording: Recording
+    at: At
+    devices: tuple[DeviceFindings, ...]
+    whatif: tuple[WhatIf, ...] = ()
+
+    def device(self, index: int) -> DeviceFindings:
+        """The findings about the device with CUDA index `index`.
+
+        Raises:
+            KeyError: the snapshot holds nothing about it.
+        """
+        for device in self.devices:
+            if device.device == index:
+                return device
+        raise KeyError(index)
+
+    @property
+    def main(self) -> DeviceFindings | None:
+        """The device that the report begins with: the one of `at`."""
+        return next((device for device in self.devices if device.device == self.at.device), None)

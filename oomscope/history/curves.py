@@ -1,0 +1,67 @@
+"""Curves: allocated, active and reserved bytes after every entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.history.lifetimes import BEFORE, Lifetimes
+from oomscope.model import Action, IntArray, Layout, Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """Bytes over time; each int64[entries + 1], where row ``t + 1`` is the value once entry `t` has happened.
+
+    The curves are anchored at the final segments, which are exact, and run backwards from there, so neither a wrapped
+    ring nor a late start needs a guess.
+    """
+
+    allocated: IntArray
+    active: IntArray
+    reserved: IntArray
+
+    def at(self, entry: int) -> tuple[int, int, int]:
+        """Allocated, active and reserved bytes once `entry` has happened (`BEFORE`: at the start)."""
+        row = entry - BEFORE
+        return int(self.allocated[row]), int(self.active[row]), int(self.reserved[row])
+
+
+def draw(trace: Trace, layout: Layout, lifetimes: Lifetimes, size: IntArray) -> Curves:
+    """The curves of one device.
+
+    Args:
+        trace: the device's trace.
+        layout: its final segments and blocks, where the curves end.
+        lifetimes: its lifetimes.
+        size: int64[lifetimes], bytes of each block.
+    """
+    entries = len(trace)
+    reserved = np.zeros(entries + 1, np.int64)
+    grows = trace.entries(Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+    shrinks = trace.entries(Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
+    reserved[grows + 1] = trace.size[grows]
+    reserved[shrinks + 1] = -trace.size[shrinks]
+    return Curves(
+        allocated=_anchored(_changes(entries, lifetimes.born, lifetimes.freed, size), layout.allocated),
+        active=_anchored(_changes(entries, lifetimes.born, lifetimes.gone, size), layout.active),
+        reserved=_anchored(reserved, layout.reserved),
+    )
+
+
+def _changes(entries: int, born: IntArray, ended: IntArray, size: IntArray) -> IntArray:
+    """What each entry adds; row 0 is the start. An entry begins or ends at most a few lifetimes."""
+    changes = np.zeros(entries + 1, np.int64)
+    begins = born > BEFORE
+    changes[born[begins] + 1] = size[begins]  # one entry gives birth to one block
+    ends = (ended > BEFORE) & (ended < entries)
+    np.subtract.at(changes, ended[ends] + 1, size[ends])
+    return changes
+
+
+def _anchored(changes: IntArray, final: int) -> IntArray:
+    """Running sums that end at `final`."""
+    curve = np.cumsum(changes)
+    curve += final - int(curve[-1])
+    return curve

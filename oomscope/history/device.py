@@ -1,0 +1,96 @@
+"""The history of one device, complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.allocator import AllocatorConfig
+from oomscope.history.curves import Curves, draw
+from oomscope.history.layouts import layout_at
+from oomscope.history.lifetimes import Lifetimes, pair
+from oomscope.history.sizes import block_sizes
+from oomscope.history.spans import Spans, find_spans, locate
+from oomscope.model import Action, Device, IntArray, Layout, Snapshot, Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceHistory:
+    """What happened on one device.
+
+    Attributes:
+        index: CUDA index of the device.
+        trace: its entries.
+        layout: its final segments and blocks.
+        config: the settings that it was recorded under.
+        lifetimes: every allocation.
+        size: int64[lifetimes], bytes of each block.
+        slack: int64[lifetimes], by how much a block may be larger than `size`; 0 where `size` is exact.
+        spans: every segment and mapped piece.
+        span: int64[lifetimes], the row of `spans` that holds the block; -1 unknown.
+        curves: allocated, active and reserved bytes over time.
+        missing_bytes: bytes of blocks that the trace leaves live and the final segments do not hold.
+        overlapping: allocations that began before the one at the same address had ended.
+        strangers: allocations in no known segment.
+    """
+
+    index: int
+    trace: Trace
+    layout: Layout
+    config: AllocatorConfig
+    lifetimes: Lifetimes
+    size: IntArray
+    slack: IntArray
+    spans: Spans
+    span: IntArray
+    curves: Curves
+    missing_bytes: int
+    overlapping: int
+    strangers: int
+
+    @property
+    def entries(self) -> int:
+        """How many trace entries there are."""
+        return len(self.trace)
+
+    def layout_at(self, entry: int) -> Layout:
+        """Segments and blocks once `entry` has happened; the final ones for the last entry that changes anything."""
+        if entry >= self.entries - 1 or np.all(self.trace.action[entry + 1 :] >= Action.SNAPSHOT):
+            return self.layout
+        return layout_at(entry, self.lifetimes, self.size, self.spans)
+
+
+def device_history(device: Device, config: AllocatorConfig) -> DeviceHistory:
+    """Rebuild what happened on `device`, recorded under `config`."""
+    trace, layout = device.trace, device.layout
+    stream = layout.segments.stream[layout.blocks.segment]
+    pairing = pair(trace, layout.blocks, stream)
+    lifetimes = pairing.lifetimes
+    spans = find_spans(trace, layout)
+    span = locate(spans, lifetimes.address, lifetimes.born)
+    size, slack = block_sizes(lifetimes, spans, span, layout.blocks, config)
+    return DeviceHistory(
+        index=device.index,
+        trace=trace,
+        layout=layout,
+        config=config,
+        lifetimes=lifetimes,
+        size=size,
+        slack=slack,
+        spans=spans,
+        span=span,
+        curves=draw(trace, layout, lifetimes, size),
+        missing_bytes=int(size[pairing.missing].sum()),
+        overlapping=pairing.overlapping,
+        strangers=int(np.count_nonzero(span < 0)),
+    )
+
+
+def recorded_config(snapshot: Snapshot) -> AllocatorConfig:
+    """The settings that `snapshot` was recorded under, as far as it says."""
+    expandable = any(
+        bool(device.layout.segments.is_expandable.any()) or len(device.trace.entries(Action.SEGMENT_MAP)) > 0
+        for device in snapshot.devices
+    )
+    return AllocatorConfig.from_settings(snapshot.settings, expandable=expandable)
