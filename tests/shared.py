@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import tempfile
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="oomscope-tests-")
 
 
-@lru_cache(maxsize=None)
+@cache
 def unpacked(name: str) -> Path:
     """A plain pickle of `name` on disk."""
     path = Path(_folder().name) / name.replace("/", "__")
@@ -55,13 +55,13 @@ def unpacked(name: str) -> Path:
     return path
 
 
-@lru_cache(maxsize=None)
+@cache
 def shared_snapshot(name: str) -> Snapshot:
     """`name`, loaded once a process."""
     return load(unpacked(name))
 
 
-@lru_cache(maxsize=None)
+@cache
 def truth(name: str) -> dict[str, Any]:
     """What the process itself knew when `name` was taken; see the README beside the snapshots."""
     return json.loads((SHARED / f"{name}.truth.json").read_text())

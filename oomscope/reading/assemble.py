@@ -35,7 +35,7 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
     is_list = isinstance(document, list)
     top = {"segments": document} if is_list else document
     if not _is_snapshot(top):
-        raise SnapshotError(f"This is not a memory snapshot but {describe(document)}.")
+        raise SnapshotError(f"this is not a memory snapshot but {describe(document)}.")
     # Traces first: those taken off the unpickler were numbered before anything else, too.
     traces = [_trace(item, f"device {index}'s trace", tables) for index, item in enumerate(_list(top, "device_traces"))]
     host_trace = _trace(_list(top, "host_traces"), "the host's trace", tables)
@@ -87,7 +87,7 @@ def _list(top: dict[Any, Any], key: str) -> list[Any]:
 def _optional(top: dict[Any, Any], key: str, kind: type) -> Any:
     value = top.get(key)
     if not (value is None or isinstance(value, kind)):
-        raise SnapshotError(f"The snapshot's '{key}' is {kind_of(value)}, not {kind_of(kind())}.")
+        raise SnapshotError(f"the snapshot's '{key}' is {kind_of(value)}, not {kind_of(kind())}.")
     return value
 
 
@@ -96,7 +96,7 @@ def _trace(item: Any, name: str, tables: Tables) -> TraceBuilder:
         item.name = name
         return item
     if not isinstance(item, list):
-        raise SnapshotError(f"{name[0].upper()}{name[1:]} is {kind_of(item)}, not a list of entries.")
+        raise SnapshotError(f"{name} is {kind_of(item)}, not a list of entries.")
     builder = TraceBuilder(name, tables)
     builder.extend_all(item)
     return builder
@@ -126,7 +126,7 @@ def _host(layouts: dict[int, Layout], trace: TraceBuilder) -> Device | None:
 
 def _annotations(rows: list[Any], tables: Tables) -> tuple[Annotation, ...]:
     def where(row: int) -> str:
-        return f"Entry {row} of 'external_annotations'"
+        return f"entry {row} of 'external_annotations'"
 
     columns, nothing = columns_of(rows, where), [None] * len(rows)
     for key in columns.keys() - {"stage", "name", "device", "time_us"}:

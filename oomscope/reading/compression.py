@@ -26,7 +26,7 @@ def decompressed(raw: io.BufferedReader[Any], buffer_size: int) -> io.BufferedRe
         if opener is None:
             return stream
         stream = io.BufferedReader(opener(stream), buffer_size)
-    raise SnapshotError(f"The file is compressed more than {_MOST_LAYERS} times over; decompress it first.")
+    raise SnapshotError(f"the file is compressed more than {_MOST_LAYERS} times over; decompress it first.")
 
 
 def decompression_errors() -> tuple[type[Exception], ...]:
@@ -40,33 +40,33 @@ def decompression_errors() -> tuple[type[Exception], ...]:
 def _gzip(stream: BinaryIO) -> Any:
     import gzip
 
-    return gzip.GzipFile(fileobj=stream)
+    return _Pieces(gzip.GzipFile(fileobj=stream))
 
 
 def _bzip2(stream: BinaryIO) -> Any:
     import bz2
 
-    return bz2.BZ2File(stream)
+    return _Pieces(bz2.BZ2File(stream))
 
 
 def _xz(stream: BinaryIO) -> Any:
     import lzma
 
-    return lzma.LZMAFile(stream)
+    return _Pieces(lzma.LZMAFile(stream))
 
 
 def _zstd(stream: BinaryIO) -> Any:
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]  # Python 3.14+
 
-        return zstd.ZstdFile(stream)
+        return _Pieces(zstd.ZstdFile(stream))
     except ImportError:
         pass
     try:
         import zstandard
     except ImportError:
         raise SnapshotError(
-            "The file is compressed with zstd, which this Python cannot read; "
+            "the file is compressed with zstd, which this Python cannot read; "
             "install it with: pip install 'oomscope[zstd]'."
         ) from None
     # Its own default is to stop after the first frame, and to take a cut frame for a whole one.
@@ -88,6 +88,21 @@ def _zstd_errors() -> tuple[type[Exception], ...]:
     except ImportError:
         pass
     return tuple(errors)
+
+
+class _Pieces(io.RawIOBase):
+    """Hands out what is there, piece by piece, so that nothing before a cut is lost with it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class _WholeFrames(io.RawIOBase):

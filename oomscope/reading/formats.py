@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -31,7 +30,7 @@ def read(source: Source) -> Snapshot:
         SnapshotError: it is of another kind, or damaged.
         UnsafePickleError: it asked to run code.
     """
-    head = source.stream().read(_HEAD)
+    head = source.head(_HEAD)
     text = head.removeprefix(_BOM).lstrip()
     if head.startswith(b"\x80"):
         return _read_pickle(source, head)
@@ -39,7 +38,7 @@ def read(source: Source) -> Snapshot:
         return assemble(_json(source), Tables())
     if text.startswith(b"<"):
         with embedded(source) as pickled:
-            return _read_pickle(pickled, pickled.stream().read(_HEAD))
+            return _read_pickle(pickled, pickled.head(_HEAD))
     if _OLD_PICKLE.match(head):
         return _read_pickle(source, head)
     raise SnapshotError(_stranger(head))
@@ -68,22 +67,26 @@ def _unpickled(source: Source, head: bytes) -> Any:
         return SafeUnpickler(source.stream()).load()
     except (SnapshotError, MemoryError):
         raise
+    except EOFError as error:
+        raise SnapshotError(_cut(source)) from error
+    except decompression_errors():
+        raise
     except Exception as error:
-        if unsafe := unsafe_opcode(source.stream()):
-            raise UnsafePickleError(unsafe) from error
         if not head.startswith(b"\x80") and _is_text(head):
             raise SnapshotError(_stranger(head)) from error
-        if isinstance(error, EOFError) or "truncated" in str(error):
+        if unsafe := unsafe_opcode(source.stream()):
+            raise UnsafePickleError(unsafe) from error
+        if "truncated" in str(error):
             raise SnapshotError(_cut(source)) from error
         raise SnapshotError(
-            f"The file begins like a pickle but is damaged ({printable(str(error), 120)}); copy it again."
+            f"the file begins like a pickle but is damaged ({printable(str(error), 120)}); copy it again."
         ) from error
 
 
 def _cut(source: Source) -> str:
     entries = f" and {plural(source.entries, 'trace entry', 'trace entries')}" if source.entries else ""
     return (
-        f"The file is cut off: it ends in the middle of the data, after {_readable_bytes(source):,} bytes{entries}; "
+        f"the file is cut off: it ends in the middle of the data, after {_readable_bytes(source):,} bytes{entries}; "
         "copy or dump it again."
     )
 
@@ -102,6 +105,8 @@ def _readable_bytes(source: Source) -> int:
 
 
 def _json(source: Source) -> Any:
+    import json
+
     contents = source.stream().read()
     try:
         return json.loads(contents)
@@ -109,28 +114,28 @@ def _json(source: Source) -> Any:
         raise SnapshotError(_stranger(contents[:_HEAD])) from error
     except json.JSONDecodeError as error:
         if error.pos >= len(error.doc.rstrip()):
-            raise SnapshotError(f"The JSON is cut off after {len(contents):,} bytes; copy it again.") from error
+            raise SnapshotError(f"the JSON is cut off after {len(contents):,} bytes; copy it again.") from error
         raise SnapshotError(
-            f"The file begins like JSON but is none ({error.msg}, line {error.lineno}, column {error.colno})."
+            f"the file begins like JSON but is none ({error.msg}, line {error.lineno}, column {error.colno})."
         ) from error
 
 
 def _stranger(head: bytes) -> str:
     """What a file is that begins with `head` and is in none of the formats."""
     if not head:
-        return "The file is empty: whatever wrote it did not get to its end; dump the snapshot again."
+        return "the file is empty: whatever wrote it did not get to its end; dump the snapshot again."
     if head.startswith(b"version https://git-lfs"):
-        return "The file is a Git LFS pointer, not the snapshot itself; fetch that with: git lfs pull."
+        return "the file is a Git LFS pointer, not the snapshot itself; fetch that with: git lfs pull."
     if head.startswith(b"PK"):
         if b"data.pkl" in head:
-            return "This is not a memory snapshot but a checkpoint written by torch.save."
-        return "The file is a zip archive; unpack it and name the snapshot in it."
+            return "this is not a memory snapshot but a checkpoint written by torch.save."
+        return "the file is a zip archive; unpack it and name the snapshot in it."
     if head[257:262] == b"ustar":
-        return "The file is a tar archive; unpack it and name the snapshot in it."
+        return "the file is a tar archive; unpack it and name the snapshot in it."
     if _is_text(head):
         beginning = printable(head.decode(errors="replace"))
-        return f"This is not a memory snapshot but plain text, beginning with '{beginning}'."
-    return f"This is not a memory snapshot but binary data of an unknown kind, beginning with 0x{head[:8].hex()}."
+        return f"this is not a memory snapshot but plain text, beginning with '{beginning}'."
+    return f"this is not a memory snapshot but binary data of an unknown kind, beginning with 0x{head[:8].hex()}."
 
 
 def _is_text(head: bytes) -> bool:

@@ -27,14 +27,14 @@ def embedded(source: Source) -> Source:
         try:
             return Source(io.BytesIO(base64.b64decode(match[1])))
         except binascii.Error as error:
-            raise SnapshotError(f"The page's embedded snapshot is damaged ({printable(str(error))}).") from error
+            raise SnapshotError(f"the page's embedded snapshot is damaged ({printable(str(error))}).") from error
     if b"alloc_data" in page:
         raise SnapshotError(
-            "This is a trace_plot page of torch 2.0, which holds a drawing and not the snapshot; "
+            "this is a trace_plot page of torch 2.0, which holds a drawing and not the snapshot; "
             "it cannot be turned back: load the pickle that it was made from."
         )
     if b'"base64"' in page:
-        raise SnapshotError("The page is cut off within its embedded snapshot; copy it again.")
+        raise SnapshotError("the page is cut off within its embedded snapshot; copy it again.")
     title = _TITLE.search(page)
     about = f" titled '{printable(title[1].decode(errors='replace').strip())}'" if title else ""
-    raise SnapshotError(f"This is a web page{about} that holds no memory snapshot.")
+    raise SnapshotError(f"this is a web page{about} that holds no memory snapshot.")

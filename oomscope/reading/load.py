@@ -39,9 +39,12 @@ def load(source: str | os.PathLike[str] | BinaryIO, *, progress: Progress | None
         except RecursionError:
             raise SnapshotError(f"{opened.name}: the file is nested too deeply for a memory snapshot.") from None
         except EOFError:
-            raise SnapshotError(f"{opened.name}: the compressed data are cut off; copy the file again.") from None
+            raise SnapshotError(
+                f"{opened.name}: the file is cut off: its compressed data end too early; copy it again."
+            ) from None
         except decompression_errors() as error:
-            raise SnapshotError(f"{opened.name}: the file cannot be read ({printable(str(error), 120)}).") from error
+            reason = printable(str(error), 120)
+            raise SnapshotError(f"{opened.name}: the file or its compression is damaged ({reason}).") from error
         opened.entries = snapshot.entries
         opened.finish()
         return snapshot

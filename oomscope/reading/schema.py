@@ -26,6 +26,8 @@ def schema_of(marks: Marks) -> str:
     """
     if marks.is_list:
         return _schema_of_list(marks)
+    if marks.segments and "allocated_size" not in marks.segments:
+        return "torch.profiler, not a snapshot"
     if "history" in marks.blocks or (marks.blocks and "address" not in marks.blocks):
         return "2.0"
     for found, releases in (

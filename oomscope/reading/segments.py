@@ -196,12 +196,12 @@ class SegmentReader:
         return sizes
 
     def _where(self, row: int) -> str:
-        return f"Entry {row} of '{self._name}'"
+        return f"entry {row} of '{self._name}'"
 
     def _where_block(self, row: int) -> str:
         for number, blocks in enumerate(self._block_lists):
             if row < len(blocks):
-                return f"Block {row} of {self._where(number).lower()}"
+                return f"block {row} of {self._where(number)}"
             row -= len(blocks)
         raise IndexError(row)
 

@@ -69,6 +69,21 @@ class Source:
         raw = io.BufferedReader(_Meter(self._file, self._size, self), _BUFFER)
         return decompressed(raw, _BUFFER)
 
+    def head(self, size: int) -> bytes:
+        """The first bytes of the contents, as many of `size` as there are.
+
+        Raises:
+            EOFError: the file's compression is cut before the first.
+        """
+        stream, head = self.stream(), b""
+        try:
+            while len(head) < size and (piece := stream.read1(size - len(head))):
+                head += piece
+        except EOFError:
+            if not head:
+                raise
+        return head
+
     def tick(self, done: int) -> None:
         """Report that `done` bytes of the file were read."""
         if self._progress is not None:
@@ -80,7 +95,7 @@ class Source:
 
     def _measure(self) -> tuple[int, int]:
         """Where the contents begin and how many bytes they are. A pipe is read into memory, for it cannot be reread."""
-        if isinstance(self._file, io.TextIOBase):
+        if not isinstance(self._file.read(0), bytes):
             raise SnapshotError(f"{self.name}: the file is open as text; open it in binary mode ('rb').")
         if not (hasattr(self._file, "seekable") and self._file.seekable()):
             self._file, is_ours, pipe = io.BytesIO(self._file.read()), self._is_ours, self._file
@@ -118,16 +133,20 @@ class _Meter(io.RawIOBase):
     def __init__(self, file: BinaryIO, size: int, source: Source) -> None:
         self._file, self._size, self._source = file, size, source
         self._done = self._told = 0
+        self._readinto = getattr(file, "readinto", self._copy_into)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
-        count = len(data or b"")
-        buffer[:count] = data
+        count = self._readinto(buffer) or 0
         self._done += count
         if self._done - self._told >= _STEP:
             self._told = self._done
             self._source.tick(self._done)
         return count
+
+    def _copy_into(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

@@ -87,7 +87,7 @@ def _identities_of_frames(stacks: list[Any]) -> list[bytes]:
     """
     if set(map(type, stacks)) - {list}:
         wrong = next(stack for stack in stacks if type(stack) is not list)
-        raise SnapshotError(f"A stack ('frames') is {kind_of(wrong)}, not a list of frames.")
+        raise SnapshotError(f"a stack ('frames') is {kind_of(wrong)}, not a list of frames.")
     lengths = list(map(len, stacks))
     identities = np.fromiter(chain.from_iterable(stacks), dtype=object, count=sum(lengths))
     ends = [identities.itemsize * end for end in accumulate(lengths, initial=0)]
@@ -102,11 +102,11 @@ def frame_of(frame: Any) -> Frame:
         SnapshotError: `frame` is no dict, or its fields are of other types.
     """
     if type(frame) is not dict:
-        raise SnapshotError(f"A frame of a stack is {kind_of(frame)}, not a dict.")
+        raise SnapshotError(f"a frame of a stack is {kind_of(frame)}, not a dict.")
     filename, line, name = frame.get("filename", "??"), frame.get("line", 0), frame.get("name", "??")
     if not (isinstance(filename, str) and isinstance(name, str) and isinstance(line, int)):
         found = ", ".join(f"{key} {printable(frame.get(key))}" for key in ("filename", "line", "name"))
-        raise SnapshotError(f"A frame of a stack has fields of unexpected types ({found}).")
+        raise SnapshotError(f"a frame of a stack has fields of unexpected types ({found}).")
     extra = tuple((_text(key), _text(frame[key])) for key in frame if key not in _USUAL)
     return Frame(filename, line, name, extra)
 

@@ -78,6 +78,8 @@ def _put_builders(document: Any, collectors: list[_Collector], patches: int) -> 
     Bytes that only looked like a trace (inside a text, say) leave a collector somewhere else, or a patch that no
     instruction asked about.
     """
+    if not collectors and not patches:
+        return
     traces = document.get("device_traces") if isinstance(document, dict) else None
     if not isinstance(traces, list) or len(collectors) != patches:
         raise UnexpectedError
@@ -159,7 +161,7 @@ class _PatchedStream:
 
     def _fill(self, wanted: int) -> bool:
         """Append the next frame to the buffer; False at the end of the file."""
-        head = self._stream.read(_HEADER)
+        head = _read_up_to(self._stream, _HEADER)
         if self._is_framed and len(head) < _HEADER:
             self.is_cut = not self._before.endswith(_STOP)
         if self._is_framed and len(head) == _HEADER and head[0] == _FRAME:
@@ -208,11 +210,12 @@ class _PatchedStream:
 
 
 def _read_up_to(stream: BinaryIO, size: int) -> bytes:
-    """`size` bytes or what is left of the file. The size comes from the file and may be made up."""
-    if size <= _PIECE:
-        return stream.read(size)
+    """`size` bytes, or fewer where the file or its compressed data end. The size is the file's claim, maybe absurd."""
     pieces = []
-    while size > 0 and (piece := stream.read(min(size, _PIECE))):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
+    try:
+        while size > 0 and (piece := stream.read(min(size, _PIECE))):
+            pieces.append(piece)
+            size -= len(piece)
+    except EOFError:
+        pass
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

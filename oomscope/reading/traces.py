@@ -56,7 +56,7 @@ class TraceBuilder:
 
     def where(self, row: int) -> str:
         """Names an entry by its row in the batch that is being taken."""
-        return f"Entry {len(self) + row:,} of {self.name}"
+        return f"entry {len(self) + row:,} of {self.name}"
 
     def extend_all(self, entries: Rows) -> None:
         """Append any number of entries."""
@@ -157,7 +157,7 @@ class TraceBuilder:
         count, size = len(self), self._size.to_numpy()
         if (size < 0).any():
             row = int(np.argmax(size < 0))
-            raise SnapshotError(f"Entry {row:,} of {self.name} has a negative 'size' ({size[row]}).")
+            raise SnapshotError(f"entry {row:,} of {self.name} has a negative 'size' ({size[row]}).")
         if 0 < self._timeless < count:
             self._note(f"{plural(self._timeless, 'entry', 'entries')} without a time; its times are not used")
         if self._streamless:

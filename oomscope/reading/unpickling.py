@@ -10,10 +10,8 @@ from __future__ import annotations
 import copyreg
 import gc
 import pickle
-import pickletools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, BinaryIO, NoReturn
 
 from oomscope.errors import UnsafePickleError
@@ -25,7 +23,7 @@ _UNSAFE = frozenset(
     | {"PERSID", "BINPERSID", "NEXT_BUFFER", "READONLY_BUFFER"}
 )
 # Enough to find what is amiss in a file made to harm; a damaged one of a gigabyte is not walked to its end.
-_MOST_OPCODES = 300_000
+_SEARCHED = 1 << 20
 
 
 class SafeUnpickler(pickle.Unpickler):
@@ -53,8 +51,8 @@ class SafeUnpickler(pickle.Unpickler):
 def refusal(wish: str, guess: str = "") -> str:
     """The sentence for a file that asked for more than data."""
     return (
-        f"The file asks Python to {wish} while it is read; oomscope refuses that, and nothing was run. "
-        f"No memory snapshot needs it{guess}."
+        f"the file asks Python to {wish} while it is read; this was refused and nothing was run, "
+        f"for no memory snapshot needs it{guess}."
     )
 
 
@@ -69,8 +67,10 @@ def unsafe_opcode(stream: BinaryIO) -> str | None:
 
     For files at which the unpickler stumbled for another reason, such as an object built out of a text.
     """
+    import pickletools  # large, and rarely needed
+
     try:
-        for opcode, argument, position in islice(pickletools.genops(stream), _MOST_OPCODES):
+        for opcode, argument, position in pickletools.genops(stream.read(_SEARCHED)):
             if opcode.name in _UNSAFE:
                 what = f" {printable(argument)}" if argument is not None else ""
                 return refusal(f"build an object (instruction {opcode.name}{what} at byte {position:,})")
