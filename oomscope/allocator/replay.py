@@ -106,18 +106,26 @@ class Replayer:
         # By roundup_power2_divisions: the rounded sizes, and the kinds of pools with the one of each request.
         self._rounded: dict[tuple[int, ...], tuple[list[int], list[int], list[int]]] = {}
 
-    def run(self, config: AllocatorConfig, limit: Limit = NO_LIMIT, addresses: Addresses | None = None) -> Replay:
+    def run(
+        self,
+        config: AllocatorConfig,
+        limit: Limit = NO_LIMIT,
+        addresses: Addresses | None = None,
+        *,
+        stop_at_failure: bool = False,
+    ) -> Replay:
         """Run the program under `config` until it ends or a request fails that the recorded run was served.
 
         Args:
             config: the settings.
             limit: what may be reserved.
             addresses: where new segments lie; ascending if None.
+            stop_at_failure: whether to end at any request that fails.
         """
         allocator = DeviceCachingAllocator(config, limit, addresses, self._capturing)
         with _collector_paused():
             run = _Run(allocator, self.program, *self._requests(allocator))
-            run.steps(self.codes)
+            run.steps(self.codes, stop_at_failure)
         several = any(count > 1 for count in allocator.expandable_segments.values())
         return Replay(
             config=config,
@@ -166,7 +174,7 @@ class _Run:
         if program.initial is not None:
             restore(allocator, program.initial, self.blocks)
 
-    def steps(self, codes: list[int]) -> None:
+    def steps(self, codes: list[int], stop_at_failure: bool) -> None:
         """Take every step. The two that make up nearly all of a program are told apart by their sign alone."""
         allocator, blocks, sizes, homes = self.allocator, self.blocks, self.sizes, self.homes
         malloc, free_block, note = allocator.malloc, allocator.free_block, self.addresses.append
@@ -186,6 +194,8 @@ class _Run:
                 note(block.address)
             else:
                 self._rare_step(code - requests)
+                if stop_at_failure and self.failures:
+                    return
 
     def _rare_step(self, step: int) -> None:
         op, argument = int(self.program.op[step]), int(self.program.argument[step])

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.allocator.program import Op, Program
-from oomscope.analysis.whatif.ownership import DEFAULT_POOL, owners
+from oomscope.allocator.program import InitialLayout, Op, Program
 from oomscope.analysis.whatif.runs import RETURNS, ReleaseRun, following, release_runs
-from oomscope.history.lifetimes import BEFORE, Lifetimes, pair
-from oomscope.model import Action, Device, IntArray, Snapshot, Trace, UInt8Array
+from oomscope.history import DeviceHistory
+from oomscope.history.lifetimes import BEFORE, Lifetimes
+from oomscope.model import Action, IntArray, Snapshot, Trace, UInt8Array
+
+DEFAULT_POOL = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,19 +20,15 @@ class Extraction:
     """A program, and how its requests belong to the trace.
 
     Attributes:
-        program: what can be replayed; without an initial layout.
-        lifetimes: the allocations of the trace.
+        program: what can be replayed.
         number: int64[lifetimes], the request that each stands for.
-        row: int64[requests], the row in `lifetimes`; -1 for a request that was refused.
-        held: how many requests are from before the recording; they have the lowest numbers.
+        row: int64[requests], the row in the history's `lifetimes`; -1 for a request that was refused.
         runs: where the trace gives memory back to the device.
     """
 
     program: Program
-    lifetimes: Lifetimes
     number: IntArray
     row: IntArray
-    held: int
     runs: list[ReleaseRun]
 
 
@@ -48,24 +46,46 @@ class _Steps:
         return cls(op, argument, entry, 2 * entry)
 
 
-def extract(snapshot: Snapshot, device: Device) -> Extraction:
-    """The program that ran on `device`."""
-    trace, segments, blocks = device.trace, device.layout.segments, device.layout.blocks
-    lifetimes = pair(trace, blocks, segments.stream[blocks.segment]).lifetimes
+def extract(snapshot: Snapshot, history: DeviceHistory) -> Extraction:
+    """The program that ran on a device of `snapshot`."""
+    trace, lifetimes = history.trace, history.lifetimes
     runs = release_runs(trace, snapshot.stacks)
     number, row, ooms, oom_numbers = _numbers(lifetimes, trace)
-    size = np.where(row >= 0, lifetimes.requested[row], 0)
-    stream = np.where(row >= 0, lifetimes.stream[row], 0)
-    owner = np.where(row >= 0, owners(device, lifetimes)[row], 0)
+    served = row >= 0
+    size = np.where(served, lifetimes.requested[row], 0)
+    stream = np.where(served, lifetimes.stream[row], 0)
+    owner = np.where(served, _owners(history)[row], DEFAULT_POOL)
     size[oom_numbers], stream[oom_numbers] = trace.size[ooms], trace.stream[ooms]
-    owner[oom_numbers] = np.maximum(trace.pool[ooms], 0)
+    owner[oom_numbers] = np.maximum(trace.pool[ooms], DEFAULT_POOL)
     steps = _steps(lifetimes, number, trace, runs)
     steps.append(_Steps.at(Op.TRY_MALLOC, oom_numbers, ooms))
-    steps.append(_freeable_pools(device))
+    steps.append(_freeable_pools(trace))
     op, argument, entry = _in_order(steps)
-    program = Program(size, stream, owner, op, argument, entry, snapshot.pools)
-    held = int(np.count_nonzero(lifetimes.born == BEFORE))
-    return Extraction(program, lifetimes, number, row, held, runs)
+    program = Program(size, stream, owner, op, argument, entry, snapshot.pools, _initial(history, number))
+    return Extraction(program, number, row, runs)
+
+
+def _owners(history: DeviceHistory) -> IntArray:
+    """The number of the pool of each lifetime: what its entry names (torch 2.12+), else that of its segment."""
+    owner = np.maximum(history.lifetimes.pool.astype(np.int64), DEFAULT_POOL)
+    unnamed = np.flatnonzero((history.lifetimes.pool < 0) & (history.span >= 0))
+    owner[unnamed] = history.spans.pool[history.span[unnamed]]
+    return owner
+
+
+def _initial(history: DeviceHistory, number: IntArray) -> InitialLayout | None:
+    """The layout when the recording began; None where nothing was reserved then."""
+    layout = history.layout_at(BEFORE)
+    if not len(layout.segments):
+        return None
+    rows = np.flatnonzero(history.lifetimes.born == BEFORE)
+    by_address = dict(zip(history.lifetimes.address[rows].tolist(), number[rows].tolist(), strict=True))
+    active = layout.blocks.is_active.tolist()
+    numbers = [
+        by_address.get(address, -1) if is_active else -1
+        for address, is_active in zip(layout.blocks.address.tolist(), active, strict=True)
+    ]
+    return InitialLayout(layout, np.array(numbers, np.int64))
 
 
 def _numbers(lifetimes: Lifetimes, trace: Trace) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -123,12 +143,11 @@ def _completions(number: IntArray, entry: IntArray, trace: Trace, runs: list[Rel
     return _Steps(Op.FREE_COMPLETED, number, entry, key)
 
 
-def _freeable_pools(device: Device) -> _Steps:
+def _freeable_pools(trace: Trace) -> _Steps:
     """Where private pools whose segments were given back had lost their owner, at the latest.
 
     Known only where entries name their pool (torch 2.12+).
     """
-    trace = device.trace
     entries = trace.entries(*RETURNS)
     pools, first = np.unique(trace.pool[entries], return_index=True)
     private = pools > DEFAULT_POOL

@@ -10,7 +10,8 @@ from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.rounding import allocation_size, round_size
 from oomscope.analysis.whatif.runs import OBTAINS, ReleaseRun, following, reserved_before
-from oomscope.model import Action, Device, IntArray, Snapshot, Trace
+from oomscope.history import DeviceHistory
+from oomscope.model import Action, IntArray, Snapshot, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,9 @@ class RecordedLimit:
     source: str
 
 
-def recorded_limit(
-    snapshot: Snapshot, device: Device, config: AllocatorConfig, runs: list[ReleaseRun]
-) -> RecordedLimit:
+def recorded_limit(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun]) -> RecordedLimit:
     """The limit under which `device` was recorded."""
+    config = device.config
     total = _context_number(snapshot, device.index, "total")
     known = _from_context(snapshot, device, total)
     if known is not None:
@@ -49,7 +49,7 @@ def recorded_limit(
     return RecordedLimit(Limit(cap=min(low, refused - 1), device_total=total), low, refused - 1, "bracket")
 
 
-def _from_context(snapshot: Snapshot, device: Device, total: int | None) -> RecordedLimit | None:
+def _from_context(snapshot: Snapshot, device: DeviceHistory, total: int | None) -> RecordedLimit | None:
     """The limit as the dump's own context has it: the cap, and what the device had free."""
     cap = _context_number(snapshot, device.index, "cap")
     free = _context_number(snapshot, device.index, "free")

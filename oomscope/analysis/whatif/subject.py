@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from oomscope.analysis.whatif.extraction import Extraction, extract
 from oomscope.analysis.whatif.limit import RecordedLimit, recorded_limit
 from oomscope.analysis.whatif.records import SelfCheck
 from oomscope.analysis.whatif.runs import OBTAINS, RETURNS
-from oomscope.analysis.whatif.start import initial_layout
-from oomscope.model import Action, BoolArray, Device, IntArray, Snapshot
+from oomscope.history import DeviceHistory
+from oomscope.model import Action, BoolArray, IntArray, Snapshot
 
 MAX_ADDRESS = 1 << 51
 """Recorded addresses lie below, invented ones above."""
@@ -29,25 +29,31 @@ class Subject:
 
     Attributes:
         device: what was recorded.
-        config: the settings it was recorded under.
         release: the torch release whose rules hold.
         limit: what it could reserve.
         extraction: its program, without what was there before.
         replayer: replays it from the recorded start.
         recorded: the replay of the recorded setting.
         check: how that compares with the recording.
-        complete: whether the recording saw the first allocation.
     """
 
-    device: Device
-    config: AllocatorConfig
+    device: DeviceHistory
     release: Release
     limit: RecordedLimit
     extraction: Extraction
     replayer: Replayer
     recorded: Replay
     check: SelfCheck
-    complete: bool
+
+    @property
+    def config(self) -> AllocatorConfig:
+        """The settings it was recorded under."""
+        return self.device.config
+
+    @property
+    def complete(self) -> bool:
+        """Whether the recording saw the first allocation."""
+        return self.extraction.program.initial is None
 
     def addresses(self) -> Addresses:
         """The addresses of the recorded segments, as far as the replay asks for the same ones."""
@@ -58,29 +64,25 @@ class Subject:
         return int(np.count_nonzero(self.device.trace.action[: max(entry, 0)] == Action.ALLOC))
 
 
-def prepare(snapshot: Snapshot, device: Device) -> Subject:
+def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     """Extract the program of `device`, replay it as it was recorded, and compare."""
-    expandable = bool(device.layout.segments.is_expandable.any()) or bool(len(device.trace.entries(Action.SEGMENT_MAP)))
-    config = AllocatorConfig.from_settings(snapshot.settings, expandable=expandable)
     release = release_of(snapshot.schema)
     extraction = extract(snapshot, device)
-    initial = initial_layout(device, extraction.lifetimes, extraction.number, config)
-    program = replace(extraction.program, initial=initial)
-    limit = recorded_limit(snapshot, device, config, extraction.runs)
-    replayer = Replayer(program, release)
-    recorded = replayer.run(config, limit.limit, recorded_addresses(device))
-    check = compare(device, program, recorded)
-    return Subject(device, config, release, limit, extraction, replayer, recorded, check, initial is None)
+    limit = recorded_limit(snapshot, device, extraction.runs)
+    replayer = Replayer(extraction.program, release)
+    recorded = replayer.run(device.config, limit.limit, recorded_addresses(device))
+    check = compare(device, extraction.program, recorded)
+    return Subject(device, release, limit, extraction, replayer, recorded, check)
 
 
-def recorded_addresses(device: Device, beyond: Callable[[int], Addresses] = Ascending) -> Recorded:
+def recorded_addresses(device: DeviceHistoryHistory, beyond: Callable[[int], Addresses] = Ascending) -> Recorded:
     """The addresses of the recorded segments in the order in which they were obtained."""
     trace = device.trace
     entries = trace.entries(*OBTAINS)
     return Recorded(trace.address[entries].tolist(), trace.size[entries].tolist(), beyond(MAX_ADDRESS))
 
 
-def compare(device: Device, program: Program, recorded: Replay) -> SelfCheck:
+def compare(device: DeviceHistory, program: Program, recorded: Replay) -> SelfCheck:
     """Every address and every segment event of a replay against the recording."""
     trace = device.trace
     wrong_allocs, compared = _wrong_allocations(device, program, recorded)
@@ -94,7 +96,7 @@ def compare(device: Device, program: Program, recorded: Replay) -> SelfCheck:
     return SelfCheck(compared, len(entries), len(wrong_allocs) + len(wrong_segments) + extra, first)
 
 
-def _wrong_allocations(device: Device, program: Program, recorded: Replay) -> tuple[IntArray, int]:
+def _wrong_allocations(device: DeviceHistory, program: Program, recorded: Replay) -> tuple[IntArray, int]:
     """The alloc and oom entries that the replay answers differently; and how many there are."""
     asked = (program.op == Op.MALLOC) | (program.op == Op.TRY_MALLOC)
     entry, op = program.entry[asked], program.op[asked]
@@ -104,7 +106,7 @@ def _wrong_allocations(device: Device, program: Program, recorded: Replay) -> tu
     return entry[expected != found], int(np.count_nonzero(op == Op.MALLOC))
 
 
-def _wrong_segment_events(device: Device, entries: IntArray, recorded: Replay) -> BoolArray:
+def _wrong_segment_events(device: DeviceHistory, entries: IntArray, recorded: Replay) -> BoolArray:
     trace = device.trace
     expected = np.stack([trace.action[entries].astype(np.int64), trace.address[entries], trace.size[entries]], axis=1)
     found = np.full_like(expected, -1)

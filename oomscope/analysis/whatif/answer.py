@@ -1,0 +1,174 @@
+"""One setting's row: the replay, the orders of addresses, the least memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from oomscope.allocator.addresses import Addresses
+from oomscope.allocator.config import AllocatorConfig
+from oomscope.allocator.limits import Limit
+from oomscope.allocator.replay import Replay, Replayer
+from oomscope.analysis.whatif.least import least_memory
+from oomscope.analysis.whatif.orders import other_orders
+from oomscope.analysis.whatif.records import WhatIfRow
+from oomscope.analysis.whatif.settings import Setting
+from oomscope.analysis.whatif.subject import Subject
+from oomscope.units import format_bytes, plural
+
+UP_TO_THE_LAST = "up to the last recorded entry"
+
+
+@dataclass(slots=True)
+class Clock:
+    """How long answers may take. What would come after the end is left out, and said to be."""
+
+    seconds: float | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the time is over."""
+        return self.seconds is not None and time.monotonic() - self.started >= self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is done for a row.
+
+    Attributes:
+        orders: how many orders of addresses are tried, the trace's own among them.
+        least_memory: whether the least memory is searched for.
+        clock: what ends the work.
+    """
+
+    orders: int
+    least_memory: bool
+    clock: Clock = field(default_factory=Clock)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What is replayed for a row.
+
+    Attributes:
+        subject: the recorded run.
+        replayer: its program, as the row changes it.
+        setting: the row's setting.
+        limit: what may be reserved.
+        alternative: where the recorded limit is known only between two bounds, the larger one; else None.
+        notes: what holds for the row beforehand.
+        estimate: whether the program is not the recorded one.
+    """
+
+    subject: Subject
+    replayer: Replayer
+    setting: Setting
+    limit: Limit
+    alternative: Limit | None = None
+    notes: tuple[str, ...] = ()
+    estimate: bool = False
+
+    @property
+    def config(self) -> AllocatorConfig:
+        """The settings."""
+        return self.setting.config
+
+
+def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow:
+    """The row of a case.
+
+    Args:
+        case: what is asked.
+        effort: how much is done for it.
+        known: the replay in the trace's own order, where it was made before.
+    """
+    own = known or case.replayer.run(case.config, case.limit, case.subject.addresses())
+    others, skipped = _other_replays(case, own, effort)
+    notes = [UP_TO_THE_LAST, *case.notes]
+    oom, verdict_note = _verdict(case, own, others)
+    least, least_note = _least(case, effort)
+    notes += [note for note in (verdict_note, least_note, skipped) if note]
+    ranges = {
+        name: _span([getattr(replay, name) for replay in (own, *others)])
+        for name in ("peak_reserved", "final_reserved", "peak_allocated", "retries")
+    }
+    agree = all(low == high for low, high in ranges.values()) and oom is not None
+    if not agree and oom is not None:
+        notes.append(f"the order of segment addresses matters: {plural(1 + len(others), 'order')} tried")
+    failure = own.failures[0] if own.failures else None
+    bound = case.limit.bytes
+    return WhatIfRow(
+        setting=case.setting.text,
+        limit=bound,
+        peak_reserved=own.peak_reserved,
+        final_reserved=own.final_reserved,
+        peak_allocated=own.peak_allocated,
+        segment_allocs=own.segment_allocs,
+        retries=own.retries,
+        oom=oom,
+        failed_allocation=None if failure is None else case.subject.allocations_before(failure.entry),
+        headroom=_headroom(own, bound),
+        least_memory=least,
+        range=ranges,
+        exact=agree and not case.estimate and case.subject.complete and skipped is None,
+        note="; ".join(notes),
+    )
+
+
+def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay], str | None]:
+    """Replays in other orders of addresses, where the order can matter; and what was left out."""
+    makers: Sequence[Callable[[], Addresses]] = other_orders(effort.orders - 1) if own.may_depend_on_addresses else ()
+    replays: list[Replay] = []
+    for maker in makers:
+        if effort.clock.is_up:
+            return replays, f"only {plural(1 + len(replays), 'order')} of addresses tried, for want of time"
+        replays.append(case.replayer.run(case.config, case.limit, maker()))
+    if effort.orders < 2 and own.may_depend_on_addresses:
+        return replays, "one order of addresses tried"
+    return replays, None
+
+
+def _verdict(case: Case, own: Replay, others: Sequence[Replay]) -> tuple[bool | None, str | None]:
+    """Whether it runs out of memory; None, with the reason, where that is not certain."""
+    outcomes = [not replay.survived for replay in (own, *others)]
+    if any(outcomes) and not all(outcomes):
+        return None, f"out of memory in {sum(outcomes)} of {len(outcomes)} orders of addresses"
+    if outcomes[0] and case.alternative is not None:
+        higher = case.replayer.run(case.config, case.alternative, case.subject.addresses())
+        if higher.survived:
+            low, high = (format_bytes(limit.bytes or 0) for limit in (case.limit, case.alternative))
+            return None, f"the cap is known only as {low} to {high}: out of memory at {low}, lives at {high}"
+    return outcomes[0], None
+
+
+def _least(case: Case, effort: Effort) -> tuple[int | None, str | None]:
+    if not effort.least_memory:
+        return None, None
+    if effort.clock.is_up:
+        return None, "least memory not searched for, for want of time"
+    return least_memory(case.replayer, case.config, case.subject.addresses, case.limit.device_total), None
+
+
+def _headroom(replay: Replay, bound: int | None) -> int | None:
+    if bound is None:
+        return None
+    if replay.failures:
+        failure = replay.failures[0]
+        return bound - failure.reserved - failure.alloc_size
+    return bound - replay.peak_reserved
+
+
+def _span(values: Sequence[int]) -> tuple[int, int]:
+    return min(values), max(values)
+
+
+def unanswered(setting: Setting, limit: Limit, why: str) -> WhatIfRow:
+    """The row of a setting that cannot be answered."""
+    return WhatIfRow(setting=setting.text, limit=limit.bytes, note=f"{UP_TO_THE_LAST}; not answered: {why}")
+
+
+def with_note(row: WhatIfRow, note: str) -> WhatIfRow:
+    """`row` with one more note."""
+    return replace(row, note=f"{row.note}; {note}")

@@ -1,0 +1,87 @@
+"""The settings that are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from oomscope.allocator.config import AllocatorConfig
+from oomscope.allocator.limits import Limit
+from oomscope.analysis.whatif.records import RECORDED
+from oomscope.errors import RequestError
+
+
+class Emptying(Enum):
+    """Where `torch.cuda.empty_cache` is called beyond what the program does itself."""
+
+    NEVER = ""
+    EACH_STEP = "empty_cache after each step"
+    BEFORE_PEAK = "empty_cache before the peak step"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row to be computed.
+
+    Attributes:
+        text: its name, as it was given.
+        config: the settings of the allocator.
+        emptying: what is done besides.
+    """
+
+    text: str
+    config: AllocatorConfig
+    emptying: Emptying = Emptying.NEVER
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this is the recorded setting itself."""
+        return self.text == RECORDED
+
+
+def recorded(config: AllocatorConfig) -> Setting:
+    """The setting under which the snapshot was recorded."""
+    return Setting(RECORDED, config)
+
+
+def parse(text: str) -> Setting:
+    """A setting as written in ``PYTORCH_ALLOC_CONF``: what it does not name has torch's default.
+
+    Raises:
+        RequestError: torch would refuse it.
+    """
+    try:
+        return Setting(text, AllocatorConfig.parse(text))
+    except ValueError as error:
+        raise RequestError(f"--setting {text}: {error}.") from None
+
+
+_TRIED = (
+    "expandable_segments:True",
+    "max_split_size_mb:128",
+    "max_split_size_mb:256",
+    "max_split_size_mb:512",
+    "roundup_power2_divisions:4",
+    "roundup_power2_divisions:8",
+)
+_TRIED_UNDER_A_CAP = ("garbage_collection_threshold:0.6", "garbage_collection_threshold:0.8")
+
+
+def default_set(config: AllocatorConfig, limit: Limit) -> list[Setting]:
+    """The settings worth trying beside the recorded ones: each changes one thing of those.
+
+    Args:
+        config: the recorded settings.
+        limit: garbage collection acts only under a cap.
+    """
+    texts: Sequence[str] = _TRIED + (_TRIED_UNDER_A_CAP if limit.cap is not None else ())
+    settings = []
+    if config.expandable_segments:
+        texts = ("expandable_segments:False", *texts[1:])
+    for text in texts:
+        changed = AllocatorConfig.parse(text, base=config)
+        if changed != config:
+            settings.append(Setting(changed.text or text, changed))
+    settings += [Setting(emptying.value, config, emptying) for emptying in (Emptying.EACH_STEP, Emptying.BEFORE_PEAK)]
+    return settings
