@@ -1,1 +1,87 @@
 """What would have saved it: the recorded program, replayed under other settings of the allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
+from oomscope.analysis.whatif.gpus import capacity
+from oomscope.analysis.whatif.orders import DEFAULT_ORDERS
+from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
+from oomscope.analysis.whatif.subject import prepare
+from oomscope.analysis.whatif.sweep import EXPANDABLE, Question, sweep
+from oomscope.errors import RequestError
+from oomscope.history import DeviceHistory, device_history, recorded_config
+from oomscope.model import Snapshot
+
+__all__ = ["EXPANDABLE", "RECORDED", "Question", "SelfCheck", "WhatIf", "WhatIfRow", "report_whatif", "whatif"]
+
+
+def whatif(
+    snapshot: Snapshot,
+    device: int,
+    *,
+    settings: Sequence[str] | None = None,
+    limit: int | None = None,
+    gpu: str | int | None = None,
+    without: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    orders: int = DEFAULT_ORDERS,
+    least_memory: str = "auto",
+    budget_s: float | None = None,
+    steps: Sequence[int] = (),
+    history: DeviceHistory | None = None,
+) -> WhatIf:
+    """Replay what was recorded on a device under other settings of the allocator.
+
+    Args:
+        snapshot: with a trace.
+        device: its CUDA index.
+        settings: each as in ``PYTORCH_ALLOC_CONF``; None: those worth trying.
+        limit: bytes that the process may reserve, as `torch.cuda.set_per_process_memory_fraction` bounds them.
+        gpu: a physical card, by size (``24GiB``) or name (``A100-40``); or its bytes.
+        without: places in the code (``metrics.py:17``) whose allocations are left out.
+        scale: ``SITE=FACTOR``: places whose allocations are larger or smaller.
+        orders: how many orders of segment addresses are tried where they can matter.
+        least_memory: for which rows orders are tried and the least memory is searched for: ``auto`` (the recorded
+            setting, expandable segments, and what `settings` names), ``all`` or ``none``.
+        budget_s: seconds after which no more work is begun; what was left out is said.
+        steps: entries where the steps of the program begin, for `empty_cache` between them.
+        history: of the device, where it is there already.
+
+    Raises:
+        RequestError: the snapshot cannot serve the request.
+    """
+    question = Question(
+        settings=None if settings is None else tuple(settings),
+        limit=limit,
+        gpu=capacity(gpu) if isinstance(gpu, str) else gpu,
+        changes=Changes(tuple(map(parse_site, without)), tuple(map(parse_scaling, scale))),
+        orders=orders,
+        thorough=least_memory,
+        budget_s=budget_s,
+        steps=tuple(steps),
+    )
+    subject = prepare(snapshot, history or _history(snapshot, device))
+    return sweep(snapshot, subject, question)
+
+
+def _history(snapshot: Snapshot, device: int) -> DeviceHistory:
+    try:
+        found = snapshot.device(device)
+    except KeyError:
+        known = ", ".join(str(other.index) for other in snapshot.devices) or "none"
+        raise RequestError(f"The snapshot holds nothing about device {device}; it has {known}.") from None
+    return device_history(found, recorded_config(snapshot))
+
+
+def report_whatif(
+    snapshot: Snapshot, history: DeviceHistory, *, steps: Sequence[int] = (), budget_s: float = 4.0
+) -> WhatIf:
+    """What a report says of other settings, bounded in time.
+
+    The recorded setting and expandable segments come first, with the least memory each needs; then, as far as the
+    time goes, the other settings that are commonly advised.
+    """
+    question = Question(budget_s=budget_s, steps=tuple(steps))
+    return sweep(snapshot, prepare(snapshot, history), question)

@@ -59,6 +59,7 @@ class Case:
         limit: what may be reserved.
         alternative: where the recorded limit is known only between two bounds, the larger one; else None.
         notes: what holds for the row beforehand.
+        as_recorded: whether this is the recorded run itself, whose addresses are known.
         estimate: whether the program is not the recorded one.
     """
 
@@ -68,6 +69,7 @@ class Case:
     limit: Limit
     alternative: Limit | None = None
     notes: tuple[str, ...] = ()
+    as_recorded: bool = False
     estimate: bool = False
 
     @property
@@ -112,22 +114,22 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         headroom=_headroom(own, bound),
         least_memory=least,
         range=ranges,
-        exact=agree and not case.estimate and case.subject.complete and skipped is None,
+        exact=agree and not case.estimate and skipped is None,
         note="; ".join(notes),
     )
 
 
 def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay], str | None]:
     """Replays in other orders of addresses, where the order can matter; and what was left out."""
-    makers: Sequence[Callable[[], Addresses]] = other_orders(effort.orders - 1) if own.may_depend_on_addresses else ()
+    if case.as_recorded or not own.may_depend_on_addresses:
+        return [], None
+    makers: Sequence[Callable[[], Addresses]] = other_orders(effort.orders - 1)
     replays: list[Replay] = []
     for maker in makers:
         if effort.clock.is_up:
             return replays, f"only {plural(1 + len(replays), 'order')} of addresses tried, for want of time"
         replays.append(case.replayer.run(case.config, case.limit, maker()))
-    if effort.orders < 2 and own.may_depend_on_addresses:
-        return replays, "one order of addresses tried"
-    return replays, None
+    return replays, None if replays else "one order of addresses tried"
 
 
 def _verdict(case: Case, own: Replay, others: Sequence[Replay]) -> tuple[bool | None, str | None]:
@@ -139,7 +141,7 @@ def _verdict(case: Case, own: Replay, others: Sequence[Replay]) -> tuple[bool | 
         higher = case.replayer.run(case.config, case.alternative, case.subject.addresses())
         if higher.survived:
             low, high = (format_bytes(limit.bytes or 0) for limit in (case.limit, case.alternative))
-            return None, f"the cap is known only as {low} to {high}: out of memory at {low}, lives at {high}"
+            return None, f"out of memory at {low}, lives at {high}"
     return outcomes[0], None
 
 

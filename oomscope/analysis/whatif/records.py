@@ -70,11 +70,19 @@ class WhatIfRow:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """All rows for one device, the recorded setting first."""
+    """All rows for one device, the recorded setting first.
+
+    Attributes:
+        device: its CUDA index.
+        self_check: whether the replay can be trusted.
+        rows: what was answered.
+        skipped: settings that were left out for want of time.
+    """
 
     device: int
     self_check: SelfCheck
     rows: tuple[WhatIfRow, ...]
+    skipped: tuple[str, ...] = ()
 
     def row(self, setting: str) -> WhatIfRow | None:
         """The row of `setting`, if it was asked for."""

@@ -75,7 +75,7 @@ def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     return Subject(device, release, limit, extraction, replayer, recorded, check)
 
 
-def recorded_addresses(device: DeviceHistoryHistory, beyond: Callable[[int], Addresses] = Ascending) -> Recorded:
+def recorded_addresses(device: DeviceHistory, beyond: Callable[[int], Addresses] = Ascending) -> Recorded:
     """The addresses of the recorded segments in the order in which they were obtained."""
     trace = device.trace
     entries = trace.entries(*OBTAINS)

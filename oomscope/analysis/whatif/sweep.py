@@ -1,0 +1,253 @@
+"""All rows for one device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from oomscope.allocator.limits import Limit
+from oomscope.allocator.program import Op, Program
+from oomscope.allocator.replay import Replayer
+from oomscope.allocator.torch_releases import INTRODUCED
+from oomscope.analysis.whatif import settings as tried
+from oomscope.analysis.whatif.answer import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
+from oomscope.analysis.whatif.changes import Changes, changed_program
+from oomscope.analysis.whatif.orders import DEFAULT_ORDERS
+from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
+from oomscope.analysis.whatif.runs import OBTAINS, reserved_before
+from oomscope.analysis.whatif.settings import Emptying, Setting
+from oomscope.analysis.whatif.subject import Subject
+from oomscope.model import Action, Snapshot
+from oomscope.units import format_bytes, plural
+
+EXPANDABLE = "expandable_segments:True"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a snapshot.
+
+    Attributes:
+        settings: as in ``PYTORCH_ALLOC_CONF``, one row each; None: the settings worth trying.
+        limit: a cap in bytes, as `set_per_process_memory_fraction` makes one.
+        gpu: the memory of a physical card in bytes.
+        changes: what is changed in the program.
+        orders: how many orders of addresses are tried, where they can matter.
+        thorough: for which rows orders and the least memory are looked at: ``none``, ``auto`` (the recorded setting,
+            expandable segments, and every setting that was asked for by name) or ``all``.
+        budget_s: seconds after which no more work is begun; None: no bound.
+        steps: entries where the steps of the program begin, ascending.
+    """
+
+    settings: tuple[str, ...] | None = None
+    limit: int | None = None
+    gpu: int | None = None
+    changes: Changes = field(default_factory=Changes)
+    orders: int = DEFAULT_ORDERS
+    thorough: str = "auto"
+    budget_s: float | None = None
+    steps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What may be reserved in the rows."""
+
+    limit: Limit
+    alternative: Limit | None
+    notes: tuple[str, ...]
+    is_recorded: bool
+
+
+def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
+    """Answer `question` for a recorded run."""
+    check = _with_reason(subject)
+    if not check.exact:
+        rows = [_from_the_trace(subject, check)]
+        rows += [_refused(setting, question, check) for setting in _asked(subject, question, Limit())]
+        return WhatIf(subject.device.index, check, tuple(rows))
+    bounds = _bounds(subject, question)
+    clock = Clock(question.budget_s)
+    rows = []
+    skipped = []
+    for setting in (tried.recorded(subject.config), *_asked(subject, question, bounds.limit)):
+        if clock.is_up and rows:
+            skipped.append(setting.text)
+            continue
+        row = _row(subject, setting, question, bounds, clock)
+        if row is not None:
+            rows.append(row)
+    rows += _changed_rows(snapshot, subject, question, bounds, clock)
+    return WhatIf(subject.device.index, check, tuple(rows), tuple(skipped))
+
+
+def _asked(subject: Subject, question: Question, limit: Limit) -> list[Setting]:
+    """The settings of the rows behind the recorded one."""
+    if question.settings is not None:
+        return [tried.parse(text) for text in question.settings]
+    if question.changes:
+        return []
+    return tried.default_set(subject.config, limit)
+
+
+def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds, clock: Clock) -> WhatIfRow | None:
+    """One row of the unchanged program; None where it was not asked for and cannot be answered."""
+    replayer, notes = _replayer(subject, setting, question)
+    if replayer is None:
+        return None if question.settings is None else unanswered(setting, bounds.limit, notes[0])
+    limit, more = _with_fraction(setting, bounds)
+    case = Case(
+        subject,
+        replayer,
+        setting,
+        limit,
+        bounds.alternative,
+        (*bounds.notes, *notes, *more, *_too_new(subject, setting)),
+        as_recorded=setting.is_recorded and bounds.is_recorded,
+        estimate=not subject.complete and not setting.is_recorded,
+    )
+    known = subject.recorded if case.as_recorded else None
+    return answer(case, _effort(setting, question, clock), known)
+
+
+def _effort(setting: Setting, question: Question, clock: Clock) -> Effort:
+    named = setting.is_recorded or setting.text == EXPANDABLE or question.settings is not None
+    is_thorough = question.thorough == "all" or (question.thorough == "auto" and named)
+    return Effort(question.orders if is_thorough else 1, is_thorough, clock)
+
+
+def _replayer(subject: Subject, setting: Setting, question: Question) -> tuple[Replayer | None, tuple[str, ...]]:
+    """What replays the program for a setting; None, with the reason, where nothing can."""
+    program = subject.extraction.program
+    if setting.emptying is not Emptying.NEVER:
+        emptied = _with_empty_cache(subject, program, setting.emptying, question.steps)
+        if emptied is None:
+            return None, ("the steps of the program are not known",)
+        program = emptied
+    if subject.complete or setting.is_recorded:
+        same = program is subject.extraction.program
+        return (subject.replayer if same else Replayer(program, subject.release)), ()
+    if not setting.config.expandable_segments:
+        return None, (
+            "the recording does not begin with the first allocation, and the layout that it found was made by the"
+            " recorded setting",
+        )
+    compact = program.replaced_compactly()
+    return Replayer(compact, subject.release), (
+        "the recording does not begin with the first allocation: what it found in place is laid out anew, in the"
+        " order of addresses; a peak before it is not seen",
+    )
+
+
+def _with_empty_cache(subject: Subject, program: Program, emptying: Emptying, steps: Sequence[int]) -> Program | None:
+    """The program with calls of `empty_cache` between its steps; None where those are not known."""
+    begins = np.array([step for step in steps if step > 0], np.int64)
+    if not len(begins):
+        return None
+    if emptying is Emptying.BEFORE_PEAK:
+        peak = int(np.argmax(subject.device.curves.allocated))
+        before = begins[begins <= peak]
+        if not len(before):
+            return None
+        begins = before[-1:]
+    return program.with_steps(Op.EMPTY_CACHE, begins)
+
+
+def _bounds(subject: Subject, question: Question) -> _Bounds:
+    recorded = subject.limit
+    if question.limit is not None or question.gpu is not None:
+        total = question.gpu if question.gpu is not None else recorded.limit.device_total
+        card = "all of the card counts as free, though the CUDA context and libraries take about 0.5 GiB of it"
+        notes = () if question.gpu is None else (card,)
+        return _Bounds(Limit(question.limit, question.gpu, total), None, notes, is_recorded=False)
+    if recorded.source == "bracket" and recorded.high is not None and recorded.limit.cap is not None:
+        low, high = format_bytes(recorded.limit.cap), format_bytes(recorded.high)
+        note = f"the recorded cap is known only as {low} to {high}, and {low} is taken"
+        alternative = replace(recorded.limit, cap=recorded.high)
+        return _Bounds(recorded.limit, alternative, (note,), is_recorded=True)
+    return _Bounds(recorded.limit, None, (), is_recorded=True)
+
+
+def _with_fraction(setting: Setting, bounds: _Bounds) -> tuple[Limit, tuple[str, ...]]:
+    """The limit under a setting that sets a memory fraction itself."""
+    fraction = setting.config.per_process_memory_fraction
+    if fraction is None or setting.is_recorded:
+        return bounds.limit, ()
+    if bounds.limit.device_total is None:
+        return bounds.limit, ("per_process_memory_fraction has no effect here, for the size of the card is not known",)
+    cap = int(fraction * bounds.limit.device_total)
+    return replace(bounds.limit, cap=cap if bounds.limit.cap is None else min(cap, bounds.limit.cap)), ()
+
+
+def _too_new(subject: Subject, setting: Setting) -> tuple[str, ...]:
+    """What a setting needs that the recorded torch did not have."""
+    default = type(setting.config)()
+    return tuple(
+        f"{name} needs torch {major}.{minor}"
+        for name, (major, minor) in INTRODUCED.items()
+        if getattr(setting.config, name) != getattr(default, name) and not subject.release.knows(name)
+    )
+
+
+def _changed_rows(
+    snapshot: Snapshot, subject: Subject, question: Question, bounds: _Bounds, clock: Clock
+) -> list[WhatIfRow]:
+    """The rows of the changed program."""
+    if not question.changes:
+        return []
+    program, notes = changed_program(subject, snapshot.stacks, question.changes)
+    replayer = Replayer(program, subject.release)
+    names = question.settings if question.settings is not None else (EXPANDABLE,)
+    rows = []
+    for setting in (tried.recorded(subject.config), *(tried.parse(text) for text in names)):
+        limit, more = _with_fraction(setting, bounds)
+        named = replace(setting, text=f"{setting.text}, {question.changes.text}")
+        all_notes = ("an estimate: the program is not the recorded one", *notes, *bounds.notes, *more)
+        case = Case(subject, replayer, named, limit, bounds.alternative, all_notes, estimate=True)
+        rows.append(answer(case, _effort(setting, question, clock)))
+    return rows
+
+
+def _with_reason(subject: Subject) -> SelfCheck:
+    """The self-check with what follows from it."""
+    check = subject.check
+    if not check.addresses:
+        return replace(check, reason="the trace holds no allocation, so there is nothing to replay")
+    if check.mismatches:
+        return replace(
+            check,
+            reason=f"the replay of the recorded setting departs from the recording at entry {check.first_mismatch:,}"
+            f" ({plural(check.mismatches, 'mismatch', 'mismatches')} in {check.addresses:,} addresses and"
+            f" {plural(check.segment_events, 'segment event')}): it was recorded by another allocator than the one"
+            " modelled here, or lacks entries",
+        )
+    if not subject.complete:
+        return replace(
+            check,
+            reason="the recording does not begin with the first allocation: only the recorded setting and expandable"
+            " segments are answered, for the recorded window",
+        )
+    return check
+
+
+def _from_the_trace(subject: Subject, check: SelfCheck) -> WhatIfRow:
+    """What is known of the recorded setting without a replay."""
+    trace, layout = subject.device.trace, subject.device.layout
+    ooms = trace.entries(Action.OOM)
+    reserved = reserved_before(trace, layout.reserved)
+    return WhatIfRow(
+        setting=RECORDED,
+        limit=subject.limit.limit.bytes,
+        peak_reserved=int(reserved.max()),
+        final_reserved=layout.reserved,
+        segment_allocs=len(trace.entries(*OBTAINS)),
+        oom=len(ooms) > 0,
+        failed_allocation=subject.allocations_before(int(ooms[0])) if len(ooms) else None,
+        note=f"{UP_TO_THE_LAST}; from the trace, not replayed: {check.reason}",
+    )
+
+
+def _refused(setting: Setting, question: Question, check: SelfCheck) -> WhatIfRow:
+    return unanswered(setting, Limit(cap=question.limit, capacity=question.gpu), check.reason or "")
