@@ -9,7 +9,7 @@ from oomscope.model import Annotation, Blocks, Device, Layout, Segments, Snapsho
 from oomscope.reading.columns import columns_of, integers, kind_of
 from oomscope.reading.context import context_of
 from oomscope.reading.describe import describe
-from oomscope.reading.schema import Marks, schema_of
+from oomscope.reading.schema import PROFILE, Marks, schema_of
 from oomscope.reading.segments import SegmentReader
 from oomscope.reading.tables import Tables
 from oomscope.reading.traces import TraceBuilder
@@ -18,6 +18,7 @@ _TOP_KEYS = frozenset(
     {"segments", "device_traces", "allocator_settings", "external_annotations", "host_segments", "host_traces"}
     | {"oomscope", "trace_alloc_max_entries", "trace_alloc_overflowed"}
 )
+_ANNOTATION_KEYS = frozenset({"stage", "name", "device", "time_us"})
 _HOST = -1
 
 
@@ -48,13 +49,21 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
         settings=(settings or {}).keys(),
         segments=segments.keys,
         blocks=segments.block_keys,
-        entries=set().union(*(trace.keys for trace in traces)),
+        entries=set().union(*(trace.keys for trace in (*traces, host_trace))),
     )
     devices = _devices(segments.layouts(), traces, tables)
+    host = _host(host_segments.layouts(), host_trace, tables)
     annotations = _annotations(_list(top, "external_annotations"), tables)
     context = context_of(top, tables.notes)
-    for key in top.keys() - _TOP_KEYS:
-        tables.notes.unknown("top-level key", key)
+    for key in top:
+        if key not in _TOP_KEYS:
+            tables.notes.unknown("top-level key", key)
+    schema = schema_of(marks)
+    if schema == PROFILE:
+        tables.notes.add(
+            "This was made from a profile, not recorded by the allocator: each device's memory is one made-up segment, "
+            "and the last device is the CPU."
+        )
     return Snapshot(
         devices=devices,
         stacks=tables.stacks.table(),
@@ -62,9 +71,9 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
         settings=settings,
         annotations=annotations,
         context=context,
-        schema=schema_of(marks),
+        schema=schema,
         notes=tables.notes.sentences(),
-        host=_host(host_segments.layouts(), host_trace),
+        host=host,
         ring_entries=_ring_entries(top),
     )
 
@@ -117,10 +126,12 @@ def _devices(layouts: dict[int, Layout], traces: list[TraceBuilder], tables: Tab
     )
 
 
-def _host(layouts: dict[int, Layout], trace: TraceBuilder) -> Device | None:
+def _host(layouts: dict[int, Layout], trace: TraceBuilder, tables: Tables) -> Device | None:
     if not layouts and not len(trace):
         return None
-    layout = layouts.get(_HOST) or next(iter(layouts.values()), Layout(Segments.empty(), Blocks.empty()))
+    if layouts.keys() - {_HOST}:
+        tables.notes.add(f"Host segments of device {', '.join(map(str, sorted(layouts)))} instead of {_HOST} alone.")
+    layout = layouts.get(_HOST, Layout(Segments.empty(), Blocks.empty()))
     return Device(_HOST, layout, trace.finish())
 
 
@@ -129,8 +140,7 @@ def _annotations(rows: list[Any], tables: Tables) -> tuple[Annotation, ...]:
         return f"entry {row} of 'external_annotations'"
 
     columns, nothing = columns_of(rows, where), [None] * len(rows)
-    for key in columns.keys() - {"stage", "name", "device", "time_us"}:
-        tables.notes.unknown("key of annotations", key, len(rows) - columns[key].count(None))
+    tables.notes.unknown_keys("annotations", columns, _ANNOTATION_KEYS)
     stages, names = columns.get("stage", nothing), columns.get("name", nothing)
     for row, (stage, name) in enumerate(zip(stages, names, strict=True)):
         if not (isinstance(stage, str) and isinstance(name, str)):

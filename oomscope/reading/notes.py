@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 from oomscope.reading.printable import printable
 from oomscope.units import plural
@@ -29,6 +31,12 @@ class Notes:
         if kind not in self._unknown and len(self._unknown) >= _MOST_KINDS:
             kind = (what, "…")
         self._unknown[kind] += count
+
+    def unknown_keys(self, what: str, columns: Mapping[Any, list[Any]], known: AbstractSet[str]) -> None:
+        """Count the keys that are not among those `known`; None stands in `columns` where a row lacks the key."""
+        for key, values in columns.items():
+            if key not in known:
+                self.unknown(f"key of {what}", key, len(values) - values.count(None))
 
     def sentences(self) -> tuple[str, ...]:
         """All notes: those that were written out first, then what was unknown."""

@@ -6,6 +6,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+PROFILE = "torch.profiler, not a snapshot"
+
 
 @dataclass(frozen=True, slots=True)
 class Marks:
@@ -27,7 +29,7 @@ def schema_of(marks: Marks) -> str:
     if marks.is_list:
         return _schema_of_list(marks)
     if marks.segments and "allocated_size" not in marks.segments:
-        return "torch.profiler, not a snapshot"
+        return PROFILE
     if "history" in marks.blocks or (marks.blocks and "address" not in marks.blocks):
         return "2.0"
     for found, releases in (

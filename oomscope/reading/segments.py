@@ -61,8 +61,8 @@ class SegmentReader:
         self._block_lists = self._lists_of_blocks()
         self._blocks = columns_of(list(chain.from_iterable(self._block_lists)), self._where_block)
         self.keys, self.block_keys = set(self._columns), set(self._blocks)
-        self._note_keys("segments", self._columns, _SEGMENT_KEYS)
-        self._note_keys("blocks", self._blocks, _BLOCK_KEYS)
+        tables.notes.unknown_keys("segments", self._columns, _SEGMENT_KEYS)
+        tables.notes.unknown_keys("blocks", self._blocks, _BLOCK_KEYS)
 
     def layouts(self) -> dict[int, Layout]:
         """The layout of each device that has segments, by its index; segments and blocks in address order."""
@@ -107,8 +107,9 @@ class SegmentReader:
 
     def _is_large(self, total_size: IntArray) -> BoolArray:
         types = self._columns.get("segment_type", [None] * self._count)
-        for kind in {str(kind) for kind in types} - {"small", "large", "None"}:
-            self._tables.notes.unknown("segment_type", kind)
+        for kind in types:
+            if kind not in ("small", "large", None):
+                self._tables.notes.unknown("segment_type", kind)
         if None in types:
             self._tables.notes.add(
                 f"{plural(types.count(None), 'segment')} without segment_type: those above 2 MiB are taken as large."
@@ -204,10 +205,6 @@ class SegmentReader:
                 return f"block {row} of {self._where(number)}"
             row -= len(blocks)
         raise IndexError(row)
-
-    def _note_keys(self, what: str, columns: Columns, known: frozenset[str]) -> None:
-        for key in columns.keys() - known:
-            self._tables.notes.unknown(f"key of {what}", key, len(columns[key]) - columns[key].count(None))
 
 
 def _newest(history: Any) -> dict[str, Any]:

@@ -19,11 +19,12 @@ _KNOWN = frozenset(
 )
 _LABELS = ("compile_context", "user_metadata")
 # What torch writes where there is nothing to say.
-_NOTHING = frozenset({"N/A", "", None})
+_NOTHING: frozenset[str | None] = frozenset({"N/A", "", None})
+NO_TEXT = -1
 _ADDRESSLESS = frozenset({Action.SNAPSHOT, Action.OOM, Action.ANNOTATE, Action.USER_DEFINED, Action.OTHER})
 _BATCH = 1_000
-# The names met so far that are known: an IntEnum's own lookup is too slow for every entry.
-_NUMBERS: dict[str, int] = {}
+# An IntEnum's own lookup is too slow for every entry.
+_NUMBERS = {action.name.lower(): int(action) for action in Action if action is not Action.OTHER}
 
 
 class TraceBuilder:
@@ -47,7 +48,7 @@ class TraceBuilder:
         self._stack = GrowingColumn("i")
         self._time, self._timeless = GrowingColumn(), 0
         self._pool: GrowingColumn | None = None
-        self._texts: dict[str, int] = {}
+        self._texts = dict.fromkeys(_NOTHING, NO_TEXT)
         self._labels: dict[str, GrowingColumn] = {}
         self._forward: dict[int, tuple[str, ...]] = {}
 
@@ -71,8 +72,7 @@ class TraceBuilder:
         """
         columns = columns_of(entries, self.where)
         self.keys.update(columns)
-        for key in columns.keys() - _KNOWN:
-            self._tables.notes.unknown("key of trace entries", key, len(entries) - columns[key].count(None))
+        self._tables.notes.unknown_keys("trace entries", columns, _KNOWN)
         nothing = [None] * len(entries)
         actions = self._actions(columns.get("action", nothing))
         self._add_addresses(columns.get("addr", nothing), columns.get("device_free"), actions)
@@ -100,8 +100,6 @@ class TraceBuilder:
         action = Action.from_name(name)
         if action is Action.OTHER:
             self._tables.notes.unknown("action in the trace", name)
-        else:
-            _NUMBERS[name] = int(action)
         return action
 
     def _add_addresses(self, addresses: list[Any], free: list[Any] | None, actions: bytes) -> None:
@@ -121,8 +119,11 @@ class TraceBuilder:
             return
         if self._pool is None:
             self._pool = GrowingColumn("i")
-            self._pool.pad(NO_POOL, len(self._action))
-        self._pool.extend([NO_POOL] * count if ids is None else self._tables.pools.numbers(ids, self.where))
+            self._pool.pad(NO_POOL, len(self))
+        if ids is None:
+            self._pool.pad(NO_POOL, count)
+        else:
+            self._pool.extend(self._tables.pools.numbers(ids, self.where))
 
     def _add_texts(self, key: str, texts: list[Any]) -> None:
         column = self._labels.get(key)
@@ -133,20 +134,23 @@ class TraceBuilder:
             except TypeError:
                 pass  # named below
             column = self._labels[key] = GrowingColumn("i")
-            column.pad(-1, len(self._action))
-        column.extend([self._text_number(text, row, key) for row, text in enumerate(texts)])
+            column.pad(NO_TEXT, len(self))
+        try:
+            column.extend(list(map(self._texts.__getitem__, texts)))
+        except (KeyError, TypeError):
+            column.extend([self._text_number(text, row, key) for row, text in enumerate(texts)])
 
     def _text_number(self, text: Any, row: int, key: str) -> int:
         if not (text is None or isinstance(text, str)):
             raise SnapshotError(f"{self.where(row)} has {kind_of(text)} as '{key}', not a text.")
-        return -1 if text is None or text in _NOTHING else self._texts.setdefault(text, len(self._texts))
+        return self._texts.setdefault(text, len(self._texts) - len(_NOTHING))
 
     def _add_forward(self, tracebacks: list[Any]) -> None:
         for row, lines in enumerate(tracebacks):
             if lines:
                 if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
                     raise SnapshotError(f"{self.where(row)} has 'forward_frames' that are not a list of texts.")
-                self._forward[len(self._action) + row] = tuple(lines)
+                self._forward[len(self) + row] = tuple(lines)
 
     def finish(self) -> Trace:
         """The trace of all entries.
@@ -173,7 +177,7 @@ class TraceBuilder:
             timed=not self._timeless,
             compile_context=self._label("compile_context"),
             user_metadata=self._label("user_metadata"),
-            texts=tuple(self._texts),
+            texts=tuple(text for text, number in self._texts.items() if number != NO_TEXT and text is not None),
             forward_stacks=self._forward,
         )
 
