@@ -1,0 +1,259 @@
+"""The graph of who keeps what alive: storages at the bottom, places a person knows at the top.
+
+It is built from the bottom: only what leads to a tensor is in it, whatever else fills the heap.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import FrameType
+from typing import Any
+
+from oomscope.recording.census import roots as places
+from oomscope.recording.census.dominators import components
+from oomscope.recording.census.graph import Graph, sequence_number
+from oomscope.recording.census.heap import Deadline, Heap
+from oomscope.recording.census.paths import Paths, join
+from oomscope.recording.census.storages import Key, Storage, TensorReader
+
+SUPER_ROOT = 0
+_MOST_LEVELS = 40
+_SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+
+
+@dataclass(slots=True)
+class Holding:
+    """Nodes by number; node 0 stands above all roots. `parents` and `labels` tell how each was first reached."""
+
+    objects: list[Any] = field(default_factory=lambda: [None])
+    children: list[list[int]] = field(default_factory=lambda: [[]])
+    numbers: dict[int, int] = field(default_factory=dict)
+    storages: dict[Key, int] = field(default_factory=dict)
+    parents: dict[int, int] = field(default_factory=dict)
+    starts: dict[int, str] = field(default_factory=dict)
+    cycles: set[int] = field(default_factory=set)
+    paths: Paths = field(default_factory=Paths)
+
+    def number(self, item: Any) -> int:
+        """The node of this object, made where there is none yet."""
+        known = self.numbers.get(id(item))
+        if known is None:
+            known = self.numbers[id(item)] = self._append(item)
+        return known
+
+    def storage(self, key: Key, storage: Storage) -> int:
+        """The node of this storage."""
+        known = self.storages.get(key)
+        if known is None:
+            known = self.storages[key] = self._append(storage)
+        return known
+
+    def _append(self, item: Any) -> int:
+        self.objects.append(item)
+        self.children.append([])
+        return len(self.objects) - 1
+
+    def label(self, node: int) -> str | None:
+        """The way from a root to this node in words, or None where nothing visible holds it."""
+        steps = []
+        while node not in self.starts:
+            if node not in self.parents:
+                return None
+            parent = self.parents[node]
+            steps.append((self.objects[parent], self.objects[node]))
+            node = parent
+        if not self.starts[node]:
+            return None
+        # From the root down: a step may need what the one before it learned.
+        return join(self.starts[node], [self.step(parent, child) for parent, child in reversed(steps)])
+
+    def step(self, parent: Any, child: Any) -> str:
+        """What leads from one object to the next, in words; storages and the autograd graph are seen through."""
+        if isinstance(child, Storage) or is_graph_node(child):
+            return ""
+        if is_tensor_like(parent) and is_tensor_like(child):
+            return ".grad"
+        try:
+            return self.paths.step(parent, child)
+        except Exception:
+            return f".<{type(parent).__name__}>"
+
+
+def is_graph_node(item: Any) -> bool:
+    """Whether this is a node of the autograd graph."""
+    return hasattr(type(item), "next_functions")
+
+
+def is_tensor_like(item: Any) -> bool:
+    """Whether this is a tensor."""
+    return hasattr(type(item), "grad_fn")
+
+
+def add_tensors(holding: Holding, graph: Graph, reader: TensorReader, tensors: Iterable[Any], named: set[Key]) -> None:
+    """Put tensors, the graph behind them and the storages that have no name of their own at the bottom."""
+    for tensor in tensors:
+        node = holding.number(tensor)
+        key = reader.key(tensor)
+        if key is not None and key not in named:
+            holding.children[node].append(holding.storage(key, reader.storages[key]))
+        if tensor.grad_fn is not None:
+            holding.children[node].append(holding.number(tensor.grad_fn))
+        gradient = reader.gradient(tensor)
+        if gradient is not None:
+            holding.children[node].append(holding.number(gradient))
+            _mark_gradient(reader, gradient)
+    for position, (graph_node, following) in enumerate(zip(graph.nodes, graph.next, strict=False)):
+        node = holding.number(graph_node)
+        holding.children[node].extend(holding.number(graph.nodes[index]) for index in following)
+        for key, words in graph.saved[position]:
+            storage = reader.storages[key]
+            if storage.saved_for is None:
+                storage.saved_for = words
+            if key not in named:
+                storage.category = "activation"
+                holding.children[node].append(holding.storage(key, storage))
+
+
+def _mark_gradient(reader: TensorReader, gradient: Any) -> None:
+    key = reader.key(gradient)
+    if key is not None:
+        reader.storages[key].category = "gradient"
+
+
+def climb(
+    holding: Holding, heap: Heap, extra: Iterable[Any], ignored: set[int], deadline: Deadline
+) -> list[places.Root]:
+    """Add who refers to what is in the graph, level by level, up to globals and classes; these are returned.
+
+    Args:
+        holding: The graph; its tensors and `extra` (modules and optimizers, for their names) are asked for first.
+        heap: Where referrers are looked up.
+        extra: Objects whose way to a root is wanted for itself.
+        ignored: Ids of objects that count as no holder.
+        deadline: When to stop.
+    """
+    known_globals = places.module_globals()
+    found: dict[int, places.Root] = {}
+    for item in extra:
+        holding.number(item)
+    level = {key for key, node in holding.numbers.items() if not is_graph_node(holding.objects[node])}
+    for _ in range(_MOST_LEVELS):
+        deadline.check()
+        following: set[int] = set()
+        for referrer, referent in heap.referrers(level):
+            if id(referrer) in ignored:
+                continue
+            if id(referrer) in known_globals:
+                found.setdefault(id(referrer), places.global_root(*known_globals[id(referrer)]))
+            elif isinstance(referrer, type):
+                found.setdefault(id(referrer), places.class_root(referrer))
+            else:
+                if id(referrer) not in holding.numbers:
+                    following.add(id(referrer))
+                holding.children[holding.number(referrer)].append(holding.numbers[referent])
+        if not following:
+            break
+        level = following
+    return list(found.values())
+
+
+def flood(holding: Holding, all_roots: list[places.Root]) -> None:
+    """Let every root claim what it reaches, in the order of the roots; what is left is in a cycle or nobody's."""
+    for root in sorted(all_roots, key=lambda root: root.order):
+        members = [(holding.numbers[key], name) for key, name in root.names.items() if key in holding.numbers]
+        # The latest result of a computation first: it holds the ones before it.
+        members.sort(key=lambda member: -sequence_number(holding.objects[member[0]]))
+        for node, name in members:
+            holding.children[SUPER_ROOT].append(node)
+            _claim(holding, node, f"{root.label}: {name}" if name else root.label)
+    for key, node in list(holding.numbers.items()):
+        item = holding.objects[node]
+        if id(item) == key and isinstance(item, _SUSPENDED) and not _is_claimed(holding, node):
+            holding.children[SUPER_ROOT].append(node)
+            _claim(holding, node, f"suspended {getattr(item, '__qualname__', type(item).__name__)}")
+    _claim_cycles(holding)
+
+
+def _is_claimed(holding: Holding, node: int) -> bool:
+    return node in holding.parents or node in holding.starts
+
+
+def _claim(holding: Holding, start: int, words: str) -> None:
+    if _is_claimed(holding, start):
+        return
+    holding.starts[start] = words
+    queue = [start]
+    for node in queue:  # grows while it is walked: breadth first
+        for child in holding.children[node]:
+            if not _is_claimed(holding, child):
+                holding.parents[child] = node
+                queue.append(child)
+
+
+def _claim_cycles(holding: Holding) -> None:
+    loose = [node for node in range(1, len(holding.objects)) if not _is_claimed(holding, node)]
+    # Sources come last; whoever is at the source of what nothing else reaches stands for it.
+    for component in reversed(components(holding.children, loose)):
+        first = component[0]
+        if _is_claimed(holding, first):
+            continue
+        is_cycle = len(component) > 1 or first in holding.children[first]
+        if is_tensor_like(holding.objects[first]) and not is_cycle:
+            # No Python object refers to it: C++ does, mostly the graph. It is no holder of its own, and what it
+            # stands for comes further down the order if nothing else leads there.
+            continue
+        if is_cycle:
+            first = min(component, key=lambda node: _is_plain(holding.objects[node]))
+            holding.cycles.add(first)
+            words = f"reference cycle: {_cycle_words(holding, first, set(component))}"
+        else:
+            words = _unheld_words(holding.objects[first])
+        holding.children[SUPER_ROOT].append(first)
+        _claim(holding, first, words)
+
+
+def _unheld_words(item: Any) -> str:
+    """What only C++ holds has no words; a Python object without a visible holder is at least named by its type."""
+    if isinstance(item, Storage) or is_graph_node(item) or is_tensor_like(item):
+        return ""
+    return f"a {type(item).__name__} that nothing visible holds"
+
+
+def _is_plain(item: Any) -> bool:
+    return type(item).__module__ in ("builtins", "types", "collections", "functools")
+
+
+def _cycle_words(holding: Holding, start: int, component: set[int]) -> str:
+    """``Node.partner → Node``: the shortest way round from `start`."""
+    came_from: dict[int, int] = {}
+    queue = [start]
+    for node in queue:
+        for child in holding.children[node]:
+            if child == start:
+                return _round(holding, came_from, node, start)
+            if child in component and child not in came_from:
+                came_from[child] = node
+                queue.append(child)
+    return type(holding.objects[start]).__name__
+
+
+def _round(holding: Holding, came_from: dict[int, int], last: int, start: int) -> str:
+    ring = [start, last]
+    while ring[-1] != start:
+        ring.append(came_from[ring[-1]])
+    ring = ring[::-1]
+    words = type(holding.objects[start]).__name__
+    for parent, child in pairwise(ring):
+        item = holding.objects[child]
+        words += holding.step(holding.objects[parent], item)
+        if not _is_plain(item):
+            words += f" → {type(item).__name__}"
+    return words
+
+
+def live_frames(stacks: list[list[FrameType]]) -> set[int]:
+    """The ids of running frames, which before Python 3.11 are among the collector's objects."""
+    return {id(frame) for stack in stacks for frame in stack}

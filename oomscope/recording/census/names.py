@@ -1,0 +1,119 @@
+"""Names: parameters, their gradients, buffers and optimizer state, as their module and optimizer call them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from oomscope.recording.census.storages import Key, TensorReader
+
+_MODULE_MEMBERS = ("_parameters", "_buffers", "_modules")
+
+
+@dataclass(slots=True, frozen=True)
+class Name:
+    """A tensor's name below the module or optimizer it belongs to; what that one is called is found out later."""
+
+    base: int  # id of the module or optimizer that the relative name starts from
+    relative: str
+    category: str
+    owner: int  # id of the object whose memory this is: the optimizer for its state, else the module
+
+    def below(self, base_name: str) -> str:
+        """The whole name."""
+        return f"{base_name}{self.relative}"
+
+
+class Names:
+    """Which storages have names, and which tensors are thereby explained."""
+
+    def __init__(self, reader: TensorReader) -> None:
+        self._reader = reader
+        self.by_storage: dict[Key, Name] = {}
+        self.others: dict[Key, int] = {}  # how many more names share the storage
+        self.owned: set[int] = set()  # ids of tensors that a module or optimizer owns
+        self._parameters: dict[int, Name] = {}
+
+    def add_modules(self, roots: Iterable[Any]) -> None:
+        """Name what these modules and those below them hold; the first module to claim a tensor names it."""
+        seen: set[int] = set()
+        modules = [(root, path, module) for root in roots for path, module in _submodules(root, seen)]
+        for kind, category in (("_parameters", "parameter"), ("_buffers", "buffer")):
+            for root, path, module in modules:
+                for key, tensor in _members(module, kind):
+                    if self._reader.is_tensor(tensor):
+                        self._add_with_gradient(tensor, Name(id(root), f"{path}.{key}", category, id(root)))
+
+    def _add_with_gradient(self, tensor: Any, name: Name) -> None:
+        self._parameters.setdefault(id(tensor), name)
+        self._add(tensor, name)
+        gradient = self._reader.gradient(tensor)
+        if gradient is not None:
+            self._add(gradient, Name(name.base, name.relative + ".grad", "gradient", name.owner))
+
+    def _add(self, tensor: Any, name: Name) -> None:
+        self.owned.add(id(tensor))
+        for part in self._reader.parts(tensor):
+            self.owned.add(id(part))
+            key = self._reader.key(part)
+            if key is None:
+                continue
+            known = self.by_storage.setdefault(key, name)
+            if known != name:
+                self.others[key] = self.others.get(key, 0) + 1
+
+    def add_optimizer(self, optimizer: Any) -> None:
+        """Name the optimizer's state after its parameters, and parameters that no module owns after their group."""
+        for group, settings in enumerate(getattr(optimizer, "param_groups", [])):
+            for index, parameter in enumerate(settings.get("params", [])):
+                if id(parameter) not in self._parameters:
+                    relative = f".param_groups[{group}]['params'][{index}]"
+                    self._add_with_gradient(parameter, Name(id(optimizer), relative, "parameter", id(optimizer)))
+        state = getattr(optimizer, "state", None)
+        if not hasattr(state, "items"):
+            return
+        for parameter, values in list(state.items()):
+            named = self._parameters.get(id(parameter))
+            for key, tensor in _tensors_in(values, self._reader):
+                if named is None:
+                    name = Name(id(optimizer), f".state[…]{key}", "optimizer_state", id(optimizer))
+                else:
+                    name = Name(named.base, named.relative + key, "optimizer_state", id(optimizer))
+                self._add(tensor, name)
+
+
+def _tensors_in(values: Any, reader: TensorReader, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
+    """The tensors in an optimizer's state for one parameter: mostly a dict of them, at times nested."""
+    if reader.is_tensor(values):
+        yield prefix, values
+    elif depth and isinstance(values, dict):
+        for key, value in values.items():
+            yield from _tensors_in(value, reader, f"{prefix}.{key}", depth - 1)
+    elif depth and isinstance(values, (list, tuple)):
+        for index, value in enumerate(values):
+            yield from _tensors_in(value, reader, f"{prefix}[{index}]", depth - 1)
+
+
+def _members(module: Any, kind: str) -> list[tuple[str, Any]]:
+    # Past any __getattr__ of the module's own.
+    members = getattr(module, "__dict__", {}).get(kind)
+    return list(members.items()) if isinstance(members, dict) else []
+
+
+def _submodules(root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """`root` and every module below it with its dotted path (``.layers.0``), each once over all calls with `seen`."""
+    open_modules = [("", root)]
+    while open_modules:
+        path, module = open_modules.pop()
+        if module is None or id(module) in seen:
+            continue
+        seen.add(id(module))
+        yield path, module
+        open_modules.extend((f"{path}.{key}", child) for key, child in reversed(_members(module, "_modules")))
+
+
+def root_modules(modules: list[Any]) -> list[Any]:
+    """The modules that are no other module's child; those that only form rings come last."""
+    below = {id(child) for module in modules for _, child in _members(module, "_modules") if child is not module}
+    return [m for m in modules if id(m) not in below] + [m for m in modules if id(m) in below]

@@ -1,0 +1,202 @@
+"""Holders in the order of what they keep alive, each told once.
+
+A tree of modules and their attributes is seen through, so that a list which a hook fills is told apart from the model
+it hangs on; a collection, a graph, an exception's traceback and a reference cycle each stand for all they keep. The
+dominator tree says which of them that is; every byte is put down to one holder.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from oomscope.recording.census.dominators import immediate_dominators, postorder, retained
+from oomscope.recording.census.heap import Deadline
+from oomscope.recording.census.holding import SUPER_ROOT, Holding, is_graph_node, is_tensor_like
+from oomscope.recording.census.paths import instance_dict
+from oomscope.recording.census.storages import Storage
+
+_COLLECTIONS = (list, tuple, dict, set, frozenset, deque)
+_NEARLY_ALL = 0.8  # a collection of which one member keeps this share of the bytes is seen through
+_INDEX = re.compile(r"\[\d+\]")
+_MOST_EXACT = 20  # rows whose retained bytes are found by leaving the holder out
+_KINDS = ("cycle", "exception", "collection", "graph", "tensor")
+
+
+@dataclass(slots=True)
+class Holder:
+    """One row: what holds, in words, and how much."""
+
+    holder: str | None  # None: nothing that Python can see
+    kind: str  # a category for what a module or optimizer owns, else one of _KINDS
+    device: int
+    bytes: int = 0  # of storages put down to this holder
+    retained: int | None = None  # bytes that nothing else keeps: they go when it lets go
+    tensors: int = 0
+    nodes: int = 0  # of the autograd graph, alone kept by it
+    count: int = 1  # how many holders alike stand in this row
+    members: set[int] = field(default_factory=set)
+
+    def row(self) -> dict[str, Any]:
+        """As the dump keeps it."""
+        names = ("holder", "kind", "device", "bytes", "retained", "tensors", "nodes", "count")
+        return {name: getattr(self, name) for name in names}
+
+
+def rank(holding: Holding, deadline: Deadline) -> list[Holder]:
+    """The holders of everything in the graph, most bytes first; one on two devices has two rows."""
+    order = postorder(holding.children, SUPER_ROOT)
+    dominator = immediate_dominators(holding.children, SUPER_ROOT)
+    deadline.check()
+    weights = [item.bytes if isinstance(item, Storage) else 0 for item in holding.objects]
+    below: list[list[int]] = [[] for _ in dominator]
+    for node in order:
+        if node != SUPER_ROOT:
+            below[dominator[node]].append(node)
+    rows: list[Holder] = []
+    for top in _tops(holding, below, retained(weights, dominator, order)):
+        rows += _rows(holding, top, below)
+    merged = merge(rows)
+    for row in merged[:_MOST_EXACT]:
+        deadline.check()
+        row.retained = _kept_alone(holding, row, weights)
+    return merged
+
+
+def _tops(holding: Holding, below: list[list[int]], bytes_below: list[int]) -> list[int]:
+    """The nodes of the dominator tree that stand for all below them."""
+    tops, open_nodes = [], list(below[SUPER_ROOT])
+    attributes: set[int] = set()
+    while open_nodes:
+        node = open_nodes.pop()
+        item = holding.objects[node]
+        if not bytes_below[node]:
+            continue
+        if node not in holding.cycles and _is_seen_through(item, attributes):
+            named = instance_dict(item)
+            if named is not None:
+                attributes.add(id(named))
+                attributes.update(id(named.get(key)) for key in ("_modules", "_parameters", "_buffers"))
+            open_nodes.extend(below[node])
+            continue
+        members = [child for child in below[node] if not _is_data(holding.objects[child])]
+        inner = max(members, key=bytes_below.__getitem__, default=0)
+        if _is_collection(item) and inner and bytes_below[inner] >= _NEARLY_ALL * bytes_below[node]:
+            open_nodes.extend(below[node])
+        else:
+            tops.append(node)
+    return tops
+
+
+def _is_collection(item: Any) -> bool:
+    return isinstance(item, _COLLECTIONS)
+
+
+def _is_data(item: Any) -> bool:
+    return isinstance(item, Storage) or is_graph_node(item) or is_tensor_like(item)
+
+
+def _is_seen_through(item: Any, attributes: set[int]) -> bool:
+    if _is_data(item) or isinstance(item, BaseException):
+        return False
+    return id(item) in attributes or not _is_collection(item)
+
+
+def _rows(holding: Holding, top: int, below: list[list[int]]) -> list[Holder]:
+    rows: dict[int, Holder] = {}
+    member = _whose(holding, top)
+    words, kind, nodes = holding.label(member), _kind(holding, member), 0
+    open_nodes = [top]
+    while open_nodes:
+        node = open_nodes.pop()
+        open_nodes.extend(below[node])
+        item = holding.objects[node]
+        nodes += is_graph_node(item)
+        if isinstance(item, Storage):
+            row = rows.setdefault(item.device, Holder(words, kind, item.device, members={member}))
+            row.bytes += item.bytes
+            row.tensors += 1
+    for row in rows.values():
+        row.nodes = nodes
+        row.kind = "graph" if nodes and kind == "tensor" else kind
+    return list(rows.values())
+
+
+def _whose(holding: Holding, top: int) -> int:
+    """What several share is put down to the first that claimed it: a collection, or the tensor whose graph it is."""
+    node = top
+    while _is_data(holding.objects[node]) and node in holding.parents:
+        parent = holding.parents[node]
+        if not _is_data(holding.objects[parent]):
+            is_collection = _is_collection(holding.objects[parent]) and not _is_attributes(holding, parent)
+            return parent if is_collection else node
+        node = parent
+    return node
+
+
+def _is_attributes(holding: Holding, node: int) -> bool:
+    parent = holding.parents.get(node)
+    return parent is not None and instance_dict(holding.objects[parent]) is holding.objects[node]
+
+
+def _kind(holding: Holding, member: int) -> str:
+    item = holding.objects[member]
+    if member in holding.cycles:
+        return "cycle"
+    if isinstance(item, (BaseException, types.TracebackType)):
+        return "exception"
+    return "collection" if _is_collection(item) else "tensor"
+
+
+def _kept_alone(holding: Holding, row: Holder, weights: list[int]) -> int:
+    """The bytes on the row's device that no way from the roots reaches but through the row's members."""
+    seen = bytearray(len(weights))
+    for member in row.members:
+        seen[member] = 1
+    open_nodes = [SUPER_ROOT]
+    while open_nodes:
+        for child in holding.children[open_nodes.pop()]:
+            if not seen[child]:
+                seen[child] = 1
+                open_nodes.append(child)
+    reached = bytearray(len(weights))
+    open_nodes = list(row.members)
+    total = 0
+    while open_nodes:
+        node = open_nodes.pop()
+        if reached[node] or (seen[node] and node not in row.members):
+            continue
+        reached[node] = 1
+        item = holding.objects[node]
+        total += weights[node] if isinstance(item, Storage) and item.device == row.device else 0
+        open_nodes.extend(holding.children[node])
+    return total
+
+
+def merge(rows: list[Holder]) -> list[Holder]:
+    """Rows of one holder become one; holders that differ only in positions too, when there are several."""
+    exact = _merged(rows, by_position=True)
+    return sorted(_merged(exact, by_position=False), key=lambda row: -row.bytes)
+
+
+def _merged(rows: list[Holder], *, by_position: bool) -> list[Holder]:
+    merged: dict[tuple[str | None, str, int], Holder] = {}
+    for row in rows:
+        words = row.holder if by_position or row.holder is None else _INDEX.sub("[*]", row.holder)
+        # A collection, a graph and a tensor of one name are one holder; what a module owns stays apart by category.
+        known = merged.setdefault((words, "" if row.kind in _KINDS else row.kind, row.device), row)
+        if known is row:
+            continue
+        known.holder = words
+        known.kind = min(known.kind, row.kind, key=_KINDS.index) if row.kind in _KINDS else row.kind
+        known.bytes += row.bytes
+        if known.retained is not None and row.retained is not None:
+            known.retained += row.retained
+        known.tensors += row.tensors
+        known.nodes += row.nodes
+        known.members |= row.members
+        known.count = known.count + row.count if not by_position else max(len(known.members), 1)
+    return list(merged.values())

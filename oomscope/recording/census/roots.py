@@ -1,0 +1,156 @@
+"""The places a person knows: locals of running functions, globals, class attributes, exceptions being handled."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+_OPTIMIZED = 0x1  # CO_OPTIMIZED: the frame of a function, whose locals are not a dict of their own
+_OWN = str(Path(__file__).resolve().parents[1])
+
+# The order in which roots claim what they hold: what a reader wrote comes before what runs underneath.
+USER_GLOBAL, USER_FRAME, LIBRARY_FRAME, LIBRARY_GLOBAL, CLASS, EXCEPTION = range(6)
+
+
+@dataclass(slots=True, frozen=True)
+class Root:
+    """A named place: `names` maps the id of each object it refers to, to how the place calls it."""
+
+    order: tuple[int, int]
+    label: str
+    names: Mapping[int, str]
+
+
+@functools.lru_cache(maxsize=4096)
+def is_library(filename: str) -> bool:
+    """Whether a source file is torch's, the standard library's or installed, so not the reader's own."""
+    parts = Path(filename).parts
+    if "site-packages" in parts or "dist-packages" in parts or filename.startswith("<frozen"):
+        return True
+    return any(filename.startswith(folder) for folder in _library_folders())
+
+
+@functools.lru_cache(maxsize=1)
+def _library_folders() -> tuple[str, ...]:
+    torch_file = getattr(sys.modules.get("torch"), "__file__", None)
+    folders = [sysconfig.get_paths()["stdlib"]]
+    if torch_file:
+        folders.append(str(Path(torch_file).parent))
+    return tuple(folders)
+
+
+def is_own(filename: str) -> bool:
+    """Whether a source file belongs to the recorder itself."""
+    return filename.startswith(_OWN)
+
+
+def function_name(frame: FrameType) -> str:
+    """``train``, ``Block.forward``: the function as its author would call it."""
+    code = frame.f_code
+    return _qualified_name(code).rpartition("<locals>.")[2]
+
+
+def _qualified_name(code: CodeType) -> str:
+    return getattr(code, "co_qualname", code.co_name)  # Python 3.11
+
+
+def thread_frames() -> list[list[FrameType]]:
+    """Each thread's frames, outermost first; the main thread first. The recorder's own frames are left out."""
+    main = threading.main_thread().ident
+    stacks = []
+    for _, innermost in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
+        stacks.append(_stack(innermost))
+        # This very frame may be in that variable: a cycle that would keep every local of the walk alive.
+        del innermost
+    return stacks
+
+
+def _stack(frame: FrameType | None) -> list[FrameType]:
+    stack = []
+    while frame is not None:
+        if not is_own(frame.f_code.co_filename):
+            stack.append(frame)
+        frame = frame.f_back
+    return stack[::-1]
+
+
+def local_variables(frame: FrameType) -> dict[str, Any]:
+    """A copy of a frame's local variables that leaves nothing behind.
+
+    Before Python 3.13 the first look at ``f_locals`` makes a dict which the frame keeps, and with it every object
+    that was in a local: a tensor would outlive its ``del``. That dict is emptied, unless someone else holds it too.
+    """
+    variables = frame.f_locals
+    copied = dict(variables)
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & _OPTIMIZED and sys.getrefcount(variables) <= 3:
+        variables.clear()
+    return copied
+
+
+def frame_roots(stacks: list[list[FrameType]]) -> Iterator[Root]:
+    """The locals of every running function; module-level code is among the globals."""
+    for thread, stack in enumerate(stacks):
+        for depth, frame in enumerate(stack):
+            code = frame.f_code
+            if code.co_flags & _OPTIMIZED:
+                kind = LIBRARY_FRAME if is_library(code.co_filename) else USER_FRAME
+                yield Root((kind, thread * 10_000 + depth), function_name(frame), _names(local_variables(frame)))
+
+
+def _names(variables: Mapping[str, Any]) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for name, value in variables.items():
+        names.setdefault(id(value), name)
+    return names
+
+
+def module_globals() -> dict[int, tuple[str, dict[str, Any], int]]:
+    """For every imported module the id of its globals: (label, globals, kind of root)."""
+    found: dict[int, tuple[str, dict[str, Any], int]] = {}
+    for name, module in list(sys.modules.items()):
+        variables = getattr(module, "__dict__", None)
+        if not isinstance(variables, dict):
+            continue
+        filename = variables.get("__file__")
+        label = name
+        if name == "__main__" and isinstance(filename, str):
+            label = Path(filename).name
+        own = isinstance(filename, str) and not is_library(filename) and not is_own(filename)
+        kind = USER_GLOBAL if own or name == "__main__" else LIBRARY_GLOBAL
+        found.setdefault(id(variables), (label, variables, kind))
+    return found
+
+
+def global_root(label: str, variables: dict[str, Any], kind: int) -> Root:
+    """The globals of one module as a root."""
+    return Root((kind, 0), label, _names(dict(variables)))
+
+
+def class_root(cls: type) -> Root:
+    """The attributes of one class as a root."""
+    return Root((CLASS, 0), cls.__qualname__, _names(dict(vars(cls))))
+
+
+def exception_roots(error: BaseException | None) -> list[Root]:
+    """The exceptions that threads are handling just now, and the one that is passing through the recorder."""
+    errors = [error, sys.exc_info()[1], *_current_exceptions()]
+    return [
+        Root((EXCEPTION, position), f"the {type(item).__name__} being handled", {id(item): ""})
+        for position, item in enumerate(errors)
+        if item is not None
+    ]
+
+
+def _current_exceptions() -> list[BaseException | None]:
+    current = getattr(sys, "_current_exceptions", None)
+    if current is None:
+        return []
+    # A tuple (type, value, traceback) until Python 3.12, the exception itself since.
+    return [item[1] if isinstance(item, tuple) else item for item in current().values()]

@@ -1,0 +1,205 @@
+"""The walk: from everything the collector knows to names and holders for the blocks of a device.
+
+It makes no CUDA call, unpacks nothing that a hook packed, and leaves nothing behind that was not alive before.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
+from typing import Any
+
+from oomscope.recording.census import roots as places
+from oomscope.recording.census.graph import Graph
+from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
+from oomscope.recording.census.holding import Holding, add_tensors, climb, flood, live_frames
+from oomscope.recording.census.names import Names, root_modules
+from oomscope.recording.census.ranking import Holder, merge, rank
+from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
+
+_MOST_ROWS = 20_000
+_MOST_HOLDERS = 100
+_HOLDERS_A_TENSOR = 3
+
+
+@dataclass(slots=True)
+class Census:
+    """What the walk found, as the dump keeps it."""
+
+    tensors: list[dict[str, Any]] = field(default_factory=list)
+    holders: list[dict[str, Any]] = field(default_factory=list)
+    walk: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is picked from the collector's objects."""
+
+    tensors: list[Any]
+    modules: list[Any]
+    optimizers: list[Any]
+
+
+def take_census(
+    torch: Any,
+    *,
+    device_type: str = "cuda",
+    tracked: Mapping[str, Any] | None = None,
+    error: BaseException | None = None,
+    seconds: float = 10.0,
+    read_saved: bool = True,
+) -> Census:
+    """Names and holders for every storage of `device_type` that Python can see.
+
+    Args:
+        torch: The module.
+        device_type: ``"cuda"``, as ``tensor.device.type`` has it.
+        tracked: Objects by the names their owner gave them.
+        error: The exception that is passing through the caller, whose traceback holds frames too.
+        seconds: The budget; when it is spent, what is known so far is returned and said to be incomplete.
+        read_saved: Whether to read what the autograd graph saved.
+    """
+    start = perf_counter()
+    objects = gc.get_objects()
+    census = Census(walk={"complete": False, "objects": len(objects), "notes": []})
+    walk = _Walk(torch, TensorReader(torch, device_type), tracked or {}, census.walk)
+    with undisturbed(torch):
+        try:
+            walk.run(objects, error, Deadline(seconds), read_saved)
+            census.walk["complete"] = True
+        except OutOfTime:
+            census.walk["notes"].append(f"stopped after {seconds:g} s, its budget")
+        walk.fill(census)
+    census.walk["seconds"] = round(perf_counter() - start, 4)
+    return census
+
+
+class _Walk:
+    def __init__(self, torch: Any, reader: TensorReader, tracked: Mapping[str, Any], facts: dict[str, Any]) -> None:
+        self._torch = torch
+        self._reader = reader
+        self._tracked = tracked
+        self._facts = facts
+        self._names = Names(reader)
+        self._holding = Holding()
+        self._bases: dict[int, str] = {}
+        self._holders: list[Holder] = []
+
+    def run(self, objects: list[Any], error: BaseException | None, deadline: Deadline, read_saved: bool) -> None:
+        found = self._sort(objects)
+        owners = self._name(found)
+        deadline.check()
+        graph = Graph(self._torch, self._reader, read_saved)
+        loose = [tensor for tensor in found.tensors if self._is_loose(tensor)]
+        graph.add((tensor.grad_fn for tensor in loose if tensor.grad_fn is not None), deadline)
+        self._facts.update(tensors=len(found.tensors), nodes=len(graph.nodes))
+        stacks = places.thread_frames()
+        add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
+        heap = Heap(objects, deadline)
+        self._note_limits(heap)
+        above = climb(self._holding, heap, owners, live_frames(stacks), deadline)
+        flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)])
+        self._find_bases(owners, stacks)
+        deadline.check()
+        self._holders = rank(self._holding, deadline)
+
+    def _sort(self, objects: list[Any]) -> _Found:
+        kinds = set(map(type, objects))
+        tensors = {kind for kind in kinds if self._reader.is_tensor_type(kind)}
+        modules = {kind for kind in kinds if issubclass(kind, self._torch.nn.Module)}
+        optimizers = {kind for kind in kinds if issubclass(kind, self._torch.optim.Optimizer)}
+        return _Found(
+            [item for item in objects if type(item) in tensors],
+            [item for item in objects if type(item) in modules],
+            [item for item in objects if type(item) in optimizers],
+        )
+
+    def _name(self, found: _Found) -> list[Any]:
+        """Fill the names; returns the modules and optimizers that names start from."""
+        tracked = list(self._tracked.values())
+        self._bases.update((id(item), name) for name, item in self._tracked.items())
+        modules = [item for item in tracked if isinstance(item, self._torch.nn.Module)]
+        roots = [*modules, *root_modules(found.modules)]
+        self._names.add_modules(roots)
+        for optimizer in found.optimizers:
+            self._names.add_optimizer(optimizer)
+        used = {name.base for name in self._names.by_storage.values()}
+        used |= {name.owner for name in self._names.by_storage.values()}
+        return [item for item in {id(i): i for i in [*roots, *found.optimizers]}.values() if id(item) in used]
+
+    def _is_loose(self, tensor: Any) -> bool:
+        """Whether a tensor's holder is asked for: it is on the device, or in the graph, and no module's own."""
+        if id(tensor) in self._names.owned:
+            return False
+        try:
+            return self._reader.key(tensor) is not None or tensor.grad_fn is not None
+        except Exception:
+            return False
+
+    def _note_limits(self, heap: Heap) -> None:
+        if heap.skipped:
+            self._facts["notes"].append(f"{heap.skipped} collections of more than 5 million items were not searched")
+        frozen = gc.get_freeze_count()
+        if frozen:
+            self._facts["notes"].append(f"{frozen} objects hidden by gc.freeze() were not searched")
+
+    def _find_bases(self, owners: list[Any], stacks: list[list[Any]]) -> None:
+        """How the program calls its modules and optimizers: as tracked, else by a variable, else by the way to them."""
+        wanted = {id(owner) for owner in owners} - set(self._bases)
+        for frame in (frame for stack in stacks for frame in stack):
+            for name, value in places.local_variables(frame).items():
+                if id(value) in wanted and name not in ("self", "cls", "module"):
+                    wanted.discard(id(value))
+                    self._bases[id(value)] = name
+        for owner in owners:
+            if id(owner) in wanted:
+                words = self._holding.label(self._holding.numbers[id(owner)]) if self._holding.numbers else None
+                self._bases[id(owner)] = (words or "").partition(": ")[2] or type(owner).__name__
+
+    def fill(self, census: Census) -> None:
+        """Write rows for the storages and their holders."""
+        for key, name in self._names.by_storage.items():
+            storage = self._reader.storages[key]
+            storage.category = name.category
+            storage.name = name.below(self._bases.get(name.base, ""))
+            others = self._names.others.get(key)
+            if others:
+                storage.name += f" and {others} more"
+                storage.shape = None
+        self._fill_holders()
+        rows = sorted(self._reader.storages.values(), key=lambda storage: -storage.bytes)
+        census.tensors = [asdict(storage) for storage in rows[:_MOST_ROWS]]
+        census.holders = [row.row() for row in merge([*self._named_rows(), *self._holders])[:_MOST_HOLDERS]]
+        if len(rows) > _MOST_ROWS:
+            left = rows[_MOST_ROWS:]
+            census.walk["left_out"] = {"tensors": len(left), "bytes": sum(storage.bytes for storage in left)}
+        if self._reader.failures:
+            census.walk["unreadable"] = self._reader.failures
+
+    def _fill_holders(self) -> None:
+        for key, node in self._holding.storages.items():
+            words = self._holding.label(node)
+            if words:
+                self._reader.storages[key].holders.append(words)
+        self._add_further_holders(lambda item: self._reader.key(item) if self._reader.is_tensor(item) else None)
+
+    def _add_further_holders(self, key_of: Callable[[Any], Key | None]) -> None:
+        """A tensor that is both in a local and saved for backward has two holders; a few are told."""
+        for node, item in enumerate(self._holding.objects):
+            key = key_of(item)
+            storage = self._reader.storages.get(key) if key is not None else None
+            if storage is None or storage.name is not None or len(storage.holders) >= _HOLDERS_A_TENSOR:
+                continue
+            words = self._holding.label(node)
+            if words and words not in storage.holders:
+                storage.holders.append(words)
+
+    def _named_rows(self) -> list[Holder]:
+        rows = []
+        for key, name in self._names.by_storage.items():
+            storage: Storage = self._reader.storages[key]
+            words = self._bases.get(name.owner)
+            rows.append(Holder(words, name.category, storage.device, storage.bytes, storage.bytes, 1))
+        return rows
