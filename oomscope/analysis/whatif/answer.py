@@ -15,9 +15,11 @@ from oomscope.analysis.whatif.orders import other_orders
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
 from oomscope.analysis.whatif.subject import Subject
-from oomscope.units import format_bytes, plural
+from oomscope.analysis.whatif.words import memory
+from oomscope.units import plural
 
 UP_TO_THE_LAST = "up to the last recorded entry"
+FROM_THE_FIRST = "from the first recorded entry up to the last recorded entry"
 
 
 @dataclass(slots=True)
@@ -88,7 +90,7 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
     """
     own = known or case.replayer.run(case.config, case.limit, case.subject.addresses())
     others, skipped = _other_replays(case, own, effort)
-    notes = [UP_TO_THE_LAST, *case.notes]
+    notes = [UP_TO_THE_LAST if case.subject.complete else FROM_THE_FIRST, *case.notes]
     oom, verdict_note = _verdict(case, own, others)
     least, least_note = _least(case, effort)
     notes += [note for note in (verdict_note, least_note, skipped) if note]
@@ -112,7 +114,8 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         oom=oom,
         failed_allocation=None if failure is None else case.subject.allocations_before(failure.entry),
         headroom=_headroom(own, bound),
-        least_memory=least,
+        least_memory=None if least is None else least.limit.cap,
+        least_memory_retries=None if least is None else least.retries,
         range=ranges,
         exact=agree and not case.estimate and skipped is None,
         note="; ".join(notes),
@@ -140,14 +143,17 @@ def _verdict(case: Case, own: Replay, others: Sequence[Replay]) -> tuple[bool | 
     if outcomes[0] and case.alternative is not None:
         higher = case.replayer.run(case.config, case.alternative, case.subject.addresses())
         if higher.survived:
-            low, high = (format_bytes(limit.bytes or 0) for limit in (case.limit, case.alternative))
+            low, high = (memory(limit.bytes or 0) for limit in (case.limit, case.alternative))
             return None, f"out of memory at {low}, lives at {high}"
     return outcomes[0], None
 
 
-def _least(case: Case, effort: Effort) -> tuple[int | None, str | None]:
+def _least(case: Case, effort: Effort) -> tuple[Replay | None, str | None]:
+    """The replay with the least memory; or, with the reason, none."""
     if not effort.least_memory:
         return None, None
+    if case.replayer.program.initial is not None:
+        return None, "least memory unknown, for what was reserved before the recording counts"
     if effort.clock.is_up:
         return None, "least memory not searched for, for want of time"
     return least_memory(case.replayer, case.config, case.subject.addresses, case.limit.device_total), None

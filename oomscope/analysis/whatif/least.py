@@ -10,7 +10,7 @@ from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op
-from oomscope.allocator.replay import Replayer
+from oomscope.allocator.replay import Replay, Replayer
 from oomscope.allocator.rounding import round_sizes
 from oomscope.units import MIB
 
@@ -20,8 +20,8 @@ STEP = 2 * MIB
 
 def least_memory(
     replayer: Replayer, config: AllocatorConfig, order: Callable[[], Addresses], device_total: int | None = None
-) -> int:
-    """The least cap, in steps of 2 MiB, under which every request of the program is served.
+) -> Replay:
+    """The replay under the least cap, in steps of 2 MiB, under which every request of the program is served.
 
     It is found by bisection, for a program that lives under some cap was never seen to die under a larger one. More
     than the peak without a cap may be needed, because the cap is compared with the whole of a request even where
@@ -34,22 +34,23 @@ def least_memory(
         device_total: the memory of the device, where known.
     """
 
-    def lives(steps: int) -> bool:
+    def run(steps: int) -> Replay:
         limit = Limit(cap=steps * STEP, device_total=device_total)
-        return replayer.run(config, limit, order(), stop_at_failure=True).survived
+        return replayer.run(config, limit, order(), stop_at_failure=True)
 
     low = peak_live(replayer, config) // STEP - 1
     high = -(-replayer.run(config, Limit(device_total=device_total), order()).peak_reserved // STEP)
     margin = 16
-    while not lives(high):
+    while not (best := run(high)).survived:
         low, high, margin = high, high + margin, 2 * margin
     while high - low > 1:
         middle = (low + high) // 2
-        if lives(middle):
-            high = middle
+        tried = run(middle)
+        if tried.survived:
+            best, high = tried, middle
         else:
             low = middle
-    return high * STEP
+    return best
 
 
 def peak_live(replayer: Replayer, config: AllocatorConfig) -> int:

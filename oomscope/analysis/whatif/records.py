@@ -47,6 +47,7 @@ class WhatIfRow:
         failed_allocation: how many alloc entries went before the first request that failed.
         headroom: `limit` less `peak_reserved`; where a request failed, negative: what was missing for it.
         least_memory: the least cap under which the recorded run lives.
+        least_memory_retries: retries under that cap; each of them costs time.
         range: least and most of `peak_reserved` and `final_reserved`, over orders of addresses.
         exact: whether the figures are those of a real run of the same program, as far as is known.
         note: what holds for this row, one sentence each.
@@ -63,6 +64,7 @@ class WhatIfRow:
     failed_allocation: int | None = None
     headroom: int | None = None
     least_memory: int | None = None
+    least_memory_retries: int | None = None
     range: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     exact: bool = False
     note: str = ""

@@ -19,8 +19,9 @@ from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIf
 from oomscope.analysis.whatif.runs import OBTAINS, reserved_before
 from oomscope.analysis.whatif.settings import Emptying, Setting
 from oomscope.analysis.whatif.subject import Subject
+from oomscope.analysis.whatif.words import memory
 from oomscope.model import Action, Snapshot
-from oomscope.units import format_bytes, plural
+from oomscope.units import plural
 
 EXPANDABLE = "expandable_segments:True"
 
@@ -163,7 +164,7 @@ def _bounds(subject: Subject, question: Question) -> _Bounds:
         notes = () if question.gpu is None else (card,)
         return _Bounds(Limit(question.limit, question.gpu, total), None, notes, is_recorded=False)
     if recorded.source == "bracket" and recorded.high is not None and recorded.limit.cap is not None:
-        low, high = format_bytes(recorded.limit.cap), format_bytes(recorded.high)
+        low, high = memory(recorded.limit.cap), memory(recorded.high)
         note = f"the recorded cap is known only as {low} to {high}, and {low} is taken"
         alternative = replace(recorded.limit, cap=recorded.high)
         return _Bounds(recorded.limit, alternative, (note,), is_recorded=True)
