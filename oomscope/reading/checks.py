@@ -85,4 +85,5 @@ def _overlaps(layout: Layout, place: str) -> Iterator[str]:
     ends = np.maximum.accumulate(segments.address + segments.total_size)
     wrong = segments.address[1:] < ends[:-1]
     if wrong.any():
-        yield f"{plural(int(np.count_nonzero(wrong)), 'segment')} of {place} overlap another segment."
+        count = int(np.count_nonzero(wrong))
+        yield f"{plural(count, 'segment')} of {place} begin{'s' if count == 1 else ''} inside another segment."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, BinaryIO
 
 from oomscope.errors import SnapshotError
@@ -11,6 +13,7 @@ from oomscope.errors import SnapshotError
 # A snapshot is compressed once, or twice where someone did not look; more is a game.
 _MOST_LAYERS = 4
 _LONGEST_MAGIC = 6
+_CHUNK = 64 << 10
 
 
 def decompressed(raw: io.BufferedReader[Any], buffer_size: int) -> io.BufferedReader[Any]:
@@ -22,19 +25,26 @@ def decompressed(raw: io.BufferedReader[Any], buffer_size: int) -> io.BufferedRe
     stream = raw
     for _ in range(_MOST_LAYERS):
         head = stream.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
-        opener = next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None)
-        if opener is None:
+        found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+        if found is None:
             return stream
-        stream = io.BufferedReader(opener(stream), buffer_size)
+        try:
+            stream = io.BufferedReader(_OPENERS[found](stream), buffer_size)
+        except ImportError:
+            hint = "install it with: pip install 'oomscope[zstd]'" if found == "zstd" else "decompress it first"
+            raise SnapshotError(
+                f"the file is compressed with {found}, which this Python cannot read; {hint}."
+            ) from None
     raise SnapshotError(f"the file is compressed more than {_MOST_LAYERS} times over; decompress it first.")
 
 
 def decompression_errors() -> tuple[type[Exception], ...]:
-    """What the libraries raise for damaged data, apart from `EOFError` for data that ends early."""
-    import lzma
-    import zlib
-
-    return (OSError, zlib.error, lzma.LZMAError, *_zstd_errors())
+    """What the libraries raise for damaged data, apart from `EOFError` for data that end early."""
+    errors: list[type[Exception]] = [OSError]
+    for module, name in _ERRORS:
+        with suppress(ImportError):
+            errors.append(getattr(import_module(module), name))
+    return tuple(errors)
 
 
 def _gzip(stream: BinaryIO) -> Any:
@@ -61,33 +71,9 @@ def _zstd(stream: BinaryIO) -> Any:
 
         return _Pieces(zstd.ZstdFile(stream))
     except ImportError:
-        pass
-    try:
-        import zstandard
-    except ImportError:
-        raise SnapshotError(
-            "the file is compressed with zstd, which this Python cannot read; "
-            "install it with: pip install 'oomscope[zstd]'."
-        ) from None
-    # Its own default is to stop after the first frame, and to take a cut frame for a whole one.
-    return _WholeFrames(stream, zstandard.ZstdDecompressor())
-
-
-def _zstd_errors() -> tuple[type[Exception], ...]:
-    errors: list[type[Exception]] = []
-    try:
-        from compression import zstd
-
-        errors.append(zstd.ZstdError)
-    except ImportError:
-        pass
-    try:
         import zstandard
 
-        errors.append(zstandard.ZstdError)
-    except ImportError:
-        pass
-    return tuple(errors)
+        return _WholeFrames(stream, zstandard.ZstdDecompressor())
 
 
 class _Pieces(io.RawIOBase):
@@ -106,7 +92,10 @@ class _Pieces(io.RawIOBase):
 
 
 class _WholeFrames(io.RawIOBase):
-    """Decompresses zstd frames one after another with `zstandard`, and tells a cut one."""
+    """Decompresses zstd frames one after another with `zstandard`.
+
+    Its own reader stops after the first frame, and takes a cut one for a whole one.
+    """
 
     def __init__(self, stream: BinaryIO, decompressor: Any) -> None:
         self._stream, self._decompressor = stream, decompressor
@@ -134,11 +123,11 @@ class _WholeFrames(io.RawIOBase):
         return count
 
 
-_CHUNK = 64 << 10
-
-_OPENERS: dict[bytes, Callable[[BinaryIO], Any]] = {
-    b"\x1f\x8b": _gzip,
-    b"BZh": _bzip2,
-    b"\xfd7zXZ\x00": _xz,
-    b"\x28\xb5\x2f\xfd": _zstd,
-}
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {"gzip": _gzip, "bzip2": _bzip2, "xz": _xz, "zstd": _zstd}
+_ERRORS = (
+    ("zlib", "error"),
+    ("lzma", "LZMAError"),
+    ("compression.zstd", "ZstdError"),
+    ("zstandard", "ZstdError"),
+)

@@ -77,8 +77,8 @@ class SegmentReader:
 
     def _one_device(self, index: int, rows: IntArray, segments: Segments, blocks: Blocks) -> Layout:
         sizes = np.diff(segments.first_block)[rows]
-        segment = np.repeat(np.arange(len(rows)), sizes)
-        first = np.concatenate(([0], np.cumsum(sizes)))
+        segment = np.repeat(np.arange(len(rows), dtype=np.int64), sizes)
+        first = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         picked = np.arange(len(segment)) - first[segment] + segments.first_block[rows][segment]
         picked = picked[np.lexsort((blocks.address[picked], segment))]
         layout = Layout(_take_segments(segments, rows, first), _take_blocks(blocks, picked, segment))
@@ -102,7 +102,7 @@ class SegmentReader:
             is_expandable=np.array(list(map(bool, self._columns.get("is_expandable", nothing))), dtype=np.bool_),
             pool=self._pools(nothing),
             stack=np.array(self._tables.stacks.numbers(self._columns.get("frames", nothing)), dtype=np.int32),
-            first_block=np.cumsum([0, *map(len, self._block_lists)]),
+            first_block=np.cumsum([0, *map(len, self._block_lists)], dtype=np.int64),
         )
 
     def _is_large(self, total_size: IntArray) -> BoolArray:
@@ -126,7 +126,7 @@ class SegmentReader:
     def _read_blocks(self) -> Blocks:
         count = sum(map(len, self._block_lists))
         size = self._sizes("size", self._blocks, count, self._where_block)
-        segment = np.repeat(np.arange(self._count), list(map(len, self._block_lists)))
+        segment = np.repeat(np.arange(self._count, dtype=np.int64), list(map(len, self._block_lists)))
         state = self._states(count)
         histories = self._blocks.get("history", [None] * count)
         return Blocks(

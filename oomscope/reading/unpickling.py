@@ -2,7 +2,8 @@
 
 A pickle is a program for a small machine. What makes it dangerous are the instructions that look up a Python object by
 name and call it; no snapshot needs one. All of them are refused here, so a file can only ever build dicts, lists,
-tuples, sets, texts, bytes and numbers.
+tuples, sets, texts, bytes and numbers. What it can still do is ask for absurd amounts of memory, or nest tuples so deep
+that the interpreter fails to hash them: that ends the process, and is all it does.
 """
 
 from __future__ import annotations
