@@ -32,9 +32,7 @@ def decompressed(raw: io.BufferedReader[Any], buffer_size: int) -> io.BufferedRe
             stream = io.BufferedReader(_OPENERS[found](stream), buffer_size)
         except ImportError:
             hint = "install it with: pip install 'oomscope[zstd]'" if found == "zstd" else "decompress it first"
-            raise SnapshotError(
-                f"the file is compressed with {found}, which this Python cannot read; {hint}."
-            ) from None
+            raise SnapshotError(f"the file is compressed with {found}, which this Python lacks; {hint}.") from None
     raise SnapshotError(f"the file is compressed more than {_MOST_LAYERS} times over; decompress it first.")
 
 

@@ -37,9 +37,8 @@ def test_blocks_with_a_gap_between_them() -> None:
 
 
 def test_segments_that_overlap() -> None:
-    assert "1 segment of device 0 begins inside another" in notes_of(
-        segment(0, [block(4096)]), segment(512, [block(512)])
-    )
+    notes = notes_of(segment(0, [block(4096)]), segment(512, [block(512)]))
+    assert "1 segment of device 0 begins inside another" in notes
 
 
 def test_segments_of_a_device_without_a_trace() -> None:
