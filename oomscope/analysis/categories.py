@@ -1,0 +1,273 @@
+"""What each allocation is: parameter, gradient, optimizer state, activation, …
+
+Exact where a recording brought names; everything else is inferred from the part of the program that allocated it
+(`oomscope.analysis.stack_roles`), from how long it lived compared with the phases around it, and from sizes that belong
+together: every gradient and most optimizer states are as large as their parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oomscope.analysis.evident_sizes import beyond, first_of_size, next_birth, one_for_each
+from oomscope.analysis.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER, unframed_is_backward
+from oomscope.analysis.records import CATEGORIES, Steps
+from oomscope.analysis.stack_roles import Mark, Role, StackRoles, find_roles
+from oomscope.history import BEFORE, DeviceHistory
+from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+
+PARAMETER, GRADIENT, OPTIMIZER_STATE, BUFFER, ACTIVATION, TEMPORARY, INPUT, WORKSPACE, UNKNOWN = range(len(CATEGORIES))
+
+_WORKSPACES = np.array(
+    [
+        8_519_680,  # cuBLAS before Hopper, CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8
+        33_554_432,  # cuBLAS on Hopper and later, :4096:8
+        1_048_576,  # cuBLASLt, 1024 KiB
+        4_194_304,  # :4096:1
+        134_217_728,  # ROCm
+        79_691_776,  # hipBLASLt
+    ],
+    np.int64,
+)
+
+
+def categorize(
+    snapshot: Snapshot, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles | None = None
+) -> tuple[UInt8Array, str]:
+    """The category of each allocation.
+
+    Args:
+        snapshot: the whole snapshot.
+        history: one of its devices.
+        steps: its steps.
+        phases: uint8[lifetimes], from `phase_of`.
+        roles: `find_roles(snapshot.stacks)`, where that is at hand.
+
+    Returns:
+        uint8[lifetimes], index into `CATEGORIES`, and where it comes from: ``recorded`` if every live block was named,
+        ``mixed`` if some were, else ``inferred``.
+    """
+    guess = _Inference(history, steps, phases, roles or find_roles(snapshot.stacks))
+    category = guess.run()
+    named = _apply_names(snapshot.context, history, category)
+    live = history.lifetimes.freed >= history.entries
+    if not named.any():
+        return category, "inferred"
+    return category, "recorded" if bool(named[live].all()) else "mixed"
+
+
+class _Inference:
+    """The rules, one a method, in the order in which each needs what the ones before it found."""
+
+    def __init__(self, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles) -> None:
+        self.steps = steps
+        self.phases = phases
+        lifetimes = self.lifetimes = history.lifetimes
+        self.bytes = np.where(lifetimes.requested >= 0, lifetimes.requested, history.size)
+        self.end = history.entries
+        self.role = roles.role[lifetimes.stack]
+        self.mark = roles.mark[lifetimes.stack]
+        self.stream = lifetimes.stream
+        self.before = lifetimes.born == BEFORE
+        self.from_engine = unframed_is_backward(lifetimes, self.role)
+        # Entries of the next allocation of another phase: what is freed later has outlived its own.
+        self.next_forward = next_birth(lifetimes.born, self._happens(FORWARD), self.end)
+        self.next_backward = next_birth(lifetimes.born, self._happens(BACKWARD), self.end)
+        self.next_optimizer = next_birth(lifetimes.born, self._happens(OPTIMIZER), self.end)
+        self.category = np.full(len(lifetimes), UNKNOWN, np.uint8)
+
+    def run(self) -> UInt8Array:
+        self._models()
+        self._optimizers()
+        self._backwards()
+        self._forwards()
+        self._others()
+        self._workspaces()
+        self._without_frames()
+        self._constructed()
+        self.category[(self.mark & Mark.COMMUNICATION) != 0] = WORKSPACE
+        return self.category
+
+    def _happens(self, phase: int) -> IntArray:
+        born = self.lifetimes.born[(self.phases == phase) & ~self.before]
+        return np.sort(born)
+
+    def _models(self) -> None:
+        loaded = self.role == Role.LOAD
+        buffer = (self.mark & Mark.BUFFER) != 0
+        self.category[loaded] = np.where(buffer[loaded], BUFFER, PARAMETER)
+        self.is_parameter = loaded & ~buffer & ((self.mark & Mark.CONSTRUCTOR) == 0)
+
+    def _optimizers(self) -> None:
+        """State outlives the step that made it; all else in it is temporary.
+
+        While the step still runs at the end of the trace, the name of the function tells, or what became of earlier
+        allocations of the same stack.
+        """
+        rows = np.flatnonzero(self.role == Role.OPTIMIZER)
+        freed = self.lifetimes.freed[rows]
+        after = np.minimum(self.next_forward[rows], self.next_backward[rows])
+        survives = self.before[rows] | beyond(freed, after, self.end)
+        ended = ~survives & (freed < self.end)
+        undecided = ~survives & ~ended
+        stack = self.lifetimes.stack[rows]
+        temporary_stacks = np.unique(stack[ended])
+        state = survives | (undecided & ((self.mark[rows] & Mark.STATE) != 0))
+        state |= undecided & ~np.isin(stack, temporary_stacks)
+        self.category[rows] = np.where(state, OPTIMIZER_STATE, TEMPORARY)
+
+    def _backwards(self) -> None:
+        """A gradient outlives its backward and is as large as a parameter; one that still runs, one a parameter."""
+        rows = np.flatnonzero((self.role == Role.BACKWARD) | self.from_engine)
+        freed = self.lifetimes.freed[rows]
+        after = np.minimum(self.next_optimizer[rows], self.next_forward[rows])
+        # Recomputed forwards (checkpointing) and fused optimizers run inside a backward; its own end is what counts.
+        survives = self.before[rows] | beyond(freed, after, self.end)
+        alive = ~survives & (freed >= self.end)
+        known = self._parameter_sizes()
+        fits = np.isin(self.bytes[rows], known) if len(known) else np.ones(len(rows), np.bool_)
+        category = np.full(len(rows), TEMPORARY, np.uint8)
+        category[survives & fits] = GRADIENT
+        category[survives & ~fits] = np.where(self.before[rows][survives & ~fits], UNKNOWN, ACTIVATION)
+        if alive.any():
+            live = rows[alive]
+            owed = self.bytes[self.is_parameter & (self.lifetimes.freed >= self.end)]
+            category[alive] = np.where(one_for_each(self.bytes[live], self.lifetimes.born[live], owed), GRADIENT, TEMPORARY)
+        self.category[rows] = category
+
+    def _parameter_sizes(self) -> IntArray:
+        """Distinct sizes of parameters; where the model was made before the recording, those of optimizer states."""
+        sizes = self.bytes[self.is_parameter]
+        if not len(sizes):
+            sizes = self.bytes[(self.category == OPTIMIZER_STATE) & (self.bytes > 8)]
+        return np.unique(sizes)
+
+    def _forwards(self) -> None:
+        """What a forward makes is an activation if the backward finds it, else temporary; alive, it is the former."""
+        rows = np.flatnonzero(self.role == Role.FORWARD)
+        rows = np.concatenate([rows, np.flatnonzero((self.role == Role.NEUTRAL) & (self.phases == FORWARD))])
+        freed = self.lifetimes.freed[rows]
+        kept = (freed >= self.end) | beyond(freed, self.next_backward[rows], self.end)
+        self.category[rows] = np.where(kept, ACTIVATION, TEMPORARY)
+
+    def _others(self) -> None:
+        """A batch is made between two steps, or before a forward that follows at once, and goes with its step."""
+        rows = np.flatnonzero((self.role == Role.NEUTRAL) & ((self.phases == OTHER) | self.before))
+        if not len(rows):
+            return
+        freed = self.lifetimes.freed[rows]
+        feeds = ~self.before[rows] & (self.next_forward[rows] < np.minimum(freed, self.end))
+        again = self._recurs(self.lifetimes.stack[rows])
+        self.category[rows[feeds & again]] = INPUT
+        self.category[rows[~feeds & (freed < self.end)]] = TEMPORARY
+        held = (self.mark[rows] & Mark.CACHE) != 0
+        self.category[rows[held]] = BUFFER
+
+    def _recurs(self, stack: IntArray) -> BoolArray:
+        """Which stacks allocate in more than one step (or more than once, without steps)."""
+        lifetimes = self.lifetimes
+        if self.steps.count < 2:
+            count = np.bincount(lifetimes.stack[lifetimes.stack >= 0], minlength=int(stack.max()) + 1)
+            return np.asarray(count[stack] > 1)
+        step = np.searchsorted(np.array(self.steps.boundaries), lifetimes.born, side="right")
+        lowest = np.full(int(lifetimes.stack.max()) + 2, len(step) + 1)
+        highest = np.full(len(lowest), -1)
+        np.minimum.at(lowest, lifetimes.stack, step)
+        np.maximum.at(highest, lifetimes.stack, step)
+        return np.asarray(highest[stack] > lowest[stack])
+
+    def _workspaces(self) -> None:
+        """cuBLAS keeps one workspace a handle and stream, made at the first product of a thread and never given back."""
+        sized = np.isin(self.bytes, _WORKSPACES) & (self.lifetimes.freed >= self.end)
+        candidates = sized & (
+            (self.role == Role.FORWARD) | (self.role == Role.NEUTRAL) | (self.role == Role.BACKWARD) | self.from_engine
+        )
+        candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
+        rows = np.flatnonzero(candidates)
+        engine = (self.phases[rows] == BACKWARD).astype(np.int64)
+        chosen = first_of_size(self.bytes[rows], self.stream[rows] * 2 + engine, self.lifetimes.born[rows])
+        self.category[rows[chosen]] = WORKSPACE
+
+    def _without_frames(self) -> None:
+        """Blocks from before the recording that no stack explains, by the sizes of what came later.
+
+        A parameter is as large as its gradient, and older (so at lower addresses) than its optimizer states.
+        """
+        rows = np.flatnonzero((self.role == Role.UNFRAMED) & self.before & ~self.from_engine)
+        if not len(rows) or self.is_parameter.any():
+            return
+        sizes, owed = self._gradients_of_one_step()
+        if not len(sizes):
+            return
+        fits = np.isin(self.bytes[rows], sizes)
+        stays = self.lifetimes.freed[rows] >= self.end
+        self.category[rows[fits & ~stays]] = GRADIENT
+        mine = rows[fits & stays]
+        first = one_for_each(self.bytes[mine], self.lifetimes.address[mine], np.repeat(sizes, owed))
+        self.category[mine] = np.where(first, PARAMETER, OPTIMIZER_STATE)
+        self.is_parameter[mine[first]] = True
+        self._gradients_of_found_parameters()
+
+    def _gradients_of_one_step(self) -> tuple[IntArray, IntArray]:
+        """Sizes of parameters and how many there are of each: from optimizer states, else from one step's gradients."""
+        state = (self.category == OPTIMIZER_STATE) & (self.bytes > 8) & (self.lifetimes.freed >= self.end)
+        if state.any():
+            sizes, count = np.unique(self.bytes[state], return_counts=True)
+            each = max(1, len(np.unique(self.lifetimes.stack[state])))
+            return sizes, np.maximum(count // min(each, 2), 1)
+        gradients = np.flatnonzero(self.category == GRADIENT)
+        if not len(gradients):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        round_ = self.next_forward[gradients]
+        rounds, counts = np.unique(round_, return_counts=True)
+        one = gradients[round_ == rounds[np.argmax(counts)]]
+        return np.unique(self.bytes[one], return_counts=True)
+
+    def _gradients_of_found_parameters(self) -> None:
+        """Look again at the backwards, now that the parameters are known."""
+        self._backwards()
+
+    def _constructed(self) -> None:
+        """What a constructor made is a parameter if a gradient or a state is as large, else a buffer."""
+        rows = np.flatnonzero((self.role == Role.LOAD) & ((self.mark & Mark.CONSTRUCTOR) != 0))
+        if not len(rows):
+            return
+        trained = np.unique(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
+        cached = (self.mark[rows] & Mark.CACHE) != 0
+        learns = (np.isin(self.bytes[rows], trained) | (len(trained) == 0)) & ~cached
+        self.category[rows] = np.where(learns, PARAMETER, BUFFER)
+
+
+def _apply_names(context: Mapping[str, Any] | None, history: DeviceHistory, category: UInt8Array) -> BoolArray:
+    """Put the recorded categories over the inferred ones; returns which rows were named.
+
+    Several tensors may lie in one block (views, buckets): the largest gives its category.
+    """
+    named = np.zeros(len(category), np.bool_)
+    tensors = (context or {}).get("tensors")
+    rows = np.flatnonzero(history.lifetimes.freed >= history.entries)
+    if not isinstance(tensors, Sequence) or isinstance(tensors, str) or not len(rows):
+        return named
+    rows = rows[np.argsort(history.lifetimes.address[rows])]
+    start = history.lifetimes.address[rows]
+    told = [item for item in tensors if _is_usable(item, history.index)]
+    if not told:
+        return named
+    told.sort(key=lambda item: int(item.get("bytes") or 0))
+    address = np.array([int(item["address"]) for item in told], np.int64)
+    at = np.searchsorted(start, address, side="right") - 1
+    inside = (at >= 0) & (address < start[np.maximum(at, 0)] + history.size[rows[np.maximum(at, 0)]])
+    number = np.array([CATEGORIES.index(item["category"]) for item in told], np.uint8)
+    category[rows[at[inside]]] = number[inside]
+    named[rows[at[inside]]] = True
+    return named
+
+
+def _is_usable(item: object, device: int) -> bool:
+    if not isinstance(item, Mapping) or item.get("device", device) != device:
+        return False
+    address, category = item.get("address"), item.get("category")
+    return isinstance(address, int) and 0 <= address < 1 << 63 and category in CATEGORIES and category != "unknown"

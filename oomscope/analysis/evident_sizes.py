@@ -1,0 +1,48 @@
+"""Small questions about births and sizes, asked of whole columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.model import BoolArray, IntArray
+
+
+def next_birth(born: IntArray, happens: IntArray, end: int) -> IntArray:
+    """For each of `born`, the first of the ascending entries `happens` after it; `end` where there is none."""
+    if not len(happens):
+        return np.full(len(born), end, np.int64)
+    at = np.searchsorted(happens, born, side="right")
+    return np.where(at < len(happens), happens[np.minimum(at, len(happens) - 1)], end)
+
+
+def beyond(freed: IntArray, entry: IntArray, end: int) -> BoolArray:
+    """Which `freed` come after an `entry` that did happen (is before `end`)."""
+    return (entry < end) & (freed > entry)
+
+
+def one_for_each(size: IntArray, order: IntArray, owed: IntArray) -> BoolArray:
+    """Which rows are the first of their size, by `order`: as many of each size as `owed` holds."""
+    chosen = np.zeros(len(size), np.bool_)
+    if not len(size) or not len(owed):
+        return chosen
+    by_size = np.lexsort((order, size))
+    ranked = size[by_size]
+    first = np.searchsorted(ranked, ranked, side="left")
+    rank = np.arange(len(ranked)) - first
+    sizes, count = np.unique(owed, return_counts=True)
+    at = np.minimum(np.searchsorted(sizes, ranked), len(sizes) - 1)
+    chosen[by_size] = (sizes[at] == ranked) & (rank < count[at])
+    return chosen
+
+
+def first_of_size(size: IntArray, group: IntArray, order: IntArray) -> BoolArray:
+    """Which rows come first, by `order`, among those of their size and group."""
+    chosen = np.zeros(len(size), np.bool_)
+    if not len(size):
+        return chosen
+    by_group = np.lexsort((order, group, size))
+    leads = np.append(
+        True, (size[by_group][1:] != size[by_group][:-1]) | (group[by_group][1:] != group[by_group][:-1])
+    )
+    chosen[by_group[leads]] = True
+    return chosen
