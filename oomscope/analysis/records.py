@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
-from oomscope.model import PoolId, Snapshot
+from oomscope.model import PoolId, Snapshot, UInt8Array
 
 CATEGORIES = (
     "parameter", "gradient", "optimizer_state", "buffer", "activation", "temporary", "input", "workspace", "unknown",
@@ -356,7 +356,11 @@ class DeviceFindings:
     sites: tuple[SiteUse, ...]
     categories: Mapping[str, int] = field(default_factory=dict)
     categories_source: str = "inferred"
+    category_of: UInt8Array | None = None
+    """uint8[lifetimes], indices into `CATEGORIES`."""
     phases: Mapping[str, int] = field(default_factory=dict)
+    phase_of: UInt8Array | None = None
+    """uint8[lifetimes], indices into `PHASES`."""
     names: tuple[NamedTensor, ...] = ()
     pins: tuple[Pin, ...] = ()
     growth: tuple[Growth, ...] = ()

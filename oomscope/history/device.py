@@ -54,6 +54,11 @@ class DeviceHistory:
         """How many trace entries there are."""
         return len(self.trace)
 
+    @property
+    def moves(self) -> bool:
+        """Whether the trace shows a course of events: ``enabled="state"`` keeps only the last entry."""
+        return self.entries > 1
+
     def layout_at(self, entry: int) -> Layout:
         """Segments and blocks once `entry` has happened; the final ones for the last entry that changes anything."""
         if entry >= self.entries - 1 or np.all(self.trace.action[entry + 1 :] >= Action.SNAPSHOT):

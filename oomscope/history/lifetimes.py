@@ -111,6 +111,9 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     found = _find(address[first][unended], blocks.address[active])
     block[unended[found >= 0]] = active[found[found >= 0]]
     missing = unended[found < 0]
+    # The segments are read last and are right: what they do not hold ended at the last entry at the latest.
+    gone[missing] = end - 1
+    freed[missing] = np.minimum(freed[missing], end - 1)
     traced = Lifetimes(
         address=address[first],
         requested=trace.size[entries[first]],

@@ -1,0 +1,290 @@
+"""What to do, and what would not help: each with its reason, its effect in bytes, its price and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.headlines import driver_words, place
+from oomscope.analysis.ooms import FailedRequest
+from oomscope.analysis.records import Advice, Driver, Growth, Pin
+from oomscope.analysis.subject import Subject
+from oomscope.analysis.whatif.records import WhatIfRow
+from oomscope.units import format_bytes, plural
+
+_NOTES = "PyTorch documentation, CUDA semantics: memory management"
+_CONF = "PyTorch documentation, CUDA semantics: optimizing memory usage with PYTORCH_ALLOC_CONF"
+_FAQ = "PyTorch documentation, FAQ: my model reports out of memory"
+_GRAPHS = "PyTorch documentation, CUDA semantics: graph memory management"
+_CHECKPOINT = "PyTorch documentation, torch.utils.checkpoint"
+_SDPA = "PyTorch documentation, torch.nn.functional.scaled_dot_product_attention"
+_FSDP = "PyTorch documentation, FullyShardedDataParallel and ZeroRedundancyOptimizer"
+_OPTIM = "PyTorch documentation, torch.optim"
+_EXPANDABLE = "expandable_segments:True"
+
+
+def advise(
+    subject: Subject,
+    request: FailedRequest,
+    cause: str,
+    growth: tuple[Growth, ...],
+    drivers: tuple[Driver, ...],
+    pins: tuple[Pin, ...],
+) -> tuple[Advice, ...]:
+    """Advice for `request`, what helps most first, what was refuted last."""
+    if cause == "growth":
+        found = list(_against_growth(growth, drivers))
+    elif cause == "fragmentation":
+        found = list(_against_fragmentation(subject, request, pins))
+    elif cause == "private_pools":
+        found = [
+            Advice(
+                "Capture the graphs into one pool (pass pool=first_graph.pool()), the largest batch first, or capture "
+                "fewer sizes.",
+                "Graphs that are not replayed at the same time can share a pool; today each keeps its own free bytes.",
+                request.free.walled,
+                "Graphs of one pool must be replayed in the order of their capture.",
+                _GRAPHS,
+            )
+        ]
+    elif cause == "other_stream":
+        found = [
+            Advice(
+                "Allocate on one stream, or wait for the side stream (stream.synchronize(), wait_stream) before the next "
+                "large request; avoid record_stream where the order of streams is known.",
+                "The allocator gives a block back only to the stream it was allocated on, and a recorded one only when "
+                "that stream has passed.",
+                request.free.other_streams + request.free.pending,
+                "Waiting costs overlap.",
+                _NOTES,
+            )
+        ]
+    elif cause == "outside_allocator":
+        found = [_against_outside(subject)]
+    elif cause == "oversized_request":
+        found = [
+            Advice(
+                f"Make {place(request.site)} work in pieces, and look for an accidental broadcast: N×1 against N, a "
+                "one-hot, a pairwise distance.",
+                f"One tensor of {format_bytes(request.size)} is asked for.",
+                request.size,
+                "A loop over pieces.",
+                _FAQ,
+            )
+        ]
+    else:
+        found = list(_against_capacity(subject, request, drivers))
+    return (*found, *_refuted(subject, request, cause))
+
+
+def _against_growth(growth: tuple[Growth, ...], drivers: tuple[Driver, ...]) -> Iterator[Advice]:
+    slugs = {driver.slug for driver in drivers[:3]}
+    for one in growth[:3]:
+        where = place(one.caller or one.site)
+        if one.kind == "reallocation":
+            action = f"Bound or preallocate the tensor that {where} makes anew, or keep it on the CPU."
+        elif "retained_graph" in slugs:
+            action = (
+                f"Add up numbers, not tensors: use loss.item() or loss.detach() in whatever keeps results of {where} "
+                "from step to step (a running loss, a list, a dict of metrics, a hook)."
+            )
+        else:
+            action = (
+                f"Let go of what {where} makes: move it with .cpu(), .detach() it, or empty the list that keeps it."
+            )
+        yield Advice(
+            action,
+            f"{plural(one.generations, 'generation')} of it are alive; only the newest is needed.",
+            one.spared_bytes,
+            "None, if the older ones are not used.",
+            _FAQ,
+        )
+
+
+def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple[Pin, ...]) -> Iterator[Advice]:
+    row = subject.whatif.row(_EXPANDABLE) if subject.whatif else None
+    if not subject.config.expandable_segments and (row is None or row.oom is False):
+        yield Advice(
+            f"Set PYTORCH_ALLOC_CONF={_EXPANDABLE} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9).",
+            _replayed(row) if row else "It was made for sizes that change: freed pages can serve any later request.",
+            request.free.usable,
+            "Some platforms do not support it (WSL2, Jetson), nor does sharing tensors between processes in all versions.",
+            _CONF,
+        )
+    for pin in pins[:2]:
+        yield Advice(
+            f"Move or free what {place(pin.site or pin.caller)} keeps: allocate it before the large tensors, keep it in "
+            "one tensor, or copy it to the CPU.",
+            _scattered(pin),
+            pin.alone_bytes or pin.stranded_bytes,
+            "A change of the program.",
+            _NOTES,
+        )
+    if subject.varied_sizes > 4:
+        yield Advice(
+            "Pad or bucket the lengths, and run the largest batch first.",
+            f"{place(request.site)} has asked for {subject.varied_sizes} different sizes; each leaves holes for the next.",
+            None,
+            "Padding computes on nothing.",
+            _CONF,
+        )
+
+
+def _scattered(pin: Pin) -> str:
+    if pin.blocks == 1:
+        return f"One block of {format_bytes(pin.largest)} keeps the rest of its segment."
+    sizes = format_bytes(pin.largest)
+    if pin.smallest != pin.largest:
+        sizes = f"{format_bytes(pin.smallest)} to {sizes}"
+    places = plural(pin.segments, "segment or page", "segments or pages")
+    return f"{plural(pin.blocks, 'block')} of {sizes} lie scattered over {places}."
+
+
+def _replayed(row: WhatIfRow) -> str:
+    text = "Replayed on this recording, the request fits"
+    if row.least_memory is not None:
+        text += f"; the recorded run then needs {format_bytes(row.least_memory)}"
+    if row.retries is not None:
+        text += f", with {plural(row.retries, 'retry', 'retries')}"
+    return text + "."
+
+
+def _against_outside(subject: Subject) -> Advice:
+    who = ", ".join(name for name, _ in subject.outside_names[:3])
+    return Advice(
+        "End or move the other users of the card" + (f": {who}." if who else " (nvidia-smi lists them)."),
+        "Nothing in this process's own allocations is unusual.",
+        subject.outside,
+        "",
+        _NOTES,
+    )
+
+
+def _against_capacity(subject: Subject, request: FailedRequest, drivers: tuple[Driver, ...]) -> Iterator[Advice]:
+    bytes_of = {driver.slug: driver.bytes for driver in drivers}
+    top = [driver.slug for driver in drivers[:3] if driver.bytes > 0.05 * max(request.totals.allocated, 1)]
+    remedies = {
+        "activations": (
+            "Checkpoint the blocks of the model (torch.utils.checkpoint), or run smaller micro-batches and accumulate "
+            "gradients.",
+            "About half of the activations, or in proportion to the batch.",
+            bytes_of.get("activations", 0) // 2,
+            "Checkpointing computes the forward pass twice.",
+            _CHECKPOINT,
+        ),
+        "logits": (
+            "Compute the loss in chunks, or by a fused linear cross-entropy, and do not upcast all logits at once.",
+            "Logits, their float copy and their gradient are alive together.",
+            bytes_of.get("logits", 0) // 2,
+            "A loop over chunks.",
+            _FAQ,
+        ),
+        "attention_scores": (
+            "Use scaled_dot_product_attention instead of building the scores.",
+            "Scores grow with the square of the length.",
+            bytes_of.get("attention_scores"),
+            "None where a fused kernel exists.",
+            _SDPA,
+        ),
+        "optimizer_state": (
+            "Shard the optimizer state over the ranks (FSDP, ZeroRedundancyOptimizer), or use an optimizer with less "
+            "state (8-bit, Adafactor, SGD).",
+            "The state is as large as a multiple of the parameters, whatever the batch.",
+            bytes_of.get("optimizer_state", 0) // 2,
+            "Communication, or less precise state.",
+            _FSDP,
+        ),
+        "optimizer_temporaries": (
+            "Use fused=True, or foreach=False, in the optimizer.",
+            "The foreach implementation holds temporaries as large as the parameters.",
+            bytes_of.get("optimizer_temporaries"),
+            "foreach=False is slower.",
+            _OPTIM,
+        ),
+        "gradients": (
+            "Call optimizer.zero_grad(set_to_none=True) right after the step.",
+            "Gradients that are set to None are not there during the next forward pass.",
+            bytes_of.get("gradients"),
+            "None; it is the default since torch 2.0.",
+            _OPTIM,
+        ),
+        "parameters": (
+            "Keep the parameters in a smaller type, or shard the model (FSDP).",
+            "They are there all the time.",
+            bytes_of.get("parameters", 0) // 2,
+            "Precision, or communication.",
+            _FSDP,
+        ),
+        "duplicate_model": (
+            "Load the weights on the CPU (map_location='cpu'), or on the meta device with assign=True.",
+            "Two sets of equal tensors are alive.",
+            bytes_of.get("duplicate_model"),
+            "None.",
+            "PyTorch documentation, torch.load",
+        ),
+        "kv_cache": (
+            "Bound the cache: a smaller share for it, shorter contexts, fewer sequences at once, or a smaller type.",
+            "It is a budget chosen by the program.",
+            bytes_of.get("kv_cache", 0) // 2,
+            "Fewer or shorter sequences.",
+            _FAQ,
+        ),
+        "accumulated_tensors": (
+            "Move collected results to the CPU as they come.",
+            "They are kept on the device and not used there.",
+            bytes_of.get("accumulated_tensors"),
+            "A copy for each step.",
+            _FAQ,
+        ),
+        "retained_graph": (
+            "Detach what is kept from step to step.",
+            "A tensor that requires gradients keeps the graph that made it.",
+            bytes_of.get("retained_graph"),
+            "None.",
+            _FAQ,
+        ),
+    }
+    for slug in top:
+        if slug in remedies:
+            yield Advice(*remedies[slug])
+
+
+def _refuted(subject: Subject, request: FailedRequest, cause: str) -> Iterator[Advice]:
+    row = subject.whatif.row(_EXPANDABLE) if subject.whatif else None
+    if subject.config.expandable_segments:
+        yield _refutation("expandable_segments", "It was on when this was recorded.")
+    elif row is not None and row.oom:
+        yield _refutation(
+            f"PYTORCH_ALLOC_CONF={_EXPANDABLE}",
+            "Replayed on this recording, the request fails with it as well.",
+        )
+    elif cause in ("capacity", "growth") and request.free.usable < request.size:
+        yield (
+            _refutation(
+                f"PYTORCH_ALLOC_CONF={_EXPANDABLE}",
+                f"It makes free pieces usable; only {format_bytes(request.free.usable)} are free here, and the request needs "
+                f"{format_bytes(request.size)}.",
+            )
+            if row is None
+            else _refutation(
+                f"PYTORCH_ALLOC_CONF={_EXPANDABLE} alone", "The request would just fit, but what is live stays."
+            )
+        )
+    yield _refutation(
+        "torch.cuda.empty_cache()",
+        f"Before it failed, the allocator released every wholly free segment itself; "
+        f"{format_bytes(request.free.releasable)} were left to release.",
+    )
+    fixed = sum(subject.categories.get(kind, 0) for kind in ("parameter", "optimizer_state", "gradient", "buffer"))
+    if cause == "capacity" and fixed > 0.5 * max(request.totals.allocated, 1):
+        yield _refutation(
+            "A smaller batch", f"It does not shrink {format_bytes(fixed)} of parameters, gradients and optimizer state."
+        )
+    if cause == "growth":
+        yield _refutation("A smaller batch", "It only delays the end: what grows goes on growing.")
+
+
+def _refutation(action: str, why: str) -> Advice:
+    return Advice(action, why, None, "", "", refuted=True)
+
+
+__all__ = ["advise", "driver_words"]

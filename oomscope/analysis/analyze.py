@@ -1,0 +1,216 @@
+"""Everything a report shows about a snapshot, found in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oomscope.analysis.attribution import Attribution, attribute, site_uses
+from oomscope.analysis.bill import make_bill
+from oomscope.analysis.categories import categorize
+from oomscope.analysis.drivers import find_drivers
+from oomscope.analysis.fragmentation import fragmentation
+from oomscope.analysis.growth import find_growth
+from oomscope.analysis.instants import choose_instant, entry_at
+from oomscope.analysis.limits import device_context, number, outside_bytes
+from oomscope.analysis.names import named_tensors
+from oomscope.analysis.ooms import FailedRequest, failed_requests, the_one_that_matters
+from oomscope.analysis.phases import phase_of
+from oomscope.analysis.pins import find_pins
+from oomscope.analysis.quality import history_kind, recording_quality
+from oomscope.analysis.records import CATEGORIES, PHASES, DeviceFindings, Findings, Growth, Oom, Steps
+from oomscope.analysis.sites import SiteTable
+from oomscope.analysis.steps import find_steps
+from oomscope.analysis.subject import Subject
+from oomscope.analysis.usage import peak, reconcile, totals_at, usage
+from oomscope.analysis.verdict import judge
+from oomscope.analysis.whatif import WhatIf, report_whatif
+from oomscope.errors import ReplayError, RequestError
+from oomscope.history import DeviceHistory, device_history, recorded_config
+from oomscope.model import Snapshot, UInt8Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Examined:
+    """One device, with what is found once and used at every instant."""
+
+    history: DeviceHistory
+    requests: tuple[FailedRequest, ...]
+    phases: UInt8Array
+    steps: Steps
+    categories: UInt8Array
+    categories_source: str
+    attribution: Attribution
+
+
+def analyze(snapshot: Snapshot, *, at: str | int = "auto", device: int | None = None, whatif: bool = True) -> Findings:
+    """Explain `snapshot`.
+
+    Args:
+        snapshot: as `oomscope.load` gives it.
+        at: the instant that the attribution is about: ``auto`` (the OOM that matters, else the peak, else the end),
+            ``oom``, ``peak``, ``end``, or the number of a trace entry.
+        device: CUDA index of the device that `at` is about; chosen by `at` if None.
+        whatif: whether to replay the recorded run under other allocator settings (takes seconds on long traces).
+
+    Raises:
+        RequestError: the snapshot has no such device, instant or entry.
+    """
+    config = recorded_config(snapshot)
+    if device is not None and all(device != known.index for known in snapshot.devices):
+        known_devices = ", ".join(str(known.index) for known in snapshot.devices) or "none"
+        raise RequestError(f"The snapshot holds nothing about device {device}; it has {known_devices}.")
+    sites = SiteTable(snapshot.stacks)
+    histories = tuple(device_history(one, config) for one in snapshot.devices)
+    kind = history_kind(snapshot, histories)
+    examined = [_examine(snapshot, history, sites, kind) for history in histories]
+    chosen = choose_instant([(one.history, one.requests) for one in examined], at, device)
+    entries = {one.history.index: entry_at(one.history, chosen) for one in examined}
+    recording = recording_quality(snapshot, histories, sites, kind, entries)
+    replays = {
+        one.history.index: _replay(snapshot, one) for one in examined if whatif and one.history.index == chosen.device
+    }
+    return Findings(
+        snapshot=snapshot,
+        recording=recording,
+        at=chosen,
+        devices=tuple(
+            _find(snapshot, one, sites, entries[one.history.index], replays.get(one.history.index)) for one in examined
+        ),
+        whatif=tuple(replay for replay in replays.values() if replay is not None),
+    )
+
+
+def _examine(snapshot: Snapshot, history: DeviceHistory, sites: SiteTable, kind: str) -> _Examined:
+    phases = phase_of(snapshot, history)
+    steps = find_steps(snapshot, history)
+    categories, source = categorize(snapshot, history, steps, phases)
+    return _Examined(
+        history=history,
+        requests=failed_requests(snapshot, history, sites),
+        phases=phases,
+        steps=steps,
+        categories=categories,
+        categories_source=source,
+        attribution=attribute(history, sites, phases, kind=kind),
+    )
+
+
+def _replay(snapshot: Snapshot, one: _Examined) -> WhatIf | None:
+    """The recorded run under other settings; None where there is nothing to replay."""
+    if one.history.entries < 2:
+        return None
+    try:
+        return report_whatif(snapshot, one.history, steps=one.steps.boundaries)
+    except (ReplayError, RequestError):
+        return None
+
+
+def _find(snapshot: Snapshot, one: _Examined, sites: SiteTable, entry: int, replay: WhatIf | None) -> DeviceFindings:
+    history = one.history
+    layout = history.layout_at(entry)
+    ooms = tuple(_judged(snapshot, one, sites, request, replay) for request in one.requests)
+    growth = _growth_at(snapshot, one, entry)
+    return DeviceFindings(
+        device=history.index,
+        history=history,
+        at_entry=entry,
+        usage=usage(history.layout),
+        at=totals_at(history, entry),
+        peak=peak(history),
+        reconciliation=reconcile(history),
+        fragmentation=fragmentation(layout, history.config, snapshot.pools),
+        sites=site_uses(history, one.attribution, sites, snapshot.stacks, one.categories, entry),
+        categories=_live_by(one.categories, CATEGORIES, history, entry),
+        categories_source=one.categories_source,
+        category_of=one.categories,
+        phases=_live_by(one.phases, PHASES, history, entry),
+        phase_of=one.phases,
+        names=named_tensors(snapshot, history.index),
+        pins=find_pins(history, one.attribution, sites, entry, layout),
+        growth=growth,
+        steps=one.steps,
+        oom=the_one_that_matters(ooms),
+        ooms=ooms,
+        bill=make_bill(snapshot, history, one.categories, entry),
+        device_total=number(device_context(snapshot, history.index), "total"),
+        outside=outside_bytes(snapshot, history),
+    )
+
+
+def _judged(snapshot: Snapshot, one: _Examined, sites: SiteTable, request: FailedRequest, replay: WhatIf | None) -> Oom:
+    history, entry = one.history, request.entry
+    growth = _growth_at(snapshot, one, entry)
+    verdict = judge(
+        _subject(snapshot, one, request, replay),
+        request,
+        growth=growth,
+        drivers=find_drivers(snapshot, history, one.phases, one.categories, entry, growth=growth),
+        pins=find_pins(history, one.attribution, sites, entry, request.layout),
+    )
+    return Oom(
+        entry=entry,
+        time_us=request.time_us,
+        requested=request.size,
+        alloc_size=request.alloc_size,
+        device_free=request.device_free,
+        stream=request.stream,
+        recovered=request.recovered,
+        site=request.site,
+        caller=request.caller,
+        stack=request.stack,
+        limit=request.limit,
+        totals=request.totals,
+        free=request.free,
+        verdict=verdict,
+    )
+
+
+def _growth_at(snapshot: Snapshot, one: _Examined, entry: int) -> tuple[Growth, ...]:
+    return find_growth(snapshot, one.history, one.steps, one.phases, one.categories, entry)
+
+
+def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay: WhatIf | None) -> Subject:
+    history = one.history
+    context = device_context(snapshot, history.index)
+    lifetimes = history.lifetimes
+    stack = history.trace.stack[request.entry]
+    alike = lifetimes.requested[lifetimes.stack == stack] if stack >= 0 else np.zeros(0, np.int64)
+    live = lifetimes.active_at(request.entry)
+    names = named_tensors(snapshot, history.index)
+    return Subject(
+        device=history.index,
+        config=history.config,
+        categories=_live_by(one.categories, CATEGORIES, history, request.entry),
+        phases=_live_by(one.phases, PHASES, history, request.entry),
+        total=number(context, "total"),
+        cap=number(context, "cap"),
+        outside=outside_bytes(snapshot, history),
+        outside_names=_processes(context),
+        uncertain_bytes=int(history.slack[live].sum()),
+        names_known=bool(names),
+        varied_sizes=len(np.unique(alike)),
+        holder=next((name.holders[0] for name in names if name.holders), None),
+        whatif=replay,
+    )
+
+
+def _processes(context: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """Other processes on the card, largest first."""
+    others = []
+    for process in context.get("processes") or ():
+        if isinstance(process, Mapping) and not process.get("this"):
+            name = process.get("name") or f"process {process.get('pid', '?')}"
+            others.append((str(name), number(process, "bytes") or 0))
+    return tuple(sorted(others, key=lambda other: -other[1]))
+
+
+def _live_by(kind: UInt8Array, names: tuple[str, ...], history: DeviceHistory, entry: int) -> dict[str, int]:
+    """Allocated bytes once `entry` has happened, by `kind`; sums to the allocated bytes then."""
+    live = history.lifetimes.allocated_at(entry)
+    total = np.zeros(len(names), np.int64)
+    np.add.at(total, kind[live], history.size[live])
+    return dict(zip(names, total.tolist(), strict=True))

@@ -1,0 +1,74 @@
+"""How much is in use: at the end, at any entry, and at most."""
+
+from __future__ import annotations
+
+from oomscope.analysis.records import Peak, Reconciliation, Totals, Usage
+from oomscope.history import BEFORE, DeviceHistory
+from oomscope.model import BlockState, Layout
+from oomscope.units import format_bytes, plural
+
+
+def usage(layout: Layout) -> Usage:
+    """The counters of `torch.cuda.memory_stats()` for `layout`."""
+    blocks = layout.blocks
+    requested = blocks.requested_size[blocks.is_active]
+    reserved, allocated, active = layout.reserved, layout.allocated, layout.active
+    return Usage(
+        reserved=reserved,
+        allocated=allocated,
+        active=active,
+        requested=None if (requested < 0).any() else int(requested.sum()),
+        inactive=int(blocks.size[blocks.state == BlockState.INACTIVE].sum()),
+        pending_free=active - allocated,
+    )
+
+
+def totals_at(history: DeviceHistory, entry: int) -> Totals:
+    """Reserved, allocated and active bytes once `entry` has happened."""
+    allocated, active, reserved = history.curves.at(entry)
+    return Totals(reserved=reserved, allocated=allocated, active=active)
+
+
+def peak(history: DeviceHistory) -> Peak | None:
+    """The most in the recorded window, and where it was first reached; None without a timeline."""
+    if not history.moves:
+        return None
+    curves = history.curves
+    at_allocated, at_reserved = int(curves.allocated.argmax()), int(curves.reserved.argmax())
+    return Peak(
+        allocated=int(curves.allocated[at_allocated]),
+        active=int(curves.active.max()),
+        reserved=int(curves.reserved[at_reserved]),
+        allocated_entry=at_allocated + BEFORE,
+        reserved_entry=at_reserved + BEFORE,
+    )
+
+
+def reconcile(history: DeviceHistory) -> Reconciliation:
+    """What the trace and the final segments say differently, in bytes and in words."""
+    curves, notes = history.curves, []
+    unaccounted = history.missing_bytes
+    if unaccounted:
+        notes.append(f"The trace leaves {format_bytes(unaccounted)} live that the final segments do not hold.")
+    for name in ("allocated", "active", "reserved"):
+        least = int(getattr(curves, name).min())
+        if least < 0:
+            unaccounted = max(unaccounted, -least)
+            notes.append(
+                f"Run backwards from the final segments, the {name} bytes fall {format_bytes(-least)} below 0."
+            )
+    above = max(int((curves.allocated - curves.active).max()), int((curves.active - curves.reserved).max()))
+    if above > 0:
+        unaccounted = max(unaccounted, above)
+        notes.append(f"At some entry {format_bytes(above)} more are in use than the known segments hold.")
+    if history.overlapping:
+        notes.append(f"{plural(history.overlapping, 'allocation')} began at an address that was still in use.")
+    if history.strangers:
+        notes.append(f"{plural(history.strangers, 'allocation')} lie in no segment that the snapshot knows.")
+    uncertain = int(history.slack.sum())
+    if uncertain:
+        notes.append(
+            f"{plural(int((history.slack > 0).sum()), 'block')} from before the recording may have been up to "
+            f"{format_bytes(uncertain)} larger in all than shown, until they were freed."
+        )
+    return Reconciliation(unaccounted, uncertain, tuple(notes))

@@ -1,0 +1,142 @@
+"""Why a request failed: the cause, how sure, and the numbers that prove it."""
+
+from __future__ import annotations
+
+from oomscope.analysis.advice import advise
+from oomscope.analysis.counterfactuals import MARGIN, Case, Tested, decide
+from oomscope.analysis.headlines import headline
+from oomscope.analysis.ooms import FailedRequest
+from oomscope.analysis.records import Driver, Evidence, Growth, Pin, Verdict
+from oomscope.analysis.subject import Subject
+from oomscope.units import format_bytes
+
+
+def judge(
+    subject: Subject,
+    request: FailedRequest,
+    *,
+    growth: tuple[Growth, ...] = (),
+    drivers: tuple[Driver, ...] = (),
+    pins: tuple[Pin, ...] = (),
+) -> Verdict:
+    """The verdict on `request`.
+
+    Args:
+        subject: the device it failed on.
+        request: the failed request.
+        growth: what grew until then.
+        drivers: what the live bytes were.
+        pins: what kept the stranded bytes.
+    """
+    case = Case(
+        size=request.size,
+        reserved=request.totals.reserved,
+        limit=request.limit,
+        free=request.free,
+        growth=growth,
+        outside=subject.outside,
+        total=subject.total,
+    )
+    tested = decide(case)
+    return Verdict(
+        cause=tested.cause,
+        confidence=_confidence(subject, request, case, tested),
+        headline=headline(subject, request, tested, growth, drivers, pins),
+        qualifying=tested.qualifying,
+        evidence=_evidence(case, tested),
+        contributing=_contributing(subject, request, tested),
+        drivers=drivers,
+        advice=advise(subject, request, tested.cause, growth, drivers, pins),
+        cannot_know=_cannot_know(subject, request, tested),
+    )
+
+
+def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Tested) -> str:
+    """High where no number that is missing could turn the cause into another."""
+    if tested.cause == "growth":
+        return "high" if min(growth.fit for growth in case.growth) >= 0.9 and tested.certain else "medium"
+    if tested.cause == "capacity":
+        if not tested.certain or (tested.together and not tested.qualifying):
+            return "medium"
+        return "medium" if _card_unknown(subject, request) else "high"
+    if tested.cause == "fragmentation" and _card_unknown(subject, request):
+        return "medium"
+    if subject.uncertain_bytes > MARGIN * request.limit.low:
+        return "medium"
+    return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * request.limit.low else "medium"
+
+
+def _card_unknown(subject: Subject, request: FailedRequest) -> bool:
+    """Whether something outside this allocator may have filled the card: a bare snapshot does not tell."""
+    return request.limit.source == "device" and subject.outside is None
+
+
+def _evidence(case: Case, tested: Tested) -> tuple[Evidence, ...]:
+    free, limit = case.free, case.limit
+    bound = {"recorded": "This process could reserve", "device": "With what the device had free, it could reserve"}
+    found = [
+        Evidence("The request, rounded as the allocator rounds it", case.size),
+        Evidence("Reserved when it failed", case.reserved),
+        Evidence(bound.get(limit.source, "The most that is proven to be allowed"), limit.low),
+        Evidence("Free where the request may look: same pool, stream and size class", free.usable),
+        Evidence("The largest piece of that", free.largest),
+    ]
+    extra = (
+        ("Free inside private pools, where it may not go", free.walled),
+        ("Free, but of other streams", free.other_streams),
+        ("Given back, but waiting for another stream", free.pending),
+        ("Free in the other size class", free.other_class),
+    )
+    found += [Evidence(text, count) for text, count in extra if count]
+    if limit.source == "bracket" and limit.high is not None and limit.high > limit.low:
+        found.append(Evidence("The least that is proven to be refused", limit.high + 1))
+    for one in tested.qualifying:
+        found.append(Evidence(f"Left over without {one.cause.replace('_', ' ')}", one.spare))
+    for one in tested.only_higher:
+        found.append(
+            Evidence(f"Left over without {one.cause.replace('_', ' ')}, if the cap is as high as it can be", one.spare)
+        )
+    if not tested.qualifying:
+        spare = free.usable + limit.low - case.reserved - case.size
+        found.append(Evidence("Left over had all usable free bytes been one piece", spare))
+    return tuple(found)
+
+
+def _contributing(subject: Subject, request: FailedRequest, tested: Tested) -> tuple[str, ...]:
+    """Facts that are true of this OOM and are not its cause by themselves."""
+    limit, found = request.limit, []
+    capped = limit.source == "bracket" or (
+        limit.source == "recorded" and subject.cap is not None and limit.low == subject.cap
+    )
+    if capped:
+        found.append("memory_fraction_cap")
+    found += [one.cause for one in tested.qualifying[1:]]
+    if request.free.pending:
+        found.append("pending_free")
+    return tuple(found)
+
+
+def _cannot_know(subject: Subject, request: FailedRequest, tested: Tested) -> tuple[str, ...]:
+    unknown = []
+    if subject.total is None:
+        unknown.append(
+            "The snapshot holds neither the size of the card nor what else fills it (other processes, the CUDA context, "
+            "NCCL); a recording by oomscope does."
+        )
+    if request.limit.source == "bracket":
+        unknown.append(
+            f"The process was capped (the device had {format_bytes(request.device_free or 0)} free), but the cap itself "
+            f"is not recorded: it lies between {format_bytes(request.limit.low)} and "
+            f"{format_bytes(request.limit.high or request.limit.low)}."
+        )
+    if not subject.names_known:
+        unknown.append(
+            "Which Python object keeps a tensor alive: a bare snapshot knows where it was made, not who holds it."
+        )
+    if request.recovered:
+        unknown.append("The program went on allocating after this failure, so it may have been caught on purpose.")
+    if subject.uncertain_bytes:
+        unknown.append(f"Up to {format_bytes(subject.uncertain_bytes)} of block sizes from before the recording.")
+    if tested.together and not tested.qualifying:
+        unknown.append("Several kinds of free bytes together would have been enough; no single one would have been.")
+    return tuple(unknown)
