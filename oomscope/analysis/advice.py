@@ -49,10 +49,10 @@ def advise(
     elif cause == "other_stream":
         found = [
             Advice(
-                "Allocate on one stream, or wait for the side stream (stream.synchronize(), wait_stream) before the next "
-                "large request; avoid record_stream where the order of streams is known.",
-                "The allocator gives a block back only to the stream it was allocated on, and a recorded one only when "
-                "that stream has passed.",
+                "Allocate on one stream, or wait for the side stream (stream.synchronize(), wait_stream) before the "
+                "next large request; avoid record_stream where the order of streams is known.",
+                "The allocator gives a block back only to the stream it was allocated on, and a recorded one only "
+                "when that stream has passed.",
                 request.free.other_streams + request.free.pending,
                 "Waiting costs overlap.",
                 _NOTES,
@@ -72,7 +72,7 @@ def advise(
             )
         ]
     else:
-        found = list(_against_capacity(subject, request, drivers))
+        found = list(_against_capacity(request, drivers))
     return (*found, *_refuted(subject, request, cause))
 
 
@@ -88,9 +88,7 @@ def _against_growth(growth: tuple[Growth, ...], drivers: tuple[Driver, ...]) -> 
                 "from step to step (a running loss, a list, a dict of metrics, a hook)."
             )
         else:
-            action = (
-                f"Let go of what {where} makes: move it with .cpu(), .detach() it, or empty the list that keeps it."
-            )
+            action = f"Let go of what {where} makes: .cpu() it, .detach() it, or empty the list that keeps it."
         yield Advice(
             action,
             f"{plural(one.generations, 'generation')} of it are alive; only the newest is needed.",
@@ -107,13 +105,13 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
             f"Set PYTORCH_ALLOC_CONF={_EXPANDABLE} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9).",
             _replayed(row) if row else "It was made for sizes that change: freed pages can serve any later request.",
             request.free.usable,
-            "Some platforms do not support it (WSL2, Jetson), nor does sharing tensors between processes in all versions.",
+            "Some platforms do not support it (WSL2, Jetson), and some versions cannot share such tensors by IPC.",
             _CONF,
         )
     for pin in pins[:2]:
         yield Advice(
-            f"Move or free what {place(pin.site or pin.caller)} keeps: allocate it before the large tensors, keep it in "
-            "one tensor, or copy it to the CPU.",
+            f"Move or free what {place(pin.site or pin.caller)} keeps: allocate it before the large tensors, keep it "
+            "in one tensor, or copy it to the CPU.",
             _scattered(pin),
             pin.alone_bytes or pin.stranded_bytes,
             "A change of the program.",
@@ -122,7 +120,7 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
     if subject.varied_sizes > 4:
         yield Advice(
             "Pad or bucket the lengths, and run the largest batch first.",
-            f"{place(request.site)} has asked for {subject.varied_sizes} different sizes; each leaves holes for the next.",
+            f"{place(request.site)} has asked for {subject.varied_sizes} different sizes; each leaves its own holes.",
             None,
             "Padding computes on nothing.",
             _CONF,
@@ -159,7 +157,7 @@ def _against_outside(subject: Subject) -> Advice:
     )
 
 
-def _against_capacity(subject: Subject, request: FailedRequest, drivers: tuple[Driver, ...]) -> Iterator[Advice]:
+def _against_capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> Iterator[Advice]:
     bytes_of = {driver.slug: driver.bytes for driver in drivers}
     top = [driver.slug for driver in drivers[:3] if driver.bytes > 0.05 * max(request.totals.allocated, 1)]
     remedies = {

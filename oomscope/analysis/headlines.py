@@ -62,7 +62,7 @@ def headline(
             f"One request for {format_bytes(request.size)}, at {place(request.site)}: "
             f"more than the {format_bytes(request.limit.low)} this process may hold in all."
         )
-    return _capacity(subject, request, drivers)
+    return _capacity(request, drivers)
 
 
 def _growth(subject: Subject, request: FailedRequest, tested: Tested, growth: tuple[Growth, ...]) -> str:
@@ -79,8 +79,8 @@ def _growth(subject: Subject, request: FailedRequest, tested: Tested, growth: tu
         )
     else:
         what = (
-            f"Every step keeps {format_bytes(per_step)} that the one before it did not: {first.generations} generations "
-            f"are alive from {place(first.site)}{held}"
+            f"Every step keeps {format_bytes(per_step)} that the one before it did not: {first.generations} "
+            f"generations are alive from {place(first.site)}{held}"
         )
     needs = max(request.totals.active - spared + request.size, 0)
     return (
@@ -92,8 +92,8 @@ def _growth(subject: Subject, request: FailedRequest, tested: Tested, growth: tu
 def _fragmentation(request: FailedRequest, tested: Tested, pins: tuple[Pin, ...]) -> str:
     free = request.free
     text = (
-        f"The memory was there, in pieces. {format_bytes(free.usable)} of what PyTorch holds is free, but in holes of at "
-        f"most {format_bytes(free.largest)}; as one piece, the {format_bytes(request.size)} would have fitted with "
+        f"The memory was there, in pieces. {format_bytes(free.usable)} of what PyTorch holds is free, but in holes "
+        f"of at most {format_bytes(free.largest)}; as one piece, the {format_bytes(request.size)} would have fitted with "
         f"{format_bytes(tested.qualifying[0].spare)} to spare."
     )
     if pins:
@@ -135,7 +135,7 @@ def _outside(subject: Subject, request: FailedRequest) -> str:
     )
 
 
-def _capacity(subject: Subject, request: FailedRequest, drivers: tuple[Driver, ...]) -> str:
+def _capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> str:
     spare = request.free.usable + request.limit.low - request.totals.reserved - request.size
     largest = [driver for driver in drivers if driver.bytes > 0.05 * max(request.totals.allocated, 1)][:3]
     what = ", ".join(f"{driver_words(driver.slug)} {format_bytes(driver.bytes)}" for driver in largest)

@@ -24,6 +24,7 @@ def _named(record: Mapping[str, Any]) -> NamedTensor | None:
     if size is None:
         return None
     shape, holders = record.get("shape"), record.get("holders")
+    has_shape = isinstance(shape, (list, tuple)) and all(isinstance(side, int) for side in shape)
     return NamedTensor(
         name=name if isinstance(name, str) else "",
         category=category if category in CATEGORIES else "unknown",

@@ -74,6 +74,12 @@ def recording_quality(
     return Recording(kind, stacks, unattributed, tuple(notes))
 
 
+def _without_stack(history: DeviceHistory, entry: int) -> int:
+    """Allocated bytes once `entry` has happened that no stack explains."""
+    lifetimes = history.lifetimes
+    return int(history.size[lifetimes.allocated_at(entry) & (lifetimes.stack == NO_STACK)].sum())
+
+
 def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> list[str]:
     entries = sum(history.entries for history in histories)
     before = sum(
@@ -86,8 +92,8 @@ def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> list[str]
         return [f"Recorded from the first allocation on, {window}, nothing missing."]
     if kind == "wrapped":
         return [
-            f"The trace is a ring that overwrote its oldest entries: it shows the last {window}. Peaks and growth before "
-            "that are out of sight; live blocks keep their stacks. Record with a larger max_entries to see more."
+            f"The trace is a ring that overwrote its oldest entries: it shows the last {window}. Peaks and growth "
+            "before that are out of sight; live blocks keep their stacks. Record with a larger max_entries to see more."
         ]
     if kind == "late":
         return [

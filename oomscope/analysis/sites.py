@@ -29,7 +29,8 @@ _TORCH = re.compile(
     r"|/torchinductor_[^/]*/|\A<eval_with_key>|\A<torch_package"
 )
 _STANDARD = re.compile(
-    r"\A<(?:frozen|string|attrs generated|__array_function__)|(?:^|/)lib(?:64)?/python3[^/]*/(?!.*(?:site|dist)-packages/)"
+    r"\A<(?:frozen|string|attrs generated|__array_function__)"
+    r"|(?:^|/)lib(?:64)?/python3[^/]*/(?!.*(?:site|dist)-packages/)"
     r"|(?:^|/)python3\d+/lib/(?!site-packages/)|(?:^|/)python-?3[\d.]*/lib/(?!site-packages/)",
     re.IGNORECASE,
 )

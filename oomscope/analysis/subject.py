@@ -18,11 +18,14 @@ class Subject:
         config: the recorded settings.
         categories: live bytes by category.
         phases: live bytes by phase.
-        total: bytes of the card; cap: the process's share of it; outside: bytes of the card held by others. None unknown.
+        total: bytes of the card; None unknown, as for the next two.
+        cap: the process's share of it.
+        outside: bytes of the card held by others.
         outside_names: who that is, largest first, as (name, bytes).
         uncertain_bytes: by how much block sizes may be off.
         names_known: whether the recording names tensors and their holders.
         varied_sizes: how many different sizes the site that failed has asked for.
+        holder: the Python object that holds most, where the recording knows.
         whatif: the replays under other settings, None where not made.
     """
 

@@ -54,9 +54,7 @@ def reconcile(history: DeviceHistory) -> Reconciliation:
         least = int(getattr(curves, name).min())
         if least < 0:
             unaccounted = max(unaccounted, -least)
-            notes.append(
-                f"Run backwards from the final segments, the {name} bytes fall {format_bytes(-least)} below 0."
-            )
+            notes.append(f"Run backwards from the end, the {name} bytes fall {format_bytes(-least)} below 0.")
     above = max(int((curves.allocated - curves.active).max()), int((curves.active - curves.reserved).max()))
     if above > 0:
         unaccounted = max(unaccounted, above)

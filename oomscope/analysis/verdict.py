@@ -120,18 +120,18 @@ def _cannot_know(subject: Subject, request: FailedRequest, tested: Tested) -> tu
     unknown = []
     if subject.total is None:
         unknown.append(
-            "The snapshot holds neither the size of the card nor what else fills it (other processes, the CUDA context, "
-            "NCCL); a recording by oomscope does."
+            "The snapshot holds neither the size of the card nor what else fills it (other processes, the CUDA "
+            "context, NCCL); a recording by oomscope does."
         )
     if request.limit.source == "bracket":
         unknown.append(
-            f"The process was capped (the device had {format_bytes(request.device_free or 0)} free), but the cap itself "
-            f"is not recorded: it lies between {format_bytes(request.limit.low)} and "
+            f"The process was capped (the device had {format_bytes(request.device_free or 0)} free), but the cap "
+            f"itself is not recorded: it lies between {format_bytes(request.limit.low)} and "
             f"{format_bytes(request.limit.high or request.limit.low)}."
         )
     if not subject.names_known:
         unknown.append(
-            "Which Python object keeps a tensor alive: a bare snapshot knows where it was made, not who holds it."
+            "Which Python object keeps a tensor alive: a bare snapshot knows where it was made, not its holder."
         )
     if request.recovered:
         unknown.append("The program went on allocating after this failure, so it may have been caught on purpose.")

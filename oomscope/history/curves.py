@@ -51,12 +51,13 @@ def draw(trace: Trace, layout: Layout, lifetimes: Lifetimes, size: IntArray) -> 
 
 
 def _changes(entries: int, born: IntArray, ended: IntArray, size: IntArray) -> IntArray:
-    """What each entry adds; row 0 is the start. An entry begins or ends at most a few lifetimes."""
+    """What each entry adds; row 0 is the start."""
     changes = np.zeros(entries + 1, np.int64)
     begins = born > BEFORE
     changes[born[begins] + 1] = size[begins]  # one entry gives birth to one block
     ends = (ended > BEFORE) & (ended < entries)
-    np.subtract.at(changes, ended[ends] + 1, size[ends])
+    # Sums of float64 are exact up to 2**53 bytes, and far faster than adding at indices.
+    changes -= np.bincount(ended[ends] + 1, weights=size[ends], minlength=entries + 1).astype(np.int64)
     return changes
 
 

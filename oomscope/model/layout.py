@@ -89,7 +89,8 @@ class Blocks:
     @property
     def is_active(self) -> BoolArray:
         """Which blocks are allocated or pending."""
-        return (self.state == BlockState.ACTIVE_ALLOCATED) | (self.state == BlockState.ACTIVE_PENDING_FREE)
+        active: BoolArray = (self.state == BlockState.ACTIVE_ALLOCATED) | (self.state == BlockState.ACTIVE_PENDING_FREE)
+        return active
 
 
 @dataclass(frozen=True, slots=True, eq=False)
