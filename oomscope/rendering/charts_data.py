@@ -1,0 +1,121 @@
+"""Curves and lifetimes reduced to what a figure of a thousand pixels can show, without losing an extreme."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.history import DeviceHistory
+from oomscope.model import IntArray
+from oomscope.model.arrays import FloatArray
+
+BUCKETS = 330
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeAxis:
+    """Where each entry stands on the horizontal axis.
+
+    Attributes:
+        x: float64[entries], ascending: seconds relative to `zero`, or entry numbers.
+        in_seconds: which of both.
+        zero: the words for the moment that the seconds count from.
+    """
+
+    x: FloatArray
+    in_seconds: bool
+    zero: str
+
+    @property
+    def label(self) -> str:
+        """The words below the axis."""
+        return f"seconds relative to {self.zero}" if self.in_seconds else "trace entry"
+
+
+def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:
+    """Seconds relative to `zero_entry`, or entry numbers where seconds would show nothing.
+
+    That is so where the trace has no times, or where nine tenths of the entries happened in a tenth of the time.
+    """
+    entries = history.entries
+    numbers = np.arange(entries, dtype=np.float64)
+    if entries < 2 or not history.trace.timed:
+        return TimeAxis(numbers, False, zero)
+    time = np.maximum.accumulate(history.trace.time_us)
+    span = int(time[-1] - time[0])
+    tenth = max(1, entries // 10)
+    densest = min(int(time[entries - tenth - 1] - time[0]), int(time[-1] - time[tenth]))
+    if span <= 0 or densest < span / 10:
+        return TimeAxis(numbers, False, zero)
+    origin = time[min(max(zero_entry, 0), entries - 1)]
+    return TimeAxis((time - origin) / 1e6, True, zero)
+
+
+def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
+    """Entries that show a curve at `buckets` pixels: of each stretch the entries of the least and of the most.
+
+    Args:
+        values: int64[entries], the curve after each entry.
+        x: float64[entries], ascending.
+        first: the first entry to show.
+        last: the last one.
+        buckets: how many stretches of equal length.
+
+    Returns:
+        Entries, ascending, `first` and `last` among them; all of them where there are few.
+    """
+    if last - first < 2 * buckets:
+        return np.arange(first, last + 1)
+    part, where = values[first : last + 1], x[first : last + 1]
+    width = (where[-1] - where[0]) / buckets or 1.0
+    bucket = np.minimum(((where - where[0]) / width).astype(np.int64), buckets - 1)
+    starts = np.flatnonzero(np.diff(bucket, prepend=-1))
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(part))))
+    found = [np.array([0, len(part) - 1])]
+    for extreme in (np.maximum.reduceat(part, starts), np.minimum.reduceat(part, starts)):
+        hits = np.flatnonzero(part == extreme[group])
+        found.append(hits[np.unique(group[hits], return_index=True)[1]])
+    return np.unique(np.concatenate(found)) + first
+
+
+def bytes_by_key(born: IntArray, ended: IntArray, size: IntArray, key: IntArray, keys: int, at: IntArray) -> IntArray:
+    """Live bytes of each key at each instant.
+
+    Args:
+        born, ended: int64[n]; a row is live while ``born <= t < ended``.
+        size: int64[n], bytes.
+        key: integers [n] in ``0..keys-1``.
+        keys: how many keys there are.
+        at: int64[m], entries, ascending.
+
+    Returns:
+        int64[keys, m].
+    """
+    width = len(at) + 1
+    flat = key.astype(np.int64) * width
+    # Sums of bytes stay far below 2**53, so float64 holds them exactly.
+    changes = np.bincount(flat + np.searchsorted(at, born), weights=size, minlength=keys * width)
+    changes -= np.bincount(flat + np.searchsorted(at, ended), weights=size, minlength=keys * width)
+    return np.cumsum(changes.reshape(keys, width), axis=1)[:, :-1].astype(np.int64)
+
+
+def staircase(x: FloatArray, values: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The corners of a curve that keeps its value until the next instant, without corners on a straight line."""
+    if not len(x):
+        return x, values.astype(np.float64)
+    keep = np.ones(len(x), np.bool_)
+    keep[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
+    x, values = x[keep], values[keep]
+    return np.repeat(x, 2)[1:], np.repeat(values, 2)[:-1].astype(np.float64)
+
+
+def last_stretch(entries: int, at_entry: int, boundaries: tuple[int, ...]) -> tuple[int, int] | None:
+    """First and last entry of the closer look that ends at `at_entry`: three steps, or a twelfth of the recording.
+
+    None where it would show most of what the whole picture shows already.
+    """
+    before = [boundary for boundary in boundaries if boundary < at_entry]
+    first = before[-3] if len(before) >= 5 else at_entry - max(200, entries // 12)
+    last = min(entries - 1, at_entry + max(8, (at_entry - first) // 30))
+    return (first, last) if first > 0 and last - first < 0.5 * entries else None

@@ -1,0 +1,107 @@
+"""Figures of matplotlib as inline SVG that follows the page.
+
+The page's Content-Security-Policy allows no ``style`` attributes, and its colours change between light, dark and
+print. So every style that matplotlib writes becomes a class, shared by all figures of the page, and every colour of
+the palette becomes its CSS variable.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from oomscope.rendering import palette
+
+FONT_SIZE = 9.5
+_SETTINGS = {
+    "svg.fonttype": "none",
+    # Labels are never formulas, whatever signs they hold.
+    "text.parse_math": False,
+    "font.size": FONT_SIZE,
+    "axes.unicode_minus": False,
+    "path.simplify": True,
+    "path.simplify_threshold": 0.2,
+}
+_VARIABLES = {colour.light: f"var(--{colour.variable})" for colour in palette.ALL}
+_STYLE = re.compile(r'\sstyle="([^"]*)"')
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_GEOMETRY = re.compile(r'(\s(?:d|x|y|width|height|transform)=")([^"]*)"', re.DOTALL)
+_GROUP_ID = re.compile(r'<g id="[^"]*"')
+_FONT = re.compile(r"(?:[a-z]+\s+)*([\d.]+)px\b.*")
+
+
+class StyleSheet:
+    """The classes that the figures of one page share."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, str] = {}
+
+    def class_of(self, style: str) -> str:
+        """The class for the declarations in a ``style`` attribute."""
+        declarations = ";".join(_declarations(style))
+        return self._classes.setdefault(declarations, f"m{len(self._classes)}")
+
+    def css(self) -> str:
+        """The rules of all classes handed out."""
+        return "".join(f".{name}{{{declarations}}}" for declarations, name in self._classes.items())
+
+
+def _declarations(style: str) -> list[str]:
+    found = []
+    for declaration in style.split(";"):
+        key, _, value = (part.strip() for part in declaration.partition(":"))
+        if key == "font":
+            key, value = "font-size", _FONT.sub(r"\1px", value)
+        elif key in ("font-family", "-inkscape-stroke"):
+            continue
+        if key:
+            found.append(f"{key}:{_VARIABLES.get(value.lower(), value)}")
+    return found
+
+
+def settings(name: str) -> mpl.rc_context:  # type: ignore[name-defined]
+    """The context in which a figure is made and written; `name` makes its identifiers its own and repeatable."""
+    return mpl.rc_context({**_SETTINGS, "svg.hashsalt": name})
+
+
+def inline_svg(figure: Figure, name: str, title: str, description: str, sheet: StyleSheet) -> Markup:
+    """`figure` as an ``<svg>`` element for the page.
+
+    Args:
+        figure: what to draw; made and passed within `settings(name)`.
+        name: identifier of the figure in the page.
+        title: what a screen reader announces.
+        description: what the figure shows, in a sentence.
+        sheet: collects the classes that the page must define.
+    """
+    stream = io.StringIO()
+    FigureCanvasSVG(figure)
+    figure.savefig(stream, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
+    text = _GROUP_ID.sub("<g", text)
+    text = _STYLE.sub(lambda match: f' class="{sheet.class_of(match[1])}"', text)
+    text = _GEOMETRY.sub(lambda match: match[1] + _rounded(match[2]) + '"', text)
+    text = re.sub(r">\s+<", "><", text)
+    head, body = text.split(">", 1)
+    box = re.search(r'viewBox="([^"]*)"', head)
+    assert box is not None
+    label = f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
+    return Markup(  # noqa: S704 - our own drawing; matplotlib escapes its labels
+        f'<svg class="fig" id="{name}" viewBox="{box[1]}" role="img" aria-labelledby="{name}-t {name}-d">{label}{body}'
+    )
+
+
+def _rounded(geometry: str) -> str:
+    return _NUMBER.sub(_one_decimal, " ".join(geometry.split()))
+
+
+def _one_decimal(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.1f}".removesuffix(".0")

@@ -1,0 +1,242 @@
+"""The report as one HTML file: no network, complete without JavaScript, bounded in size."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+import oomscope
+from oomscope import resources
+from oomscope.analysis.records import DeviceFindings, Findings
+from oomscope.analysis.whatif.records import WhatIf
+from oomscope.rendering import charts, palette, views, words
+from oomscope.rendering.attribution import keys_of
+from oomscope.rendering.clean import clean
+from oomscope.rendering.figures_svg import StyleSheet, inline_svg, settings
+from oomscope.rendering.flame import Flame, flame
+from oomscope.rendering.html_timelines import Timelines, draw_timelines
+from oomscope.rendering.paths import Shorten, shortener
+from oomscope.rendering.segment_map import SegmentMap, segment_map
+from oomscope.rendering.whatif import outcome_text, self_check_text
+from oomscope.units import format_bytes, format_count, format_duration, plural
+
+_LONGEST_TEXT = 1500
+_EARLY = 'document.documentElement.classList.add("js")'
+"""Runs before the first paint, so that what needs the script has its room from the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything the template of the page reads, beside the findings."""
+
+    findings: Findings
+    device: DeviceFindings | None
+    title: str
+    occasion: str
+    sentence: str
+    certainty: list[str]
+    context: list[tuple[str, str]]
+    settings: list[tuple[str, str]]
+    main: MainView | None
+    whatif: WhatIf | None
+    whatif_figure: Markup | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class MainView:
+    """What is drawn and listed about the device that the report begins with."""
+
+    instant: str
+    equation: views.Equation
+    timelines: Timelines
+    categories: tuple[views.Part, ...]
+    phases: tuple[views.Part, ...]
+    sites: tuple[views.SiteRow, ...]
+    flame: Flame | None
+    segments: SegmentMap | None
+    steps_figure: Markup | None
+    lifetimes_figure: Markup | None
+    no_growth: str
+
+
+def render_html(
+    findings: Findings, *, title: str | None = None, redact: Callable[[str], str] | None = None
+) -> str:
+    """The whole report as HTML text.
+
+    Args:
+        findings: what `oomscope.analyze` returned.
+        title: the title of the page; None: made from the verdict.
+        redact: what every text that is shown goes through; None: nothing.
+    """
+    sheet = StyleSheet()
+    shorten = shortener(findings.snapshot.stacks)
+    page = _page(findings, title, shorten, sheet)
+    environment = _environment(redact)
+    environment.filters["site"] = lambda item: views.place_of(item, shorten)
+    environment.filters["since"] = lambda entry: words.before_oom(page.device, entry) if page.device else ""
+    light, dark = palette.css_variables()
+    style = environment.get_template("report.css").render(light=Markup(light), dark=Markup(dark), palette=palette) + sheet.css()
+    script = _source("report.js")
+    data = page.main.timelines.data if page.main is not None else {}
+    return environment.get_template("report.html").render(
+        page=page,
+        style=Markup(style),
+        script=Markup(script),
+        early=Markup(_EARLY),
+        policy=_policy(style, script),
+        data=_embedded(data, redact),
+        words=words,
+        palette=palette,
+        shorten=shorten,
+        whatif_check=self_check_text(page.whatif) if page.whatif is not None else "",
+        whatif_outcome=outcome_text,
+    )
+
+
+def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet) -> Page:
+    device = findings.main
+    occasion = words.occasion(findings, shorten)
+    answer = next((one for one in findings.whatif if device is not None and one.device == device.device), None)
+    return Page(
+        findings=findings,
+        device=device,
+        title=clean(title, 200) if title else clean(occasion, 200),
+        occasion=occasion,
+        sentence=words.sentence(findings),
+        certainty=words.certainty(findings),
+        context=views.context_rows(findings),
+        settings=views.settings_rows(findings),
+        main=_main(findings, device, shorten, sheet) if device is not None else None,
+        whatif=answer,
+        whatif_figure=_whatif_figure(answer, sheet) if answer is not None else None,
+        version=oomscope.__version__,
+    )
+
+
+def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> MainView:
+    stacks = findings.snapshot.stacks
+    keys = keys_of(device, stacks)
+    rows = views.site_rows(device, stacks, keys, shorten)
+    labels = [" ".join(filter(None, (row.place.text, row.place.function))) for row in rows]
+    return MainView(
+        instant=words.instant(findings.at, device.history.entries),
+        equation=views.equation(device),
+        timelines=draw_timelines(findings, device, keys, labels, sheet),
+        categories=views.categories(device),
+        phases=views.phases(device),
+        sites=rows,
+        flame=flame(device, stacks, keys, shorten),
+        segments=segment_map(device, keys, findings.snapshot.pools),
+        steps_figure=_steps_figure(device, sheet),
+        lifetimes_figure=_lifetimes_figure(device, sheet),
+        no_growth=words.no_growth(device.steps),
+    )
+
+
+def _steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
+    steps = device.steps.steps
+    if len(steps) < 2:
+        return None
+    peaks, ends = [step.peak_allocated for step in steps], [step.end_allocated for step in steps]
+    description = (
+        f"{plural(len(steps), 'step')}. The high-water mark runs from {format_bytes(peaks[0])} in the first to "
+        f"{format_bytes(peaks[-1])} in the last; what is left at the end of a step from {format_bytes(ends[0])} to "
+        f"{format_bytes(ends[-1])}."
+    )
+    with settings("fig-steps"):
+        figure = charts.steps(peaks, ends, 0)
+        return inline_svg(figure, "fig-steps", "High-water mark of each step", description, sheet)
+
+
+def _lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
+    lives = views.lives(device)
+    if lives is None:
+        return None
+    description = "; ".join(
+        f"{name}: {format_bytes(int(freed + live))}" for name, freed, live in zip(lives.names, lives.freed, lives.live, strict=True)
+    )
+    with settings("fig-lives"):
+        figure = charts.lifetimes(lives.names, lives.freed, lives.live)
+        return inline_svg(figure, "fig-lives", "Bytes allocated, by how long they lived", description, sheet)
+
+
+def _whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
+    bars = []
+    for number, row in enumerate(answer.rows, 1):
+        if row.peak_reserved is not None:
+            low, high = row.range.get("peak_reserved", (row.peak_reserved, row.peak_reserved))
+            bars.append(charts.Bar(str(number), row.peak_reserved, low, high, bool(row.oom)))
+    if len(bars) < 2:
+        return None
+    limit = next((row.limit for row in answer.rows if row.limit is not None), None)
+    description = "; ".join(f"{row.setting}: {format_bytes(row.peak_reserved)}" for row in answer.rows if row.peak_reserved is not None)
+    with settings("fig-whatif"):
+        figure = charts.whatif(bars, limit)
+        return inline_svg(figure, "fig-whatif", "Peak reserved memory under each setting", clean(description, 800), sheet)
+
+
+def _environment(redact: Callable[[str], str] | None) -> Environment:
+    def finalize(value: Any) -> Any:
+        """Every text on its way into the page is a stranger's until shown otherwise."""
+        if value is None:
+            return ""
+        if isinstance(value, str) and not hasattr(value, "__html__"):
+            return clean(redact(value) if redact else value, _LONGEST_TEXT)
+        return value
+
+    environment = Environment(
+        loader=FileSystemLoader(resources.folder("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=words.words, size=format_bytes,
+        share=views.share,
+    )  # fmt: skip
+    return environment
+
+
+def _bytes(value: int | None) -> Markup:
+    """Bytes in three digits, exact on hover."""
+    if value is None:
+        return Markup('<span class="none" title="not known">–</span>')
+    return Markup('<span class="b" title="{}">{}</span>').format(f"{value:,} bytes", format_bytes(value))
+
+
+def _embedded(data: dict[str, Any], redact: Callable[[str], str] | None) -> Markup:
+    """JSON for a script element: nothing in it can close the element or open a comment."""
+    if redact and "labels" in data:
+        data = {**data, "labels": {key: redact(label) for key, label in data["labels"].items()}}
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}' '{_hash(_EARLY)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _source(name: str) -> str:
+    return (resources.folder("templates") / name).read_text(encoding="utf-8")
+
+

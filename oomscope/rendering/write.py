@@ -1,0 +1,71 @@
+"""Reports on disk: complete or not there at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from oomscope.analysis.records import Findings
+from oomscope.errors import OutputError
+
+
+def write_report(
+    findings: Findings, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False
+) -> Path:
+    """Write `findings` as one HTML file.
+
+    Args:
+        findings: what `oomscope.analyze` returned.
+        path: the file to write.
+        title: the title of the page; None: made from the verdict.
+        force: overwrite what is there.
+
+    Returns:
+        The path of the report.
+
+    Raises:
+        OutputError: `path` exists and `force` is false, or it cannot be written.
+    """
+    from oomscope.rendering.html import render_html
+
+    refuse_existing(Path(path), force)
+    return write_text_atomically(path, render_html(findings, title=title), force)
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raise `OutputError` where `path` exists and may not be overwritten: better before the work than after it."""
+    if path.is_dir():
+        raise OutputError(f"{path} is a directory; name a file to write")
+    if path.exists() and not force:
+        raise OutputError(f"{path} already exists; pass --force (force=True) to overwrite it, or name another file")
+
+
+def write_text_atomically(path: str | os.PathLike[str], text: str, force: bool = False) -> Path:
+    """Write `text` to `path` as UTF-8 by way of a temporary file beside it, so that no half a file is ever seen.
+
+    Raises:
+        OutputError: `path` exists and `force` is false, or it cannot be written.
+    """
+    target = Path(path)
+    refuse_existing(target, force)
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        _give_usual_mode(temporary)
+        Path(temporary).replace(target)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise OutputError(f"{target} cannot be written: {error.strerror or error}; name another place") from error
+    return target
+
+
+def _give_usual_mode(path: str) -> None:
+    """mkstemp makes files that only their owner can read; a report is an ordinary file."""
+    if os.name == "posix":
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(path).chmod(0o666 & ~mask)
