@@ -70,7 +70,7 @@ class Names:
                 if id(parameter) not in self._parameters:
                     relative = f".param_groups[{group}]['params'][{index}]"
                     self._add_with_gradient(parameter, Name(id(optimizer), relative, "parameter", id(optimizer)))
-        state = getattr(optimizer, "state", None)
+        state: Any = getattr(optimizer, "state", None)
         if not hasattr(state, "items"):
             return
         for parameter, values in list(state.items()):

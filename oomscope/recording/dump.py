@@ -1,0 +1,142 @@
+"""Making one dump: census, facts, snapshot, file, in the order that leaves most standing when something fails."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from oomscope.recording import writing
+from oomscope.recording.backend import Backend
+from oomscope.recording.facts import Facts
+from oomscope.recording.options import Options
+from oomscope.recording.saying import say
+
+
+@dataclass(slots=True)
+class Job:
+    """What is to be dumped, and why."""
+
+    reason: str
+    captured_at: str
+    target: Path
+    request: dict[str, int] | None = None
+    error: BaseException | None = None
+    tracked: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)  # what the session knows: recording, steps, marks, metadata
+
+
+@dataclass(slots=True)
+class Dump:
+    """What came of it."""
+
+    path: Path | None
+    key: dict[str, Any]  # the dump's own key
+    form: str  # "full", "without traces", "context only" or "text"
+    seconds: float
+    problems: list[str]
+
+
+@contextlib.contextmanager
+def paused_collector() -> Iterator[None]:
+    """No garbage collection inside: a snapshot is millions of containers, and none of them is garbage."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def make(job: Job, options: Options, backend: Backend) -> Dump:
+    """Dump what `job` asks for; never raises an Exception."""
+    start = perf_counter()
+    with paused_collector():
+        key = _describe(job, options, backend)
+        path, form, problems = _write(job, options, backend, key)
+    return Dump(path, key, form, perf_counter() - start, problems)
+
+
+def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
+    facts = Facts(backend)
+    census = facts.ask("census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "walk": None})
+    key = {
+        **facts.ask("facts", lambda: facts.collect(job.request), {"schema_version": 1}),
+        "reason": job.reason,
+        "captured_at": job.captured_at,
+        **job.own,
+        **census,
+        "exception": _exception(job),
+    }
+    if facts.failures:
+        key["failures"] = facts.failures
+    return key
+
+
+def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
+    if options.walk_budget <= 0:
+        return {"tensors": [], "holders": [], "walk": None}
+    # Needs numpy, so it is only imported when there is something to ask.
+    from oomscope.recording.census.walk import take_census
+
+    census = take_census(
+        backend.torch,
+        device_type=backend.device_type,
+        tracked=job.tracked,
+        error=job.error,
+        seconds=options.walk_budget,
+    )
+    return {"tensors": census.tensors, "holders": census.holders, "walk": census.walk}
+
+
+def _exception(job: Job) -> dict[str, Any] | None:
+    if job.error is not None:
+        return {"type": type(job.error).__name__, "message": str(job.error)[: writing.MESSAGE_BYTES]}
+    if job.reason == "oom":
+        return {"type": "OutOfMemoryError", "message": writing.BLANK_MESSAGE}
+    return None
+
+
+def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) -> tuple[Path | None, str, list[str]]:
+    problems: list[str] = []
+    forms = (("full", backend.snapshot), ("without traces", lambda: {"segments": backend.segments()}))
+    for form, take in forms:
+        try:
+            payload = _restrict({"segments": [], "device_traces": [], **take(), "oomscope": key}, options)
+            return writing.write_pickle(payload, job.target, compress=options.compress), form, problems
+        except Exception as problem:
+            problems.append(f"{form}: {_words(problem)}")
+            key.setdefault("failures", []).append(problems[-1])
+        payload = {}  # let go of what did not fit before the next try
+    try:
+        payload = {"segments": [], "device_traces": [], "oomscope": key}
+        return writing.write_json(payload, job.target), "context only", problems
+    except Exception as problem:
+        problems.append(f"context only: {_words(problem)}")
+    return None, "text", problems
+
+
+def _restrict(payload: dict[str, Any], options: Options) -> dict[str, Any]:
+    if options.devices is not None:
+        payload["segments"] = [item for item in payload["segments"] if item.get("device") in options.devices]
+        traces = enumerate(payload["device_traces"])
+        payload["device_traces"] = [trace if device in options.devices else [] for device, trace in traces]
+    return payload
+
+
+def _words(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"{problem.strerror} ({problem.filename})" if problem.filename else problem.strerror
+    return f"{type(problem).__name__}: {problem}"
+
+
+def tell_problems(dump: Dump) -> None:
+    """Say why the dump is less than it should be."""
+    if dump.problems:
+        outcome = f"wrote it {dump.form}" if dump.path else "nothing could be written"
+        say(f"the dump failed ({'; '.join(dump.problems)}); {outcome}")

@@ -1,0 +1,42 @@
+"""Telling an OOM of this process's GPU from everything else that is raised."""
+
+from __future__ import annotations
+
+import re
+
+from oomscope.recording.backend import Backend
+
+# Messages, because TorchScript, cuBLAS, NCCL and driver failures come as plain RuntimeErrors.
+_FULL = re.compile(
+    r"(CUDA|HIP) out of memory"
+    r"|(CUDA|HIP) (driver )?error: out of memory"
+    r"|(CUBLAS|HIPBLAS)_STATUS_ALLOC_FAILED"
+    r"|CUDA_ERROR_OUT_OF_MEMORY"
+    r"|(Cuda|CUDA|HIP) failure.{0,8}out of memory"
+)
+_WORKER = re.compile(r"Caught \w+ in DataLoader worker process \d+")
+
+
+def is_oom(error: BaseException, backend: Backend) -> bool:
+    """Whether the GPU was full, here or in a worker whose error was passed on."""
+    if not isinstance(error, Exception):
+        return False
+    return backend.is_oom(error) or (isinstance(error, RuntimeError) and _FULL.search(_text(error)) is not None)
+
+
+def is_from_allocator(error: BaseException) -> bool:
+    """Whether PyTorch's allocator raised it and so told its observers, which a driver's or library's OOM does not."""
+    return "out of memory. Tried to allocate" in _text(error)
+
+
+def worker_of(error: BaseException) -> str | None:
+    """``DataLoader worker process 3`` where that raised the error; this process's memory then does not explain it."""
+    found = _WORKER.search(_text(error))
+    return found[0].partition(" in ")[2] if found else None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""

@@ -1,0 +1,306 @@
+"""One stretch of recording: from entry to exit, with its limits on dumps and the files it wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from oomscope.recording import announcing, backend, dump, exceptions, history, observer, process, signals, writing
+from oomscope.recording.options import Options
+from oomscope.recording.saying import say, say_once
+from oomscope.recording.timeline import Timeline, now_us
+
+_DUMP_SHARE = 20  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
+_dumping = threading.RLock()
+_beginning = threading.RLock()
+_sequence = 0
+
+
+def next_sequence() -> int:
+    """A number that no other dump of this process has."""
+    global _sequence
+    _sequence += 1
+    return _sequence
+
+
+class Session:
+    """What one ``record`` block, or one call of a decorated function, does."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.files: list[Path] = []
+        self.ooms = 0
+        self._pid = os.getpid()
+        self._backend: backend.Backend | None = None
+        self._timeline: Timeline | None = None
+        self._tracked: dict[str, Callable[[], Any]] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._facts: dict[str, Any] = {}
+        self._is_recording = False
+        self._is_asked = False
+        self._next_at = 0.0
+        self._kept: list[Path] = []  # this session's dumps of OOMs
+        self._latest: Path | None = None  # the dump of the last OOM, whoever made it
+        self._undumped = 0  # OOMs since then
+        self._handled: int | None = None  # id of the exception that was dumped
+
+    # Begin and end
+
+    def enter(self) -> None:
+        """Begin, as soon as CUDA is up. Whatever is in the way is said once, and the job goes on."""
+        with _guarded("recording could not start"):
+            found = _usable_backend(self.options)
+            if found is None:
+                return
+            self._backend = found
+            self._timeline = Timeline(found)
+            observer.add(self)
+            self._undo.append(signals.install(self.options.signal, self.ask))
+            with contextlib.suppress(AttributeError):
+                self._undo.append(found.after_optimizer_steps(self._after_optimizer_step))
+            begin_when_up(found)
+
+    def begin(self) -> None:
+        """CUDA is up: record and observe, unless that is done. In whichever thread initialised CUDA."""
+        if self._backend is None or self._is_recording:
+            return
+        reason = self._backend.why_not_now()
+        if reason is not None:
+            say_once("not now", reason)
+            self._backend = None
+            observer.remove(self)
+            return
+        joined = history.join(self._backend, self.options)
+        self._is_recording = True
+        observed = observer.attach(self._backend)
+        named = ("history", "max_entries", "stacks", "context")
+        self._facts = {name: getattr(self.options, name) for name in named}
+        self._facts |= {"started_us": now_us(), "joined": joined, "observer": observed}
+
+    def leave(self, error: BaseException | None) -> None:
+        """End: dump what is due, then stop the recording, for torch forgets it at once."""
+        if os.getpid() != self._pid:
+            return
+        if self._backend is not None and self._is_recording:
+            with _guarded("the dump at the end failed"):
+                self._dump_at_end(self._backend, error)
+        for undo in self._undo:
+            with _guarded("the recording's end went wrong"):
+                undo()
+        self._undo.clear()
+        observer.remove(self)
+        if self._backend is not None and self._is_recording:
+            with _guarded("the recording could not be stopped"):
+                history.part(self._backend)
+        self._is_recording = False
+        self._backend = None
+
+    # OOMs
+
+    def hears_of(self, request: dict[str, int]) -> bool:
+        """Count an OOM; returns whether this session wants it dumped."""
+        devices = self.options.devices
+        if devices is not None and request["device"] not in devices:
+            return False
+        self.ooms += 1
+        self._undumped += 1
+        return "oom" in self.options.on and self._is_recording and monotonic() >= self._next_at
+
+    def dump_oom(self, request: dict[str, int]) -> None:
+        """Dump the OOM that the observer reports."""
+        if not _dumping.acquire(blocking=False):
+            return  # another thread is dumping: its snapshot shows this one's blocks too
+        try:
+            self._dump_an_oom("observer", request=request)
+        finally:
+            _dumping.release()
+
+    def _dump_an_oom(self, captured_at: str, **more: Any) -> None:
+        made = self._dump("oom", captured_at, **more)
+        self._next_at = monotonic() + max(self.options.min_interval, _DUMP_SHARE * made.seconds)
+        for session in observer.active():
+            session.learn(made.path)
+        if made.path is not None:
+            self._keep_first_and_last(made.path)
+        announcing.tell_oom(made, self.options)
+        if self.options.report and made.path is not None:
+            announcing.start_report(made.path)
+
+    def learn(self, path: Path | None) -> None:
+        """The last OOM was dumped, by this session or by one inside or around it."""
+        self._latest = path
+        self._undumped = 0
+
+    def _keep_first_and_last(self, path: Path) -> None:
+        """The last OOM is the one that ends the job, so it must never be the one for which there was no room."""
+        self._kept.append(path)
+        if len(self._kept) > self.options.max_dumps:
+            dropped = self._kept.pop(-2)
+            dropped.unlink(missing_ok=True)
+            self.files.remove(dropped)
+            say(f"{self.options.max_dumps} dumps of OOMs are kept: {dropped.name} made room")
+
+    def _dump_at_end(self, found: backend.Backend, error: BaseException | None) -> None:
+        if isinstance(error, Exception) and self._handled != id(error):
+            for session in observer.active():
+                session._handled = id(error)
+            if exceptions.is_oom(error, found):
+                self._end_with_oom(error)
+            elif self._undumped and "oom" in self.options.on:
+                # Caught inside and given up on, with words that no longer say so.
+                self._dump_late("oom", error)
+            elif "exception" in self.options.on:
+                self._dump_late("exception", error)
+        if "exit" in self.options.on and not isinstance(error, Exception):
+            self._dump_late("exit", None)
+
+    def _end_with_oom(self, error: Exception) -> None:
+        worker = exceptions.worker_of(error)
+        if worker is not None:
+            say(f"the OOM was in {worker}, another process: no dump of this one would explain it")
+            return
+        if self._latest is not None and not self._undumped and exceptions.is_from_allocator(error):
+            writing.fill_message(self._latest, str(error))
+        elif self.options.on & {"oom", "exception"}:
+            self._dump_late("oom", error)
+        if self._latest is not None and hasattr(error, "add_note"):
+            error.add_note(f"oomscope: {self._latest}")
+
+    def _dump_late(self, reason: str, error: BaseException | None) -> None:
+        with _dumping:
+            captured_at = "call" if error is None else "except"
+            if reason == "oom":
+                self._dump_an_oom(captured_at, error=error)
+            else:
+                made = self._dump(reason, captured_at, error=error)
+                dump.tell_problems(made)
+                announcing.tell_file(made)
+
+    # What the program asks for
+
+    def snapshot(self, path: str | os.PathLike[str] | None = None, reason: str = "request") -> Path | None:
+        """A dump at will; returns where it went, None where there is nothing to dump."""
+        if self._backend is None or not self._backend.is_up():
+            return None
+        with _dumping:
+            made = self._dump(reason, "call", target=None if path is None else Path(path))
+            dump.tell_problems(made)
+            return made.path
+
+    def ask(self) -> None:
+        """Ask for a snapshot at the next safe point: now, unless a dump is underway in this very thread."""
+        self._is_asked = True
+        self.serve()
+
+    def serve(self) -> None:
+        """Make the snapshot that was asked for, if one was and nothing of the kind is underway."""
+        if not self._is_asked:
+            return
+        with observer.undisturbed() as is_free, _guarded("the snapshot that was asked for failed"):
+            if is_free:
+                self._is_asked = False
+                path = self.snapshot(reason="signal")
+                say(f"snapshot: {path}" if path else "there is nothing to take a snapshot of yet")
+
+    def track(self, objects: dict[str, Any]) -> None:
+        """Remember how the program calls these objects, without keeping them alive."""
+        for name, item in objects.items():
+            try:
+                self._tracked[name] = weakref.ref(item)
+            except TypeError:
+                say_once(f"track {name}", f"{name} is a {type(item).__name__}, which cannot be tracked")
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """Where steps and marks are noted; None where nothing is recorded."""
+        self.serve()
+        return self._timeline
+
+    def _after_optimizer_step(self, *_: Any) -> None:
+        if self._backend is None or self._timeline is None or self._backend.is_compiling():
+            return
+        with _guarded("a step could not be noted"):
+            self._timeline.optimizer_stepped()
+        self.serve()
+
+    # Dumping
+
+    def _dump(self, reason: str, captured_at: str, *, target: Path | None = None, **more: Any) -> dump.Dump:
+        assert self._backend is not None
+        local_rank = process.local_rank()
+        if self.options.stagger and local_rank:
+            sleep(self.options.stagger * local_rank)
+        if target is None:
+            name = writing.file_name(self.options.filename, reason, next_sequence())
+            target = self.options.output_dir / name
+        tracked = {name: item for name, ref in self._tracked.items() if (item := ref()) is not None}
+        job = dump.Job(reason, captured_at, target, tracked=tracked, own=self._own_facts(), **more)
+        made = dump.make(job, self.options, self._backend)
+        if made.path is not None:
+            self.files.append(made.path)
+        return made
+
+    def _own_facts(self) -> dict[str, Any]:
+        rows = self._timeline.rows() if self._timeline is not None else {}
+        return {"recording": {**self._facts, "ooms": self.ooms}, **rows, "metadata": dict(self.options.metadata)}
+
+
+@contextlib.contextmanager
+def _guarded(words: str) -> Iterator[None]:
+    """The job goes on as it would have, whatever happens inside."""
+    try:
+        yield
+    except Exception as problem:
+        say(f"{words}: {type(problem).__name__}: {problem}")
+
+
+def _usable_backend(options: Options) -> backend.Backend | None:
+    """torch, if this rank is to record and there can be something to record; says what it cannot do."""
+    if options.ranks is not None and (process.rank() or 0) not in options.ranks:
+        return None
+    found = backend.current()
+    reason = "torch is not installed; pip install 'oomscope[record]'" if found is None else found.why_never()
+    if reason is not None:
+        say_once("never", f"nothing is recorded: {reason}")
+        return None
+    unwritable = writing.why_not_writable(options.output_dir)
+    if unwritable is not None:
+        say_once(unwritable, f"dumps cannot be written: {unwritable}")
+    return found
+
+
+_waiting_for: Any = None
+
+
+def begin_when_up(found: backend.Backend) -> None:
+    """Begin every session once CUDA is up. torch keeps what waits for that, so only one thing ever waits."""
+    global _waiting_for
+    if found.is_up():
+        _begin_all()
+    elif _waiting_for is not found:
+        _waiting_for = found
+        found.when_up(_begin_all)
+
+
+def _begin_all() -> None:
+    with _beginning:
+        for session in observer.active():
+            with _guarded("recording could not start"):
+                session.begin()
+
+
+def _after_fork() -> None:
+    global _beginning, _dumping, _waiting_for
+    _beginning, _dumping = threading.RLock(), threading.RLock()
+    _waiting_for = None
+    history.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,25 @@
+"""Run as ``python -m oomscope.recording.verdict FILE``: the headline of the OOM's verdict, as JSON on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import oomscope
+
+
+def headline(path: str) -> str | None:
+    """Why the dump's OOM happened, in one line; None where the file shows none.
+
+    Raises:
+        OomscopeError: the file cannot be read or understood.
+    """
+    snapshot = oomscope.load(path)
+    request = (snapshot.context or {}).get("request") or {}
+    findings = oomscope.analyze(snapshot)
+    device = findings.device(request.get("device", 0))
+    return None if device.oom is None else str(device.oom.verdict.headline)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps({"headline": headline(sys.argv[1])}))
