@@ -259,8 +259,8 @@ def _refuted(subject: Subject, request: FailedRequest, cause: str) -> Iterator[A
         yield (
             _refutation(
                 f"PYTORCH_ALLOC_CONF={_EXPANDABLE}",
-                f"It makes free pieces usable; only {format_bytes(request.free.usable)} are free here, and the request needs "
-                f"{format_bytes(request.size)}.",
+                f"It makes free pieces usable; only {format_bytes(request.free.usable)} are free here, and the request "
+                f"needs {format_bytes(request.size)}.",
             )
             if row is None
             else _refutation(

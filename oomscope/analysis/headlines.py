@@ -93,15 +93,14 @@ def _fragmentation(request: FailedRequest, tested: Tested, pins: tuple[Pin, ...]
     free = request.free
     text = (
         f"The memory was there, in pieces. {format_bytes(free.usable)} of what PyTorch holds is free, but in holes "
-        f"of at most {format_bytes(free.largest)}; as one piece, the {format_bytes(request.size)} would have fitted with "
-        f"{format_bytes(tested.qualifying[0].spare)} to spare."
+        f"of at most {format_bytes(free.largest)}; as one piece, the {format_bytes(request.size)} would have fitted "
+        f"with {format_bytes(tested.qualifying[0].spare)} to spare."
     )
     if pins:
         pin = pins[0]
-        kept = format_bytes(pin.stranded_bytes)
-        text += (
-            f" {plural(pin.blocks, 'block')} from {place(pin.site or pin.caller)} keep {kept} of it from being used."
-        )
+        keep = "keeps" if pin.blocks == 1 else "keep"
+        where = place(pin.site or pin.caller)
+        text += f" {plural(pin.blocks, 'block')} from {where} {keep} {format_bytes(pin.stranded_bytes)} of it apart."
     return text
 
 

@@ -30,8 +30,6 @@ def _named(record: Mapping[str, Any]) -> NamedTensor | None:
         category=category if category in CATEGORIES else "unknown",
         bytes=size,
         dtype=str(record["dtype"]) if record.get("dtype") is not None else None,
-        shape=tuple(shape)
-        if isinstance(shape, (list, tuple)) and all(isinstance(side, int) for side in shape)
-        else None,
+        shape=tuple(shape) if has_shape else None,
         holders=tuple(str(holder) for holder in holders) if isinstance(holders, (list, tuple)) else (),
     )
