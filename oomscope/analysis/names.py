@@ -24,12 +24,12 @@ def _named(record: Mapping[str, Any]) -> NamedTensor | None:
     if size is None:
         return None
     shape, holders = record.get("shape"), record.get("holders")
-    has_shape = isinstance(shape, (list, tuple)) and all(isinstance(side, int) for side in shape)
+    sides = shape if isinstance(shape, (list, tuple)) and all(isinstance(side, int) for side in shape) else None
     return NamedTensor(
         name=name if isinstance(name, str) else "",
         category=category if category in CATEGORIES else "unknown",
         bytes=size,
         dtype=str(record["dtype"]) if record.get("dtype") is not None else None,
-        shape=tuple(shape) if has_shape else None,
+        shape=None if sides is None else tuple(sides),
         holders=tuple(str(holder) for holder in holders) if isinstance(holders, (list, tuple)) else (),
     )
