@@ -1,1 +1,52 @@
-"""TBD."""
+"""The command line. Commands load when they are called, so that ``oomscope --help`` costs nothing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from oomscope import __version__
+
+COMMANDS = {
+    "report": "Explain a snapshot: one HTML file, or Markdown, JSON or text.",
+    "summary": "Explain a snapshot in the terminal.",
+    "whatif": "Replay a snapshot's trace under other allocator settings.",
+    "run": "Run a program under recording, without changing its code.",
+    "export": "Write a snapshot in a form that other tools read.",
+    "demo": "List the bundled snapshots, or report on one.",
+}
+"""Each command, which lives in the module of its name as ``command``, with its short help."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, and listed without that."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names in the order in which people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command `cmd_name`, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"{__name__}.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list of commands, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Explain CUDA out-of-memory errors from PyTorch's memory snapshots.
+
+    SNAPSHOT is a file of torch.cuda.memory._dump_snapshot(), plain or compressed; - is standard input.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

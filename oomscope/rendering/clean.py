@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def clean(text: str, limit: int = 300) -> str:
-    """`text` in one line: what is not printable escaped (controls, bidirectional marks), the middle cut beyond `limit`."""
+    """`text` in one line, the middle cut beyond `limit`; what is not printable (controls, bidi marks) is escaped."""
     if len(text) > limit:
         tail = limit // 3
         text = f"{text[: limit - tail - 1]}…{text[-tail:]}"

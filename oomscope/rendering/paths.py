@@ -18,7 +18,7 @@ _LONGEST = 160
 
 
 def shortener(stacks: StackTable) -> Shorten:
-    """What shortens the file names of `stacks`: library files from their package on, all others from the folder they share."""
+    """Shortens the file names in `stacks`: libraries to package and file, all others to what follows their folder."""
     own = {frame.filename for frame in stacks.frames if _is_own(frame.filename)}
     root = common_folder(own)
 

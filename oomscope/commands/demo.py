@@ -1,0 +1,62 @@
+"""``oomscope demo``: the bundled snapshots."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from oomscope.commands import options, pipeline
+from oomscope.commands.output import check_target
+from oomscope.errors import RequestError
+from oomscope.resources import folder
+
+_SUFFIX = ".pickle.xz"
+_ROW = re.compile(r"^\| `([^`]+)` \| (.+?) \|", re.MULTILINE)
+
+
+@click.command("demo")
+@click.argument("name", required=False)
+@click.option("--force", is_flag=True, help="Overwrite the report if it exists.")
+@options.debug_option
+def command(name: str | None, force: bool) -> None:
+    """List the bundled snapshots, or report on one.
+
+    With a NAME, the report goes to NAME.html in the current folder.
+    """
+    if name is None:
+        _list()
+    else:
+        _report(name, force)
+
+
+def samples() -> dict[str, str]:
+    """The names of the bundled snapshots, with what the README beside them says that each shows."""
+    here = folder("sample_snapshots")
+    shown = dict(_ROW.findall((here / "README.md").read_text(encoding="utf-8")))
+    names = sorted(path.name[: -len(_SUFFIX)] for path in here.glob(f"*{_SUFFIX}"))
+    return {name: shown.get(name, "") for name in names}
+
+
+def _list() -> None:
+    bundled = samples()
+    width = max(map(len, bundled), default=0)
+    for name, shows in bundled.items():
+        click.echo(f"{name:<{width}}  {shows}")
+    click.echo("\nReport on one with: oomscope demo NAME")
+
+
+def _report(name: str, force: bool) -> None:
+    if name not in (bundled := samples()):
+        raise RequestError(f"there is no sample {name!r}; the samples are {', '.join(bundled)}")
+    target = Path(f"{name}.html")
+    check_target(str(target), force=force)
+    findings = pipeline.find(str(folder("sample_snapshots") / f"{name}{_SUFFIX}"))
+    from oomscope.rendering import words, write_report
+    from oomscope.rendering.paths import shortener
+
+    write_report(findings, target, title=name, force=force)
+    click.echo(words.occasion(findings, shortener(findings.snapshot.stacks)))
+    click.echo(words.sentence(findings))
+    click.echo(f"\nReport: {target.resolve()}")

@@ -1,0 +1,94 @@
+"""Options that several commands share, each defined once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from oomscope.commands.errors import DEBUG
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+AT_NAMES = ("auto", "oom", "peak", "end")
+
+
+class Instant(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """``auto``, ``oom``, ``peak``, ``end`` or the number of an entry."""
+
+    name = "instant"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
+        """How help and errors show it."""
+        return f"{'|'.join(AT_NAMES)}|ENTRY"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        """The name, or the entry as a number."""
+        text = str(value)
+        if text in AT_NAMES:
+            return text
+        try:
+            entry = int(text.replace(",", "").replace("_", ""))
+        except ValueError:
+            entry = -1
+        if entry < 0:
+            self.fail(f"{text!r} is neither {', '.join(AT_NAMES)} nor the number of an entry", param, ctx)
+        return entry
+
+
+def snapshot_argument(function: Function) -> Function:
+    """SNAPSHOT: a path, or - for stdin; whether it is there, `reading` says."""
+    return click.argument("snapshot", type=click.Path(allow_dash=True))(function)
+
+
+def device_option(function: Function) -> Function:
+    """``--device``."""
+    return click.option(
+        "--device", type=click.IntRange(min=0), metavar="N", help="Report on this device only (its CUDA index)."
+    )(function)
+
+
+def analysis_options(function: Function) -> Function:
+    """What decides about the findings: ``--at``, ``--device``, ``--no-whatif``."""
+    whatif = click.option("--no-whatif", is_flag=True, help="Do not replay the trace under other settings (faster).")
+    at = click.option(
+        "--at", type=Instant(), default="auto", show_default=True, help="The instant whose memory is attributed."
+    )
+    return at(device_option(whatif(function)))
+
+
+def redact_options(function: Function) -> Function:
+    """``--redact`` and ``--redact-key``."""
+    key = click.option(
+        "--redact-key",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="With --redact: write what each alias stands for here, for yourself.",
+    )
+    redact = click.option(
+        "--redact", is_flag=True, help="Replace names of users, hosts, paths and your own modules by aliases."
+    )
+    return redact(key(function))
+
+
+def output_options(function: Function) -> Function:
+    """``-o`` and ``--force``."""
+    force = click.option("--force", is_flag=True, help="Overwrite the output if it exists.")
+    output = click.option(
+        "-o", "--output", type=click.Path(allow_dash=True), metavar="FILE|-", help="Where to write; - is stdout."
+    )
+    return output(force(function))
+
+
+def debug_option(function: Function) -> Function:
+    """``--debug``: tracebacks instead of none."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
+        if value:
+            ctx.meta[DEBUG] = True
+
+    return click.option(
+        "--debug", is_flag=True, expose_value=False, is_eager=True, callback=remember, help="Show tracebacks of errors."
+    )(function)

@@ -1,0 +1,60 @@
+"""Where results go: standard output, or a file that is complete or not there at all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+STDOUT = "-"
+
+_PACKED = {".gz", ".bz2", ".xz", ".zst"}
+_FORMATS = {".pickle", ".pkl", ".json", ".html"}
+
+
+def stem(snapshot: str) -> str:
+    """The name of `snapshot` without folder, format and compression: ``runs/oom.rank0.pickle.xz`` is ``oom.rank0``."""
+    if snapshot == STDOUT:
+        return "snapshot"
+    name = Path(snapshot).name
+    for suffixes in (_PACKED, _FORMATS):
+        if Path(name).suffix.lower() in suffixes:
+            name = Path(name).stem
+    return name or "snapshot"
+
+
+def check_target(output: str | None, *, force: bool, source: str | None = None) -> None:
+    """Refuse `output` before the work rather than after it.
+
+    Raises:
+        OutputError: it exists and `force` is false, or it cannot be a file.
+        RequestError: it is the snapshot itself.
+    """
+    if output is None or output == STDOUT:
+        return
+    from oomscope.errors import RequestError
+    from oomscope.rendering.write import refuse_existing
+
+    target = Path(output)
+    if source and source != STDOUT and target.exists() and Path(source).exists() and target.samefile(source):
+        raise RequestError(f"{target} is the snapshot itself; name another output")
+    refuse_existing(target, force)
+
+
+def write(text: str, output: str | None, *, force: bool) -> None:
+    """Write `text` to the file `output`, or to stdout where that is None or ``-``."""
+    if output is None or output == STDOUT:
+        # No translation of line ends: the same bytes on every system. A test's stdout may have no buffer.
+        binary = getattr(sys.stdout, "buffer", None)
+        if binary is None or sys.stdout.isatty():
+            click.echo(text, nl=False)
+        else:
+            sys.stdout.flush()
+            binary.write(text.encode("utf-8", "backslashreplace"))
+            binary.flush()
+        return
+    from oomscope.rendering.write import write_text_atomically
+
+    write_text_atomically(output, text, force)
+    click.echo(f"Wrote {output}", err=True)

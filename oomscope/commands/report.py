@@ -1,0 +1,90 @@
+"""``oomscope report``: the main job."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from oomscope.commands import options, pipeline
+from oomscope.commands.output import STDOUT, check_target, stem, write
+
+if TYPE_CHECKING:
+    from oomscope.analysis import Findings
+
+FORMATS = ("html", "md", "json", "text")
+
+
+@click.command("report")
+@options.snapshot_argument
+@click.option(
+    "-f", "--format", "form", type=click.Choice(FORMATS), default="html", show_default=True, help="What to write."
+)
+@options.output_options
+@options.analysis_options
+@options.redact_options
+@click.option("--title", help="A title for the report.")
+@click.option("--open", "opens", is_flag=True, help="Open the HTML report in the browser.")
+@options.debug_option
+def command(
+    snapshot: str,
+    form: str,
+    output: str | None,
+    force: bool,
+    at: str | int,
+    device: int | None,
+    no_whatif: bool,
+    redact: bool,
+    redact_key: Path | None,
+    title: str | None,
+    opens: bool,
+) -> None:
+    """Explain a snapshot: one HTML file, or Markdown, JSON or text.
+
+    HTML goes to a file named after the snapshot in the current folder, the other formats to stdout, unless -o says
+    otherwise.
+    """
+    output = output or (f"{stem(snapshot)}.html" if form == "html" else STDOUT)
+    _check(form, output, opens=opens, redact=redact, redact_key=redact_key)
+    check_target(output, force=force, source=snapshot)
+    check_target(str(redact_key) if redact_key else None, force=force, source=snapshot)
+    findings = pipeline.find(
+        snapshot,
+        at=at,
+        device=device,
+        whatif=not no_whatif,
+        redact=redact,
+        redact_key=redact_key,
+        force=force,
+    )
+    write(render(findings, form, title), output, force=force)
+    if opens:
+        webbrowser.open(Path(output).resolve().as_uri())
+
+
+def _check(form: str, output: str, *, opens: bool, redact: bool, redact_key: Path | None) -> None:
+    if opens and (form != "html" or output == STDOUT):
+        raise click.UsageError("--open needs an HTML report in a file.", click.get_current_context())
+    if redact_key and not redact:
+        raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
+
+
+def render(findings: Findings, form: str, title: str | None = None) -> str:
+    """`findings` in one of `FORMATS`. Each renderer loads only when it is asked for."""
+    if form == "html":
+        from oomscope.rendering import render_html
+
+        return render_html(findings, title=title)
+    if form == "md":
+        from oomscope.rendering.markdown import render_markdown
+
+        return render_markdown(findings, title=title)
+    if form == "json":
+        from oomscope.rendering.json_report import render_json
+
+        return render_json(findings)
+    from oomscope.rendering.terminal import render_text
+
+    return render_text(findings, title=title)
