@@ -26,9 +26,6 @@ _WORKSPACES = np.array(
         8_519_680,  # cuBLAS before Hopper, CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8
         33_554_432,  # cuBLAS on Hopper and later, :4096:8
         1_048_576,  # cuBLASLt, 1024 KiB
-        4_194_304,  # :4096:1
-        134_217_728,  # ROCm
-        79_691_776,  # hipBLASLt
     ],
     np.int64,
 )
@@ -180,10 +177,10 @@ class _Inference:
         return np.asarray(highest[stack] > lowest[stack])
 
     def _workspaces(self) -> None:
-        """cuBLAS keeps one workspace a handle and stream, made at the first product of a thread and never given back."""
+        """CuBLAS keeps one workspace a handle and stream, made at the first product of a thread and never given back."""
         sized = np.isin(self.bytes, _WORKSPACES) & (self.lifetimes.freed >= self.end)
         candidates = sized & (
-            (self.role == Role.FORWARD) | (self.role == Role.NEUTRAL) | (self.role == Role.BACKWARD) | self.from_engine
+            (self.phases == FORWARD) | (self.phases == BACKWARD) | self.from_engine
         )
         candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
         rows = np.flatnonzero(candidates)

@@ -10,12 +10,9 @@ import numpy as np
 
 from oomscope.analysis.phases import BACKWARD, FORWARD, OPTIMIZER, phase_of
 from oomscope.analysis.records import StepPeak, Steps
+from oomscope.analysis.repeats import find_rounds
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
-
-_LEAST_REPEATS = 3
-"""What happens twice may be chance; three times is a loop."""
-
 
 def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | None = None) -> Steps:
     """The steps of one device, first to last; the last may be unfinished.
@@ -44,10 +41,11 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | 
     births = np.flatnonzero(history.lifetimes.born > BEFORE)
     births = births[np.argsort(history.lifetimes.born[births])]
     for phase in (OPTIMIZER, BACKWARD):
-        ends_of_bursts = _bursts(births, phases, phase, history)
-        if len(ends_of_bursts) >= (1 if phase == OPTIMIZER else 2):
-            return _from_ends(ends_of_bursts, history, phases, "inferred")
-    begins_at = _repeats(births, history)
+        if np.any(phases[births] == phase):
+            after = _bursts(births, phases, phase, history)
+            if phase == OPTIMIZER or len(after) > 1:
+                return _from_ends(after, history, phases, "inferred")
+    begins_at = find_rounds(births, history, snapshot.stacks)
     return _made(begins_at, [], history, "inferred") if len(begins_at) else Steps(0, "none")
 
 
@@ -103,12 +101,11 @@ def _from_ends(after: IntArray, history: DeviceHistory, phases: UInt8Array, sour
     lifetimes = history.lifetimes
     working = lifetimes.born[(phases == FORWARD) | (phases == BACKWARD)]
     working = working[working > BEFORE]
-    begin = _first_begin(int(after[0]), history, phases)
-    begins = np.concatenate([[begin], after[:-1]]) if len(after) else np.array([begin])
-    tail = int(after[-1])
+    begin = _first_begin(int(after[0]) if len(after) else history.entries, history, phases)
+    begins = np.append(begin, after)
     failed = history.trace.entries(Action.OOM)
-    if (working >= tail).any() or (failed >= tail).any():
-        begins = np.append(begins, tail)
+    if len(after) and not ((working >= after[-1]).any() or (failed >= after[-1]).any()):
+        begins = begins[:-1]
     return _made(np.unique(begins[begins < history.entries]), [], history, source)
 
 
@@ -127,52 +124,14 @@ def _first_begin(first_end: int, history: DeviceHistory, phases: UInt8Array) -> 
 
 
 def _bursts(births: IntArray, phases: UInt8Array, phase: int, history: DeviceHistory) -> IntArray:
-    """Entries after each run of allocations of `phase` that a forward follows (or nothing)."""
+    """Entries after each run of allocations of `phase` that a forward follows."""
     kind = phases[births]
     telling = births[(kind == phase) | (kind == FORWARD)]
     if not len(telling):
         return np.zeros(0, np.int64)
     inside = phases[telling] == phase
-    last = inside & ~np.append(inside[1:], False)
+    last = inside & ~np.append(inside[1:], True)
     return np.asarray(history.lifetimes.born[telling[last]] + 1)
-
-
-def _repeats(births: IntArray, history: DeviceHistory) -> IntArray:
-    """Entries where the outermost loop begins a round: the runs of the earliest stack that comes once a round.
-
-    A stack that is used in every layer comes more often than one that is used once a round; the count that most bytes
-    of once-a-round stacks share, and that is least, is the number of rounds.
-    """
-    stack = history.lifetimes.stack[births]
-    seen = stack >= 0
-    births, stack = births[seen], stack[seen]
-    if not len(births):
-        return np.zeros(0, np.int64)
-    starts = np.flatnonzero(np.append(True, stack[1:] != stack[:-1]))
-    runs = stack[starts]
-    count = np.bincount(runs)
-    first = np.full(len(count), len(runs))
-    first[runs[::-1]] = np.arange(len(runs))[::-1]
-    last = np.zeros(len(count), np.int64)
-    last[runs] = np.arange(len(runs))
-    spans = (last - first) >= 0.5 * len(runs)
-    candidates = np.flatnonzero((count >= _LEAST_REPEATS) & spans)
-    if len(candidates) < 2:
-        return np.zeros(0, np.int64)
-    rounds = _rounds(count[candidates])
-    if not rounds:
-        return np.zeros(0, np.int64)
-    once = candidates[np.abs(count[candidates] - rounds) <= 1]
-    anchor = once[np.argmin(first[once])]
-    return np.asarray(history.lifetimes.born[births[starts[runs == anchor]]])
-
-
-def _rounds(counts: IntArray) -> int:
-    """The least count that at least two stacks, and a tenth of all, share (give or take the unfinished round)."""
-    values, shared = np.unique(counts, return_counts=True)
-    near = shared + np.array([shared[values == value - 1].sum() for value in values], np.int64)
-    enough = np.flatnonzero(near >= max(2, 0.1 * len(counts)))
-    return int(values[enough[0]]) if len(enough) else 0
 
 
 def _made(begins: IntArray, names: Sequence[str], history: DeviceHistory, source: str) -> Steps:

@@ -1,0 +1,169 @@
+"""What the live bytes are, by name: the drivers of a shortage, largest first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis import categories as kinds
+from oomscope.analysis.duplicates import find_duplicates
+from oomscope.analysis.phases import OPTIMIZER
+from oomscope.analysis.records import Driver, Growth
+from oomscope.analysis.sites import SiteTable
+from oomscope.analysis.stack_roles import Mark, Role, StackRoles, find_roles
+from oomscope.history import DeviceHistory
+from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+
+SLUGS = (
+    "activations", "parameters", "gradients", "optimizer_state", "optimizer_temporaries", "logits", "attention_scores",
+    "kv_cache", "retained_graph", "accumulated_tensors", "duplicate_model", "workspace", "unknown",
+)  # fmt: skip
+_SLUG_OF_CATEGORY = {
+    kinds.PARAMETER: "parameters",
+    kinds.BUFFER: "parameters",
+    kinds.GRADIENT: "gradients",
+    kinds.OPTIMIZER_STATE: "optimizer_state",
+    kinds.ACTIVATION: "activations",
+    kinds.TEMPORARY: "activations",
+    kinds.INPUT: "activations",
+    kinds.WORKSPACE: "workspace",
+}
+_LEAST_LOGITS = 1 << 20
+_GRAPH_SHARE = 0.3
+"""A kept graph keeps what its forwards saved: many of their stacks. A list of results keeps one or two."""
+
+
+def find_drivers(
+    snapshot: Snapshot,
+    history: DeviceHistory,
+    phases: UInt8Array,
+    categories: UInt8Array,
+    at_entry: int,
+    *,
+    growth: tuple[Growth, ...] = (),
+    sites: SiteTable | None = None,
+) -> tuple[Driver, ...]:
+    """What the allocated bytes are once `at_entry` has happened; they sum to the allocated curve there.
+
+    Args:
+        snapshot: the whole snapshot.
+        history: one of its devices.
+        phases: uint8[lifetimes], from `phase_of`.
+        categories: uint8[lifetimes], from `categorize`.
+        at_entry: the instant that it is about.
+        growth: what grows until then; its sites are named by the way in which they grow.
+        sites: `SiteTable(snapshot.stacks)`, where that is at hand.
+    """
+    sites = sites or SiteTable(snapshot.stacks)
+    rows = np.flatnonzero(history.lifetimes.allocated_at(at_entry))
+    naming = _Naming(history, phases, categories, find_roles(snapshot.stacks), sites, rows)
+    slug = naming.run(growth)
+    found = [_driver(number, rows[slug == number], history, sites) for number in np.unique(slug).tolist()]
+    return tuple(sorted(found, key=lambda driver: -driver.bytes))
+
+
+def _driver(number: int, rows: IntArray, history: DeviceHistory, sites: SiteTable) -> Driver:
+    """One driver, with the site that holds most of its bytes (None where that has no frames)."""
+    size = history.size[rows]
+    site = sites.sites(history.lifetimes.stack[rows])
+    values, where = np.unique(site, return_inverse=True)
+    largest = int(values[np.argmax(np.bincount(where, weights=size))])
+    return Driver(SLUGS[number], int(size.sum()), sites.location(largest))
+
+
+class _Naming:
+    """The name of every live block: by its category first, then by what sets it apart within it."""
+
+    def __init__(
+        self,
+        history: DeviceHistory,
+        phases: UInt8Array,
+        categories: UInt8Array,
+        roles: StackRoles,
+        sites: SiteTable,
+        rows: IntArray,
+    ) -> None:
+        self.history, self.sites, self.rows = history, sites, rows
+        self.categories = categories
+        self.stack = history.lifetimes.stack[rows]
+        self.mark = roles.mark[self.stack]
+        self.role = roles.role[self.stack]
+        self.category, self.phase = categories[rows], phases[rows]
+        self.bytes = np.where(history.lifetimes.requested[rows] >= 0, history.lifetimes.requested[rows], history.size[rows])
+        self.roles = roles
+        self.slug = np.full(len(rows), SLUGS.index("unknown"), np.int64)
+
+    def run(self, growth: tuple[Growth, ...]) -> IntArray:
+        for category, slug in _SLUG_OF_CATEGORY.items():
+            self._name(self.category == category, slug)
+        temporary = (self.category == kinds.TEMPORARY) | (self.category == kinds.UNKNOWN)
+        self._name(temporary & (self.phase == OPTIMIZER), "optimizer_temporaries")
+        passing = np.isin(self.category, [kinds.ACTIVATION, kinds.TEMPORARY])
+        self._name(passing & self._is_attention(passing), "attention_scores")
+        self._name(passing & self._is_logits(passing), "logits")
+        held = np.isin(self.category, [kinds.ACTIVATION, kinds.TEMPORARY, kinds.BUFFER, kinds.UNKNOWN])
+        self._name(held & ((self.mark & Mark.CACHE) != 0), "kv_cache")
+        self._name(self._is_copy(), "duplicate_model")
+        self._grown(growth)
+        return self.slug
+
+    def _name(self, chosen: BoolArray, slug: str) -> None:
+        self.slug[chosen] = SLUGS.index(slug)
+
+    def _is_logits(self, passing: BoolArray) -> BoolArray:
+        """What a loss works on, and what is as large in either precision and made as rarely."""
+        loss = passing & ((self.mark & Mark.LOSS) != 0) & (self.role != Role.UNFRAMED)
+        sizes = np.unique(self.bytes[loss & (self.bytes >= _LEAST_LOGITS)])
+        if not len(sizes):
+            return loss
+        alike = np.isin(self.bytes, np.concatenate([sizes, sizes // 2, sizes * 2]))
+        count = np.bincount(self.stack[self.stack >= 0], minlength=1)
+        most = int(count[self.stack[loss]].max())
+        rare = (self.stack >= 0) & (count[np.maximum(self.stack, 0)] <= most + 1)
+        return loss | (passing & alike & rare)
+
+    def _is_attention(self, passing: BoolArray) -> BoolArray:
+        """Blocks made in an attention that are far larger than anything its linear layers make: tokens × tokens."""
+        inside = passing & ((self.mark & Mark.ATTENTION) != 0) & (self.role != Role.UNFRAMED)
+        linear = inside & ((self.mark & Mark.LINEAR) != 0)
+        if not linear.any():
+            return np.zeros(len(inside), np.bool_)
+        return inside & ~linear & (self.bytes >= 1.5 * self.bytes[linear].max())
+
+    def _is_copy(self) -> BoolArray:
+        parameters = np.flatnonzero(self.slug == SLUGS.index("parameters"))
+        chosen = np.zeros(len(self.rows), np.bool_)
+        chosen[parameters[find_duplicates(self.history, self.categories, self.rows[parameters], self.sites)]] = True
+        return chosen
+
+    def _grown(self, growth: tuple[Growth, ...]) -> None:
+        """Name what grows by how: a graph that is kept, a cache, or a list of results."""
+        growing = [(one, self._of(one)) for one in growth]
+        generations = [rows for one, rows in growing if one.kind != "reallocation"]
+        if generations:
+            together = np.logical_or.reduce(generations)
+            self._name(together, "retained_graph" if self._is_graph(together) else "accumulated_tensors")
+        for one, rows in growing:
+            cached = rows & ((self.mark & (Mark.CACHE | Mark.ATTENTION)) != 0)
+            if one.kind == "reallocation":
+                self._name(rows, "accumulated_tensors")
+                self._name(cached, "kv_cache")
+            self._name(rows & ((self.mark & Mark.CACHE) != 0), "kv_cache")
+
+    def _of(self, growth: Growth) -> BoolArray:
+        """The live blocks of a growing site that are no part of the model."""
+        site, caller = self.sites.sites(self.stack), self.sites.callers(self.stack)
+        kept = np.isin(self.category, [kinds.ACTIVATION, kinds.TEMPORARY, kinds.INPUT, kinds.UNKNOWN])
+        pairs = np.unique(np.stack([site[kept], caller[kept]], axis=1), axis=0)
+        same = np.zeros(len(self.rows), np.bool_)
+        for one, other in pairs.tolist():
+            if self.sites.location(one) == growth.site and self.sites.location(other) == growth.caller:
+                same |= kept & (site == one) & (caller == other)
+        return same
+
+    def _is_graph(self, grown: BoolArray) -> bool:
+        """Whether a good part of the stacks whose blocks a backward needs is among what grows."""
+        forward = self.role == Role.FORWARD
+        saved = np.unique(self.history.lifetimes.stack[self.categories == kinds.ACTIVATION])
+        saved = saved[self.roles.role[saved] == Role.FORWARD]
+        growing = np.unique(self.stack[grown & forward])
+        return len(growing) >= 3 and len(growing) >= _GRAPH_SHARE * max(len(saved), 1)

@@ -1,0 +1,268 @@
+"""What grows: sites whose live bytes rise from step to step and never come back.
+
+Three ways to grow are told apart: generations (every step leaves something behind), reallocation (a block is replaced
+by a larger one again and again, as `torch.cat` does with a cache), and growth over time where no steps are known.
+
+A model, its gradients, its optimizer's states and libraries' workspaces are made once and no growth. Neither is what
+one step gathers, nor a window of the last few steps, nor what a program keeps from its first steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.analysis.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.reallocation import find_reallocations
+from oomscope.analysis.records import Growth, Steps
+from oomscope.analysis.repeats import find_rounds
+from oomscope.analysis.sites import SiteTable
+from oomscope.analysis.stack_roles import Role, find_roles
+from oomscope.history import DeviceHistory
+from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.model.arrays import FloatArray
+
+_LEAST_BYTES = 1 << 20
+_LEAST_SHARE = 0.005
+"""Of the allocated bytes; less is not worth a reader's time."""
+_LEAST_FIT = 0.8
+_LEAST_OVER_TIME = 16
+"""Blocks; without steps there is less to go on."""
+
+
+def find_growth(
+    snapshot: Snapshot,
+    history: DeviceHistory,
+    steps: Steps,
+    phases: UInt8Array,
+    categories: UInt8Array,
+    at_entry: int,
+    *,
+    sites: SiteTable | None = None,
+) -> tuple[Growth, ...]:
+    """The sites that grow until `at_entry`, most live bytes first.
+
+    Args:
+        snapshot: the whole snapshot.
+        history: one of its devices.
+        steps: its steps.
+        phases: uint8[lifetimes], from `phase_of`.
+        categories: uint8[lifetimes], from `categorize`.
+        at_entry: the instant that it is about.
+        sites: `SiteTable(snapshot.stacks)`, where that is at hand.
+    """
+    sites = sites or SiteTable(snapshot.stacks)
+    subject = _Subject.of(snapshot, history, categories, phases, at_entry, sites)
+    boundaries = np.array(steps.boundaries, np.int64)
+    boundaries = boundaries[boundaries <= at_entry]
+    found = [*_reallocated(subject, snapshot)]
+    for one in found:
+        subject.eligible[subject.rows_like(one)] = False
+    found += _by_generation(subject, boundaries)
+    inner = _rounds_within(subject, boundaries, snapshot)
+    if len(inner):
+        found += [one for one in _by_generation(subject, inner) if _place(one) not in set(map(_place, found))]
+    if len(boundaries) < 3 and not found:
+        found += _over_time(subject, snapshot)
+    return tuple(sorted(found, key=lambda one: -one.live_bytes))
+
+
+def _place(growth: Growth) -> tuple[object, ...]:
+    return growth.site, growth.caller, growth.label
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subject:
+    """One device at one instant, with the blocks that can be growth at all.
+
+    Attributes:
+        key: int64[lifetimes], one number for each site and caller; all allocations without frames share one.
+        eligible: which lifetimes may be part of growth.
+        least: bytes below which nothing is reported.
+    """
+
+    history: DeviceHistory
+    phases: UInt8Array
+    at: int
+    sites: SiteTable
+    key: IntArray
+    eligible: BoolArray
+    least: int
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        history: DeviceHistory,
+        categories: UInt8Array,
+        phases: UInt8Array,
+        at: int,
+        sites: SiteTable,
+    ) -> _Subject:
+        lifetimes = history.lifetimes
+        key = (sites.sites(lifetimes.stack).astype(np.int64) + 1) * (len(sites) + 1) + sites.callers(lifetimes.stack) + 1
+        made_once = np.isin(categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE, BUFFER])
+        eligible = ~made_once & (lifetimes.born >= 0) & (lifetimes.born <= at) & ~_in_private_pool(history)
+        least = max(_LEAST_BYTES, int(_LEAST_SHARE * history.curves.at(at)[0]))
+        return cls(history, phases, at, sites, key, eligible, least)
+
+    def growth(self, row: int, kind: str, live: IntArray, per_step: float, generations: int, fit: float, spared: int) -> Growth:
+        """The record for the site of lifetime `row`, of which the rows `live` are alive."""
+        stack = self.history.lifetimes.stack[row : row + 1]
+        return Growth(
+            site=self.sites.location(int(self.sites.sites(stack)[0])),
+            caller=self.sites.location(int(self.sites.callers(stack)[0])),
+            label=None if stack[0] >= 0 else "backward, no Python frames",
+            bytes_per_step=round(per_step),
+            generations=generations,
+            live_bytes=int(self.history.size[live].sum()),
+            kind=kind,
+            since_entry=int(self.history.lifetimes.born[live].min()),
+            fit=round(fit, 4),
+            spared_bytes=spared,
+        )
+
+    def rows_like(self, growth: Growth) -> IntArray:
+        """The lifetimes of the site and caller of `growth`."""
+        stacks = self.history.lifetimes.stack
+        site, caller = self.sites.sites(stacks), self.sites.callers(stacks)
+        same = [
+            number
+            for number in np.unique(self.key).tolist()
+            if self.sites.location(number // (len(self.sites) + 1) - 1) == growth.site
+            and self.sites.location(number % (len(self.sites) + 1) - 1) == growth.caller
+        ]
+        return np.flatnonzero(np.isin((site.astype(np.int64) + 1) * (len(self.sites) + 1) + caller + 1, same))
+
+
+def _in_private_pool(history: DeviceHistory) -> BoolArray:
+    """Which blocks belong to a CUDA graph or a MemPool: such a pool keeps its blocks, and grows by being made."""
+    pool = np.where(history.span >= 0, history.spans.pool[history.span], 0) if len(history.spans) else 0
+    return np.asarray((history.lifetimes.pool > 0) | (np.broadcast_to(pool, len(history.lifetimes)) > 0))
+
+
+def _by_generation(subject: _Subject, boundaries: IntArray) -> list[Growth]:
+    """Sites of which blocks from several earlier steps are alive, more of them after every step."""
+    steps = len(boundaries)
+    if steps < 3:
+        return []
+    lifetimes = subject.history.lifetimes
+    live = np.flatnonzero(subject.eligible & lifetimes.allocated_at(subject.at) & (lifetimes.born >= boundaries[0]))
+    step = np.searchsorted(boundaries, lifetimes.born[live], side="right") - 1
+    old = step < steps - 1
+    keys, where = np.unique(subject.key[live], return_inverse=True)
+    enough = np.bincount(where[old], weights=subject.history.size[live[old]], minlength=len(keys)) >= subject.least / 2
+    return [
+        found
+        for number in np.flatnonzero(enough).tolist()
+        if (found := _generations(subject, boundaries, live[where == number], step[where == number])) is not None
+    ]
+
+
+def _generations(subject: _Subject, boundaries: IntArray, live: IntArray, step: IntArray) -> Growth | None:
+    """Whether one site grows: `live` are its live rows, `step` the steps that made them."""
+    current = len(boundaries) - 1
+    alive = np.unique(step)
+    old = alive[alive < current]
+    whole = len(old) == current  # every step so far left something
+    if len(old) < (2 if whole else 3):
+        return None
+    period = float(np.median(np.diff(alive))) if len(alive) > 1 else 1.0
+    if alive[-1] < current - max(1.0, period) or len(alive) < 0.6 * ((alive[-1] - alive[0]) / period + 1):
+        return None
+    size = subject.history.size[live]
+    curve = _at_step_ends(subject, boundaries, int(subject.key[live[0]]))[int(old[0]) :]
+    slope, fit = _line(curve)
+    if slope <= 0 or fit < _LEAST_FIT or curve[-1] < 0.98 * curve.max() or slope * len(curve) < 0.3 * curve[-1]:
+        return None
+    spared = int(size[step < alive[-1]].sum())
+    if int(size.sum()) < subject.least:
+        return None
+    return subject.growth(int(live[0]), "generations", live, slope, len(alive), fit, spared)
+
+
+def _at_step_ends(subject: _Subject, boundaries: IntArray, key: int) -> FloatArray:
+    """The live bytes of one site at the end of every finished step, and now."""
+    lifetimes = subject.history.lifetimes
+    rows = np.flatnonzero(subject.eligible & (subject.key == key))
+    size = subject.history.size[rows].astype(np.float64)
+    steps = len(boundaries)
+    born = np.maximum(np.searchsorted(boundaries, lifetimes.born[rows], side="right") - 1, 0)
+    freed = np.searchsorted(boundaries, np.minimum(lifetimes.freed[rows], subject.at + 1), side="right") - 1
+    ends = (lifetimes.freed[rows] <= subject.at).astype(np.float64)
+    change = np.bincount(born, weights=size, minlength=steps) - np.bincount(
+        np.maximum(freed, 0), weights=size * ends, minlength=steps
+    )
+    return np.asarray(np.cumsum(change)[:steps])
+
+
+def _line(curve: FloatArray) -> tuple[float, float]:
+    """Slope and R² of the straight line through `curve`."""
+    if len(curve) < 2 or np.ptp(curve) == 0:
+        return 0.0, 0.0
+    place = np.arange(len(curve), dtype=np.float64)
+    slope = float(np.polyfit(place, curve, 1)[0])
+    correlation = float(np.corrcoef(place, curve)[0, 1])
+    return slope, correlation * correlation
+
+
+def _rounds_within(subject: _Subject, boundaries: IntArray, snapshot: Snapshot) -> IntArray:
+    """Rounds of a loop inside a last step that is far longer than the others: such as an evaluation after training.
+
+    A step of its usual length may gather what it likes; that is no leak.
+    """
+    if not len(boundaries):
+        return np.zeros(0, np.int64)
+    born = subject.history.lifetimes.born
+    births = np.flatnonzero((born >= boundaries[-1]) & (born <= subject.at))
+    if len(boundaries) > 1:
+        made = np.sort(born[born >= boundaries[0]])
+        usual = float(np.median(np.diff(np.searchsorted(made, boundaries))))
+        if len(births) < 3 * usual:
+            return np.zeros(0, np.int64)
+    elif np.any(subject.phases[births] >= 2):
+        return np.zeros(0, np.int64)
+    return find_rounds(births[np.argsort(born[births])], subject.history, snapshot.stacks)
+
+
+def _reallocated(subject: _Subject, snapshot: Snapshot) -> list[Growth]:
+    found = []
+    for one in find_reallocations(subject.history, subject.eligible, subject.at):
+        early = int(subject.history.size[one.live].sum()) - one.grown
+        if one.grown >= subject.least and one.grown >= 0.1 * early:
+            found.append(
+                subject.growth(
+                    int(one.live[0]), "reallocation", one.live, one.per_round, one.rounds, one.fit, one.grown
+                )
+            )
+    return found
+
+
+def _over_time(subject: _Subject, snapshot: Snapshot) -> list[Growth]:
+    """Sites outside any forward that gain blocks all the time, while other blocks come and go in between."""
+    lifetimes = subject.history.lifetimes
+    role = find_roles(snapshot.stacks).role[lifetimes.stack]
+    candidate = subject.eligible & lifetimes.allocated_at(subject.at) & (role == Role.NEUTRAL)
+    live = np.flatnonzero(candidate)
+    passing = np.sort(lifetimes.born[(lifetimes.born >= 0) & (lifetimes.freed <= subject.at)])
+    if len(live) < _LEAST_OVER_TIME or not len(passing):
+        return []
+    keys, where = np.unique(subject.key[live], return_inverse=True)
+    found = []
+    for number in range(len(keys)):
+        rows = live[where == number]
+        rows = rows[np.argsort(lifetimes.born[rows])]
+        if len(rows) < _LEAST_OVER_TIME or subject.history.size[rows].sum() < subject.least:
+            continue
+        born = lifetimes.born[rows]
+        others = np.setdiff1d(passing, lifetimes.born[subject.key == keys[number]], assume_unique=True)
+        between = np.diff(np.searchsorted(others, born))
+        lasting = born[-1] - born[0] >= 0.5 * subject.at and subject.at - born[-1] <= 3 * np.diff(born).max()
+        gathered = np.cumsum(subject.history.size[rows]).astype(np.float64)
+        correlation = float(np.corrcoef(born, gathered)[0, 1]) ** 2
+        if lasting and np.mean(between > 0) >= 0.7 and correlation >= 0.95:
+            per_block = float(gathered[-1]) / len(rows)
+            spared = int(gathered[-1] - subject.history.size[rows[-1]])
+            found.append(subject.growth(int(rows[0]), "time", rows, per_block, len(rows), correlation, spared))
+    return found

@@ -1,0 +1,85 @@
+"""Growth by reallocation: each block a little larger than the one it replaces.
+
+`torch.cat` of a cache reads the old block while it writes the new one, so the two overlap for a moment; that is what
+sets it apart from activations of batches that happen to become longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.history import DeviceHistory
+from oomscope.model import BoolArray, IntArray
+
+_LEAST_BIRTHS = 8
+_LEAST_SIZES = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reallocation:
+    """The live blocks of one stack that were replaced by larger ones.
+
+    Attributes:
+        live: int64[…], rows of the lifetimes.
+        grown: bytes by which they are larger than their first ancestors.
+        per_round: bytes gained by one replacement of all of them.
+        rounds: how many replacements there were.
+        fit: how straight the sizes rise, R².
+    """
+
+    live: IntArray
+    grown: int
+    per_round: float
+    rounds: int
+    fit: float
+
+
+def find_reallocations(history: DeviceHistory, eligible: BoolArray, at: int) -> list[Reallocation]:
+    """Every stack whose blocks grow by replacement and of which some are alive once entry `at` has happened."""
+    lifetimes = history.lifetimes
+    rows = np.flatnonzero(eligible & (lifetimes.stack >= 0) & (lifetimes.born <= at))
+    rows = rows[np.lexsort((lifetimes.born[rows], lifetimes.stack[rows]))]
+    stack, size = lifetimes.stack[rows], history.size[rows]
+    if len(rows) < _LEAST_BIRTHS:
+        return []
+    starts = np.flatnonzero(np.append(True, stack[1:] != stack[:-1]))
+    ends = np.append(starts[1:], len(rows))
+    falls = np.append(0, np.cumsum((stack[1:] == stack[:-1]) & (size[1:] < size[:-1])))
+    fallen = falls[ends - 1] - falls[starts]
+    births = ends - starts
+    chosen = np.flatnonzero((births >= _LEAST_BIRTHS) & (fallen <= 0.05 * births) & (size[ends - 1] > size[starts]))
+    found = [_follow(history, rows[starts[one] : ends[one]], at) for one in chosen.tolist()]
+    return [one for one in found if one is not None]
+
+
+def _follow(history: DeviceHistory, rows: IntArray, at: int) -> Reallocation | None:
+    """Whether each of `rows`, in order of birth, replaces the one `lag` before it."""
+    lifetimes, size = history.lifetimes, history.size[rows]
+    live = rows[lifetimes.freed[rows] > at]
+    if len(np.unique(size)) < _LEAST_SIZES or not len(live):
+        return None
+    lag = int(np.median(np.diff(np.flatnonzero(np.append(True, size[1:] != size[:-1])))))
+    for guess in dict.fromkeys((lag, len(live), len(live) - 1)):
+        if 0 < guess <= len(rows) // 3 and _replaces(history, rows, guess):
+            lag = guess
+            break
+    else:
+        return None
+    rounds = size[: len(size) // lag * lag].reshape(-1, lag).sum(axis=1).astype(np.float64)
+    place = np.arange(len(rounds), dtype=np.float64)
+    fit = float(np.corrcoef(place, rounds)[0, 1]) ** 2
+    newest = live[-lag:]
+    grown = int(history.size[newest].sum()) - int(size[:lag].sum() * len(newest) / lag)
+    return Reallocation(live, max(grown, 0), float(np.polyfit(place, rounds, 1)[0]), len(rounds), fit)
+
+
+def _replaces(history: DeviceHistory, rows: IntArray, lag: int) -> bool:
+    """Most blocks are still there when the one `lag` later is born, and gone when the next after that is."""
+    lifetimes = history.lifetimes
+    born, freed = lifetimes.born[rows], lifetimes.freed[rows]
+    successor = born[lag:]
+    overlap = freed[:-lag] > successor
+    released = freed[: -lag - lag] < born[lag + lag :] if len(rows) > 2 * lag else np.ones(1, np.bool_)
+    return bool(np.mean(overlap) >= 0.9 and np.mean(released) >= 0.8)
