@@ -15,7 +15,7 @@ import oomscope
 _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 
 
-@click.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)
+@click.command("run", context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--output-dir", type=click.Path(file_okay=False), help="Where dumps go.")
 @click.option("--filename", help="Pattern of {reason}, {host}, {rank}, {pid}, {time} and {sequence}.")
 @click.option("--on", multiple=True, type=click.Choice(["oom", "exception", "exit"]), help="When to dump (repeatable).")
