@@ -50,8 +50,9 @@ class Timeline:
     """What one figure over time shows; all arrays have one value an instant.
 
     Attributes:
-        x: where the instants stand.
-        label: what the axis counts.
+        x: where the instants stand: seconds relative to `zero`, or entries.
+        in_seconds: which of both.
+        zero: the words for the moment that seconds count from.
         layers: stacked from below.
         active, reserved: lines.
         limit: what may be reserved, None: not known or far away.
@@ -60,7 +61,8 @@ class Timeline:
     """
 
     x: FloatArray
-    label: str
+    in_seconds: bool
+    zero: str
     layers: Sequence[Layer]
     active: IntArray
     reserved: IntArray
@@ -73,9 +75,7 @@ class Timeline:
 def timeline(view: Timeline) -> Figure:
     """Allocated memory as stacked bands, with lines for active and reserved memory."""
     figure, axes = _canvas(WIDTH, HEIGHT)
-    axes.set_position(
-        (LEFT / WIDTH, 1 - BOTTOM / HEIGHT, (RIGHT - LEFT) / WIDTH, (BOTTOM - TOP) / HEIGHT)
-    )
+    axes.set_position((LEFT / WIDTH, 1 - BOTTOM / HEIGHT, (RIGHT - LEFT) / WIDTH, (BOTTOM - TOP) / HEIGHT))
     left, right = float(view.x[0]), float(view.x[-1])
     if right <= left:
         left, right = left - 0.5, right + 0.5
@@ -93,7 +93,10 @@ def timeline(view: Timeline) -> Figure:
             axes.fill_between(x, y, 0, color=layer.colour.light, linewidth=0)
     _line(axes, view.x, view.active, palette.ACTIVE, 0.9, (2.2, 1.4))
     _line(axes, view.x, view.reserved, palette.RESERVED, 1.4)
-    highest = int(max(view.reserved.max(initial=1), top.max(initial=1), max((m.base + m.bytes for m in view.marks if m.kind == "oom" and m.base + m.bytes < 3 * view.reserved.max(initial=1)), default=0)))
+    highest = max(int(view.reserved.max(initial=1)), int(top.max(initial=1)))
+    asked = [mark.base + mark.bytes for mark in view.marks if mark.kind == "oom" and left <= mark.x <= right]
+    # A request for terabytes must not press everything else flat.
+    highest = max([highest, *(end for end in asked if end < 2 * highest)])
     if view.limit is not None and view.limit < 1.6 * highest:
         highest = max(highest, view.limit)
         axes.axhline(view.limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
@@ -101,9 +104,18 @@ def timeline(view: Timeline) -> Figure:
     axes.set_ylim(0, highest * 1.09)
     _bytes_axis(axes.yaxis, highest)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(_plain))
-    axes.set_xlabel(view.label, color=palette.QUIET.light, labelpad=4)
+    scale, unit = _time_unit(right - left) if view.in_seconds else (1.0, "")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value * scale)))
+    label = f"{unit} relative to {view.zero}" if view.in_seconds else "trace entry"
+    axes.set_xlabel(label, color=palette.QUIET.light, labelpad=4)
     return figure
+
+
+def _time_unit(span: float) -> tuple[float, str]:
+    for bound, scale, unit in ((0.002, 1e6, "microseconds"), (2.0, 1e3, "milliseconds"), (300.0, 1.0, "seconds")):
+        if span < bound:
+            return scale, unit
+    return 1 / 60, "minutes"
 
 
 def _bands(axes: Axes, view: Timeline, right: float) -> None:
@@ -133,7 +145,14 @@ def _marks(axes: Axes, marks: Sequence[Mark], highest: int, left: float, right: 
             continue
         axes.axvline(mark.x, color=palette.ALARM.light, linewidth=1.1)
         asked = min(mark.base + mark.bytes, int(highest * 1.09))
-        axes.plot([mark.x, mark.x], [mark.base, asked], color=palette.ALARM.light, linewidth=5, alpha=0.55, solid_capstyle="butt")
+        axes.plot(
+            [mark.x, mark.x],
+            [mark.base, asked],
+            color=palette.ALARM.light,
+            linewidth=5,
+            alpha=0.55,
+            solid_capstyle="butt",
+        )
         axes.annotate(
             "OOM", (mark.x, 1), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
             ha=align, va="bottom", color=palette.ALARM.light, fontweight="bold",
@@ -141,7 +160,12 @@ def _marks(axes: Axes, marks: Sequence[Mark], highest: int, left: float, right: 
 
 
 def _line(
-    axes: Axes, x: FloatArray, values: IntArray, colour: palette.Colour, width: float, dashes: tuple[float, float] | None = None
+    axes: Axes,
+    x: FloatArray,
+    values: IntArray,
+    colour: palette.Colour,
+    width: float,
+    dashes: tuple[float, float] | None = None,
 ) -> None:
     xs, ys = staircase(x, values)
     (line,) = axes.plot(xs, ys, color=colour.light, linewidth=width)
@@ -206,7 +230,14 @@ def whatif(bars: Sequence[Bar], limit: int | None) -> Figure:
         if bar.high > bar.low:
             axes.plot([bar.low, bar.high], [row, row], color=palette.INK.light, linewidth=1.2)
         note = f"{format_bytes(bar.peak)}{', out of memory' if bar.failed else ''}"
-        axes.annotate(note, (max(bar.peak, bar.high), row), xytext=(5, 0), textcoords="offset points", va="center", color=palette.INK.light)
+        axes.annotate(
+            note,
+            (max(bar.peak, bar.high), row),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            color=palette.INK.light,
+        )
     if limit is not None:
         axes.axvline(limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
     highest = max([bar.high for bar in bars] + [bar.peak for bar in bars] + [limit or 0, 1])
@@ -233,7 +264,9 @@ def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def _bytes_axis(axis: object, highest: int, most: int = 6) -> None:
-    unit, name = next(((u, n) for u, n in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if highest >= u), (1, "B"))
+    unit, name = next(
+        ((u, n) for u, n in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if highest >= u), (1, "B")
+    )
     ticks = [tick * unit for tick in MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, highest / unit)]
     axis.set_ticks([tick for tick in ticks if 0 <= tick <= highest * 1.06])  # type: ignore[attr-defined]
     axis.set_major_formatter(  # type: ignore[attr-defined]
@@ -241,5 +274,5 @@ def _bytes_axis(axis: object, highest: int, most: int = 6) -> None:
     )
 
 
-def _plain(value: float, _: int | None = None) -> str:
-    return f"{value:,.10g}".replace("-", "−")
+def _plain(value: float) -> str:
+    return f"{round(value, 6):,.10g}".replace("-", "−")

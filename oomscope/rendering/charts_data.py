@@ -10,7 +10,7 @@ from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 
-BUCKETS = 330
+BUCKETS = 280
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,11 +26,6 @@ class TimeAxis:
     x: FloatArray
     in_seconds: bool
     zero: str
-
-    @property
-    def label(self) -> str:
-        """The words below the axis."""
-        return f"seconds relative to {self.zero}" if self.in_seconds else "trace entry"
 
 
 def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:

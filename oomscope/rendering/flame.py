@@ -107,9 +107,7 @@ def _place(root: _Node, stacks: StackTable, shorten: Shorten, boxes: list[Box]) 
     return hidden + sum(node.bytes for _, _, _, node in queue)
 
 
-def _box(
-    start: int, depth: int, member: int, node: _Node, total: int, stacks: StackTable, shorten: Shorten
-) -> Box:
+def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: StackTable, shorten: Shorten) -> Box:
     frame = stacks.frames[member]
     category = max(node.by_category, key=lambda key: node.by_category[key])
     return Box(

@@ -68,9 +68,7 @@ class MainView:
     no_growth: str
 
 
-def render_html(
-    findings: Findings, *, title: str | None = None, redact: Callable[[str], str] | None = None
-) -> str:
+def render_html(findings: Findings, *, title: str | None = None, redact: Callable[[str], str] | None = None) -> str:
     """The whole report as HTML text.
 
     Args:
@@ -85,7 +83,10 @@ def render_html(
     environment.filters["site"] = lambda item: views.place_of(item, shorten)
     environment.filters["since"] = lambda entry: words.before_oom(page.device, entry) if page.device else ""
     light, dark = palette.css_variables()
-    style = environment.get_template("report.css").render(light=Markup(light), dark=Markup(dark), palette=palette) + sheet.css()
+    style = (
+        environment.get_template("report.css").render(light=Markup(light), dark=Markup(dark), palette=palette)
+        + sheet.css()
+    )
     script = _source("report.js")
     data = page.main.timelines.data if page.main is not None else {}
     return environment.get_template("report.html").render(
@@ -100,6 +101,7 @@ def render_html(
         shorten=shorten,
         whatif_check=self_check_text(page.whatif) if page.whatif is not None else "",
         whatif_outcome=outcome_text,
+        whatif_notes=views.whatif_notes(page.whatif) if page.whatif is not None else ([], []),
     )
 
 
@@ -163,7 +165,8 @@ def _lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | Non
     if lives is None:
         return None
     description = "; ".join(
-        f"{name}: {format_bytes(int(freed + live))}" for name, freed, live in zip(lives.names, lives.freed, lives.live, strict=True)
+        f"{name}: {format_bytes(int(freed + live))}"
+        for name, freed, live in zip(lives.names, lives.freed, lives.live, strict=True)
     )
     with settings("fig-lives"):
         figure = charts.lifetimes(lives.names, lives.freed, lives.live)
@@ -179,10 +182,14 @@ def _whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
     if len(bars) < 2:
         return None
     limit = next((row.limit for row in answer.rows if row.limit is not None), None)
-    description = "; ".join(f"{row.setting}: {format_bytes(row.peak_reserved)}" for row in answer.rows if row.peak_reserved is not None)
+    description = "; ".join(
+        f"{row.setting}: {format_bytes(row.peak_reserved)}" for row in answer.rows if row.peak_reserved is not None
+    )
     with settings("fig-whatif"):
         figure = charts.whatif(bars, limit)
-        return inline_svg(figure, "fig-whatif", "Peak reserved memory under each setting", clean(description, 800), sheet)
+        return inline_svg(
+            figure, "fig-whatif", "Peak reserved memory under each setting", clean(description, 800), sheet
+        )
 
 
 def _environment(redact: Callable[[str], str] | None) -> Environment:
@@ -238,5 +245,3 @@ def _hash(text: str) -> str:
 @cache
 def _source(name: str) -> str:
     return (resources.folder("templates") / name).read_text(encoding="utf-8")
-
-

@@ -47,11 +47,10 @@ class TimeFigure:
 
 @dataclass(frozen=True, slots=True)
 class Timelines:
-    """All figures over time, what is embedded for the script, and how the horizontal axis counts."""
+    """All figures over time, and what is embedded for the script."""
 
     figures: tuple[TimeFigure, ...] = ()
     data: dict[str, Any] = field(default_factory=dict)
-    axis: str = ""
 
 
 def draw_timelines(
@@ -85,7 +84,7 @@ def draw_timelines(
     if keys.top:
         figures.append(painter.draw("tl-sites", "The whole recording, by site", whole, by_site=True))
         views["tl-sites"] = whole
-    return Timelines(tuple(figures), painter.data(views, labels), axis.label)
+    return Timelines(tuple(figures), painter.data(views, labels))
 
 
 class _Painter:
@@ -101,7 +100,11 @@ class _Painter:
         found = instants(curves.allocated[1:], x, first, last)
         # Allocated memory may stand still where reserved memory falls and rises: its extremes count as well.
         steps = np.flatnonzero(np.diff(curves.reserved[1:][first : last + 1])) + first
-        reserved = np.concatenate([steps, steps + 1]) if len(steps) <= 150 else instants(curves.reserved[1:], x, first, last, 60)
+        reserved = (
+            np.concatenate([steps, steps + 1])
+            if len(steps) <= 150
+            else instants(curves.reserved[1:], x, first, last, 60)
+        )
         marks = [entry for _, entry in self._marked() if first <= entry <= last]
         return np.unique(np.concatenate([found, reserved, np.array(marks, np.int64)]))
 
@@ -148,7 +151,8 @@ class _Painter:
         limit = device.oom.limit.low if device.oom is not None else None
         view = charts.Timeline(
             x=self.axis.x[at],
-            label=self.axis.label,
+            in_seconds=self.axis.in_seconds,
+            zero=self.axis.zero,
             layers=layers,
             active=curves.active[at + 1],
             reserved=curves.reserved[at + 1],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oomscope.analysis.records import CATEGORIES, PHASES, DeviceFindings, Findings, Growth, Oom, Pin, SiteUse
+from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import StackTable
 from oomscope.rendering.attribution import Keys
 from oomscope.rendering.clean import clean
@@ -16,6 +17,9 @@ from oomscope.rendering.words import CATEGORY_LABELS, PHASE_LABELS, UNLABELLED, 
 
 MOST_STACKS = 3
 MOST_FRAMES = 24
+CAPPED = 0.7
+"""A limit below this share of the card is drawn as the end of the bar."""
+
 STACK_BUDGET = 160_000
 """Characters of stacks in all; below the largest sites they are left out once this is spent."""
 
@@ -34,14 +38,21 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """The card's memory, or what is known of it, in parts that sum to `total`."""
+    """The card's memory, or what this process may have of it, in parts.
+
+    Attributes:
+        parts: they sum to the card, or to the limit where that is far below the card.
+        reserved: bytes that PyTorch holds.
+        limit: what may be reserved, None: not known.
+        asked: the size of the failed request.
+        beyond: bytes that the device has free and the limit keeps from this process, where the bar ends at the limit.
+    """
 
     parts: tuple[Part, ...]
-    total: int
-    limit: int | None
-    limit_x: str
-    asked: int | None
     reserved: int
+    limit: int | None
+    asked: int | None
+    beyond: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +133,15 @@ def equation(device: DeviceFindings) -> Equation:
         ("devicefree", "free on the device", free or 0),
     ]
     total = sum(max(0, count) for _, _, count in values)
-    limit = oom.limit.low if oom is not None and 0 < oom.limit.low else None
-    if limit is not None and limit > total:
-        limit = None
+    limit = oom.limit.low if oom is not None and oom.entry == device.at_entry and oom.limit.low > 0 else None
+    beyond = None
+    if limit is not None and limit < CAPPED * total:
+        # A cap far below the card: what the process may have is the picture, the rest of the card a number beside it.
+        beyond = free
+        total = max(limit, at.reserved)
+        values = [*values[:3], ("devicefree", "room left below the limit", total - at.reserved)]
     asked = oom.alloc_size if oom is not None and oom.entry == device.at_entry else None
-    return Equation(parts(values, total), total, limit, percent(limit or 0, total), asked, at.reserved)
+    return Equation(parts(values, total), at.reserved, limit, asked, beyond)
 
 
 def categories(device: DeviceFindings) -> tuple[Part, ...]:
@@ -200,7 +215,15 @@ class Lives:
     live: np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-_CLASSES = ((1e3, "< 1 ms"), (1e4, "1–10 ms"), (1e5, "10–100 ms"), (1e6, "0.1–1 s"), (1e7, "1–10 s"), (6e7, "10–60 s"), (np.inf, "> 1 min"))
+_CLASSES = (
+    (1e3, "< 1 ms"),
+    (1e4, "1–10 ms"),
+    (1e5, "10–100 ms"),
+    (1e6, "0.1–1 s"),
+    (1e7, "1–10 s"),
+    (6e7, "10–60 s"),
+    (np.inf, "> 1 min"),
+)
 
 
 def lives(device: DeviceFindings) -> Lives | None:
@@ -221,6 +244,13 @@ def lives(device: DeviceFindings) -> Lives | None:
     freed = np.bincount(number[~still], weights=size[~still], minlength=len(_CLASSES)).astype(np.int64)
     live = np.bincount(number[still], weights=size[still], minlength=len(_CLASSES)).astype(np.int64)
     return Lives(tuple(name for _, name in _CLASSES), freed, live)
+
+
+def whatif_notes(answer: WhatIf) -> tuple[list[str], list[list[str]]]:
+    """Notes that hold for every row, and for each row those that hold for it alone."""
+    each = [[note.strip() for note in row.note.split("; ") if note.strip()] for row in answer.rows]
+    common = [note for note in (each[0] if each else []) if all(note in notes for notes in each)]
+    return common, [[note for note in notes if note not in common] for notes in each]
 
 
 def context_rows(findings: Findings) -> list[tuple[str, str]]:

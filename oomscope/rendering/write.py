@@ -42,7 +42,12 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str, force: bool = False) -> Path:
-    """Write `text` to `path` as UTF-8 by way of a temporary file beside it, so that no half a file is ever seen.
+    """Write `text` to `path` as UTF-8, as `write_bytes_atomically` does."""
+    return write_bytes_atomically(path, text.encode("utf-8", "backslashreplace"), force)
+
+
+def write_bytes_atomically(path: str | os.PathLike[str], content: bytes, force: bool = False) -> Path:
+    """Write `content` to `path` by way of a temporary file beside it, so that no half a file is ever seen.
 
     Raises:
         OutputError: `path` exists and `force` is false, or it cannot be written.
@@ -52,8 +57,8 @@ def write_text_atomically(path: str | os.PathLike[str], text: str, force: bool =
     temporary: str | None = None
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
         _give_usual_mode(temporary)
         Path(temporary).replace(target)
     except OSError as error:
@@ -64,7 +69,7 @@ def write_text_atomically(path: str | os.PathLike[str], text: str, force: bool =
 
 
 def _give_usual_mode(path: str) -> None:
-    """mkstemp makes files that only their owner can read; a report is an ordinary file."""
+    """Mkstemp makes files that only their owner can read; a report is an ordinary file."""
     if os.name == "posix":
         mask = os.umask(0)
         os.umask(mask)
