@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oomscope.allocator.config import LARGE_SEGMENT_SIZE
 from oomscope.allocator.rounding import SMALL_BUFFER
 from oomscope.history.lifetimes import BEFORE
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Layout, Trace
@@ -84,14 +85,16 @@ def _ranges(trace: Trace, layout: Layout, obtain: Action, give_back: Action, *, 
     events = trace.entries(obtain, give_back)
     final = np.flatnonzero(layout.segments.is_expandable == expandable)
     segments = layout.segments
-    # torch asks the device for exactly 2 MiB only on behalf of the small pool.
+    # torch asks the device for exactly 2 MiB only on behalf of the small pool; but it may unmap several pages at once.
+    sizes = trace.size[events]
+    is_large = sizes % LARGE_SEGMENT_SIZE == 0 if expandable else sizes != SMALL_BUFFER
     return _Ranges(
         address=np.concatenate([trace.address[events], segments.address[final]]),
         size=np.concatenate([trace.size[events], segments.total_size[final]]),
         entry=np.concatenate([events, np.full(len(final), len(trace), np.int64)]),
         obtains=np.concatenate([trace.action[events] == obtain, np.zeros(len(final), np.bool_)]),
         stream=np.concatenate([trace.stream[events], segments.stream[final]]),
-        is_large=np.concatenate([trace.size[events] != SMALL_BUFFER, segments.is_large[final]]),
+        is_large=np.concatenate([is_large, segments.is_large[final]]),
         pool=np.concatenate([trace.pool[events], segments.pool[final]]),
         stack=np.concatenate([trace.stack[events], segments.stack[final]]),
     )
