@@ -44,17 +44,19 @@ def check_target(output: str | None, *, force: bool, source: str | None = None) 
 
 def write(text: str, output: str | None, *, force: bool) -> None:
     """Write `text` to the file `output`, or to stdout where that is None or ``-``."""
-    if output is None or output == STDOUT:
-        # No translation of line ends: the same bytes on every system. A test's stdout may have no buffer.
-        binary = getattr(sys.stdout, "buffer", None)
-        if binary is None or sys.stdout.isatty():
-            click.echo(text, nl=False)
-        else:
-            sys.stdout.flush()
-            binary.write(text.encode("utf-8", "backslashreplace"))
-            binary.flush()
-        return
-    from oomscope.rendering.write import write_text_atomically
+    if output in (None, STDOUT) and sys.stdout.isatty():
+        click.echo(text, nl=False)
+    else:
+        # Bytes, so that line ends are the same on every system.
+        write_binary(text.encode("utf-8", "backslashreplace"), output, force=force)
 
-    write_text_atomically(output, text, force)
+
+def write_binary(content: bytes, output: str | None, *, force: bool) -> None:
+    """Write `content` to the file `output`, or to stdout where that is None or ``-``."""
+    if output is None or output == STDOUT:
+        click.echo(content, nl=False)
+        return
+    from oomscope.rendering.write import write_bytes_atomically
+
+    write_bytes_atomically(output, content, force)
     click.echo(f"Wrote {output}", err=True)

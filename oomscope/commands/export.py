@@ -1,0 +1,41 @@
+"""``oomscope export``: a snapshot for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from oomscope.commands import options, pipeline
+from oomscope.commands.output import check_target, stem, write, write_binary
+from oomscope.commands.progress import Progress
+
+SUFFIXES = {"memory-viz": ".pickle", "json": ".json"}
+
+
+@click.command("export")
+@options.snapshot_argument
+@click.option("--to", "form", type=click.Choice(tuple(SUFFIXES)), required=True, help="What to write.")
+@options.output_options
+@options.redact_options
+@options.debug_option
+def command(snapshot: str, form: str, output: str | None, force: bool, redact: bool, redact_key: Path | None) -> None:
+    """Write a snapshot in a form that other tools read.
+
+    memory-viz is the pickle that torch writes, from whatever SNAPSHOT is; it opens in pytorch.org/memory_viz.
+    """
+    if redact_key and not redact:
+        raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
+    output = output or f"{stem(snapshot)}.{'redacted' if redact else 'export'}{SUFFIXES[form]}"
+    check_target(output, force=force, source=snapshot)
+    with Progress() as progress:
+        loaded = pipeline.read(snapshot, progress)
+        if redact:
+            loaded = pipeline.redacted(loaded, redact_key, force)
+        progress.stage("Writing")
+        from oomscope.rendering import memory_viz
+
+        if form == "json":
+            write(memory_viz.to_json(loaded), output, force=force)
+        else:
+            write_binary(memory_viz.to_pickle(loaded), output, force=force)

@@ -1,0 +1,104 @@
+"""A snapshot in the plain containers that torch writes, for memory_viz and every other tool that reads those."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+from oomscope.model import Action, BlockState, Device, Segments, Snapshot, StackTable, Trace
+
+_UNSIGNED = (1 << 64) - 1
+_STATES = {
+    BlockState.INACTIVE: "inactive",
+    BlockState.ACTIVE_ALLOCATED: "active_allocated",
+    BlockState.ACTIVE_PENDING_FREE: "active_pending_free",
+}
+_PROTOCOL = 4
+
+
+def to_pickle(snapshot: Snapshot) -> bytes:
+    """`snapshot` as ``torch.cuda.memory._dump_snapshot`` would write it."""
+    return pickle.dumps(as_snapshot(snapshot), protocol=_PROTOCOL)
+
+
+def to_json(snapshot: Snapshot) -> str:
+    """The same containers as JSON, which `oomscope.load` reads back."""
+    return json.dumps(as_snapshot(snapshot)) + "\n"
+
+
+def as_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    """`snapshot` as a dict of ``segments``, ``device_traces``, ``allocator_settings`` and ``external_annotations``.
+
+    A stack stands in it once, however many entries share it, as in torch's own files.
+    """
+    frames = _frames(snapshot.stacks)
+    traces: list[list[dict[str, Any]]] = [[] for _ in range(1 + max((d.index for d in snapshot.devices), default=0))]
+    for device in snapshot.devices:
+        traces[device.index] = list(_entries(device.trace, snapshot, frames))
+    plain: dict[str, Any] = {
+        "segments": [segment for device in snapshot.devices for segment in _segments(device, snapshot, frames)],
+        "device_traces": traces,
+        "allocator_settings": dict(snapshot.settings or {}),
+        "external_annotations": [annotation._asdict() for annotation in snapshot.annotations],
+    }
+    return plain if snapshot.context is None else {**plain, "oomscope": snapshot.context}
+
+
+def _frames(stacks: StackTable) -> list[list[dict[str, Any]]]:
+    """Each stack as torch writes it; the last one, which `NO_STACK` names, is empty."""
+    single = [{"filename": frame.filename, "line": frame.line, "name": frame.name} for frame in stacks.frames]
+    members, offsets = stacks.members.tolist(), stacks.offsets.tolist()
+    listed = [[single[member] for member in members[offsets[at] : offsets[at + 1]]] for at in range(len(stacks))]
+    return [*listed, []]
+
+
+def _segments(device: Device, snapshot: Snapshot, frames: list[list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    segments: Segments = device.layout.segments
+    blocks = list(_blocks(device, frames))
+    first = segments.first_block.tolist()
+    for row in range(len(segments)):
+        mine = blocks[first[row] : first[row + 1]]
+        active = [block for block in mine if block["state"] != "inactive"]
+        yield {
+            "device": device.index,
+            "address": int(segments.address[row]) & _UNSIGNED,
+            "total_size": int(segments.total_size[row]),
+            "allocated_size": sum(block["size"] for block in mine if block["state"] == "active_allocated"),
+            "active_size": sum(block["size"] for block in active),
+            "requested_size": sum(max(block["requested_size"], 0) for block in active),
+            "stream": int(segments.stream[row]),
+            "segment_type": "large" if segments.is_large[row] else "small",
+            "segment_pool_id": snapshot.pools[int(segments.pool[row])],
+            "is_expandable": bool(segments.is_expandable[row]),
+            "frames": frames[int(segments.stack[row])],
+            "blocks": mine,
+        }
+
+
+def _blocks(device: Device, frames: list[list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    blocks = device.layout.blocks
+    columns = (blocks.address, blocks.size, blocks.requested_size, blocks.state, blocks.stack)
+    for address, size, requested, state, stack in zip(*(column.tolist() for column in columns), strict=True):
+        yield {
+            "address": address & _UNSIGNED,
+            "size": size,
+            "requested_size": requested,
+            "state": _STATES.get(state, "unknown"),
+            "frames": frames[stack],
+        }
+
+
+def _entries(trace: Trace, snapshot: Snapshot, frames: list[list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    names = {int(action): action.name.lower() for action in Action}
+    columns = (trace.action, trace.address, trace.size, trace.stream, trace.time_us, trace.stack, trace.pool)
+    for action, address, size, stream, time, stack, pool in zip(*(c.tolist() for c in columns), strict=True):
+        entry: dict[str, Any] = {"action": names[action]}
+        entry["device_free" if action == Action.OOM else "addr"] = address & _UNSIGNED
+        entry |= {"size": size, "stream": stream, "frames": frames[stack]}
+        if trace.timed:
+            entry["time_us"] = time
+        if pool >= 0:
+            entry["pool_id"] = snapshot.pools[pool]
+        yield entry
