@@ -9,7 +9,7 @@ import numpy as np
 from oomscope.analysis.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from oomscope.analysis.records import Bill
 from oomscope.history import DeviceHistory
-from oomscope.model import Snapshot, UInt8Array
+from oomscope.model import BoolArray, Snapshot, UInt8Array
 
 _ITEM_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1}
 _FULL_PRECISION = 4
@@ -39,29 +39,35 @@ def make_bill(snapshot: Snapshot, history: DeviceHistory, categories: UInt8Array
     trains = bool(np.any(categories == GRADIENT))
     rows: list[tuple[str, int | None, int]] = [("parameters", count * item, parameters)]
     rows.append(("gradients", count * item if trains else None, int(there[GRADIENT])))
-    rows.append(("optimizer state", _expected_states(history, categories, count, item), states))
+    rows.append(("optimizer state", _expected_states(history, categories, live, count, item), states))
     rows.append(("activations", None, int(there[ACTIVATION] + there[TEMPORARY])))
     return Bill(count, parameters, tuple(rows), "recorded" if recorded else "inferred")
 
 
-def _elements(history: DeviceHistory, categories: UInt8Array, live: np.ndarray[tuple[int], np.dtype[np.bool_]], item: int) -> int:
+def _elements(history: DeviceHistory, categories: UInt8Array, live: BoolArray, item: int) -> int:
     """How many numbers the live parameters hold: what was asked for, not what was given."""
     rows = np.flatnonzero(live & (categories == PARAMETER))
     requested = history.lifetimes.requested[rows]
     return int(np.where(requested >= 0, requested, history.size[rows]).sum()) // item
 
 
-def _expected_states(history: DeviceHistory, categories: UInt8Array, count: int, item: int) -> int | None:
-    """What the optimizer keeps for all parameters: as many states a parameter as it has begun to make.
+def _expected_states(history: DeviceHistory, categories: UInt8Array, live: BoolArray, count: int, item: int) -> int | None:
+    """What the optimizer keeps for all parameters: as many states a parameter as those have that it has begun with.
 
     None where it has made none yet: nothing then says which optimizer it is.
     """
-    rows = np.flatnonzero((categories == OPTIMIZER_STATE) & (history.lifetimes.freed >= history.entries))
-    size = history.lifetimes.requested[rows]
-    stacks = np.unique(history.lifetimes.stack[rows[size > 8]])
-    if not len(stacks):
+    requested = history.lifetimes.requested
+    states = requested[live & (categories == OPTIMIZER_STATE)]
+    parameters, of_size = np.unique(requested[live & (categories == PARAMETER)], return_counts=True)
+    wide = _FULL_PRECISION // item if item < _FULL_PRECISION and not np.isin(states, parameters).any() else 1
+    each = np.array([np.count_nonzero(states == size * wide) for size in parameters]) / of_size
+    made = each > 0
+    if not made.any():
         return None
-    return count * len(stacks) * (_FULL_PRECISION if item < _FULL_PRECISION else item)
+    order = np.argsort(each[made])
+    weight = np.cumsum((parameters * of_size)[made][order])
+    middle = float(each[made][order][np.searchsorted(weight, weight[-1] / 2)])
+    return count * item * wide * max(1, round(middle))
 
 
 def _recorded_item_size(snapshot: Snapshot, device: int) -> int | None:

@@ -60,6 +60,7 @@ class _Inference:
     """The rules, one a method, in the order in which each needs what the ones before it found."""
 
     def __init__(self, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles) -> None:
+        self.history = history
         self.steps = steps
         self.phases = phases
         lifetimes = self.lifetimes = history.lifetimes
@@ -88,9 +89,8 @@ class _Inference:
         self.category[(self.mark & Mark.COMMUNICATION) != 0] = WORKSPACE
         return self.category
 
-    def _happens(self, phase: int) -> IntArray:
-        born = self.lifetimes.born[(self.phases == phase) & ~self.before]
-        return np.sort(born)
+    def _happens(self, phase: int) -> BoolArray:
+        return np.asarray((self.phases == phase) & ~self.before)
 
     def _models(self) -> None:
         loaded = self.role == Role.LOAD
@@ -203,10 +203,32 @@ class _Inference:
         stays = self.lifetimes.freed[rows] >= self.end
         self.category[rows[fits & ~stays]] = GRADIENT
         mine = rows[fits & stays]
-        first = one_for_each(self.bytes[mine], self.lifetimes.address[mine], np.repeat(sizes, owed))
+        first = one_for_each(self.bytes[mine], self._likeness_to_states(mine), np.repeat(sizes, owed))
         self.category[mine] = np.where(first, PARAMETER, OPTIMIZER_STATE)
         self.is_parameter[mine[first]] = True
-        self._gradients_of_found_parameters()
+        self._backwards()
+
+    def _likeness_to_states(self, rows: IntArray) -> IntArray:
+        """A rank that is higher where blocks look more like optimizer states than like parameters.
+
+        States are made one after another for each parameter, so in their segments two of a size lie side by side;
+        parameters of a size are parted by the others of their layer. Among equals, ordinary segments obtained later
+        lie lower (the driver hands out addresses downwards), and expandable ones fill upwards.
+        """
+        order = np.argsort(self.lifetimes.address[rows], kind="stable")
+        size, span = self.bytes[rows[order]], self.history.span[rows[order]]
+        twin = np.zeros(len(rows), np.float64)
+        same = (size[1:] == size[:-1]) & (span[1:] == span[:-1])
+        twin[1:] += same
+        twin[:-1] += same
+        _, segment = np.unique(span, return_inverse=True)
+        weight = np.maximum(np.bincount(segment, weights=size), 1)
+        paired = (np.bincount(segment, weights=size * (twin > 0)) / weight)[segment]
+        expandable = self.history.spans.is_expandable[span] & (span >= 0) if len(self.history.spans) else span < 0
+        place = np.where(expandable, 1, -1) * np.arange(len(rows))
+        rank = np.empty(len(rows), np.int64)
+        rank[order[np.lexsort((place, np.round(paired, 1)))]] = np.arange(len(rows))
+        return rank
 
     def _gradients_of_one_step(self) -> tuple[IntArray, IntArray]:
         """Sizes of parameters and how many there are of each: from optimizer states, else from one step's gradients."""
@@ -222,10 +244,6 @@ class _Inference:
         rounds, counts = np.unique(round_, return_counts=True)
         one = gradients[round_ == rounds[np.argmax(counts)]]
         return np.unique(self.bytes[one], return_counts=True)
-
-    def _gradients_of_found_parameters(self) -> None:
-        """Look again at the backwards, now that the parameters are known."""
-        self._backwards()
 
     def _constructed(self) -> None:
         """What a constructor made is a parameter if a gradient or a state is as large, else a buffer."""

@@ -7,12 +7,19 @@ import numpy as np
 from oomscope.model import BoolArray, IntArray
 
 
-def next_birth(born: IntArray, happens: IntArray, end: int) -> IntArray:
-    """For each of `born`, the first of the ascending entries `happens` after it; `end` where there is none."""
-    if not len(happens):
-        return np.full(len(born), end, np.int64)
-    at = np.searchsorted(happens, born, side="right")
-    return np.where(at < len(happens), happens[np.minimum(at, len(happens) - 1)], end)
+def next_birth(born: IntArray, happens: BoolArray, end: int) -> IntArray:
+    """For each of `born`, the first entry after it at which one that `happens` is born; `end` where there is none.
+
+    Args:
+        born: int64[n], entries; -1 for before the first.
+        happens: which of them count.
+        end: the number of entries.
+    """
+    following = np.full(end + 1, end, np.int64)
+    entries = born[happens]
+    following[entries] = entries
+    following = np.minimum.accumulate(following[::-1])[::-1]
+    return np.asarray(following[np.minimum(born + 1, end)])
 
 
 def beyond(freed: IntArray, entry: IntArray, end: int) -> BoolArray:
