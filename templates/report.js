@@ -79,6 +79,7 @@
         if (step) { event.preventDefault(); show(at + step); }
         if (event.key === "Enter") live(points.x[at], holder);
       });
+      region.scrollLeft = region.scrollWidth; // on a narrow screen, the end is what matters
       readout.textContent = "Point at the figure to read values; click, or press Enter, to list what was live there.";
     }
     const panel = document.getElementById("moment");

@@ -44,12 +44,12 @@ def keys_of(device: DeviceFindings, stacks: StackTable) -> Keys:
     table = SiteTable(stacks)
     row_of_place: dict[tuple[Location | None, Location | None], int] = {}
     row_of_stack: dict[int, int] = {}
-    for row, use in enumerate(device.sites):
+    for place_row, use in enumerate(device.sites):
         if use.site is not None:
-            row_of_place.setdefault((use.site, use.caller), row)
+            row_of_place.setdefault((use.site, use.caller), place_row)
         for number, _, _ in use.stacks:
-            row_of_stack.setdefault(number, row)
-    row_of = np.full(len(stacks) + 1, others, np.int64)
+            row_of_stack.setdefault(number, place_row)
+    row_of: IntArray = np.full(len(stacks) + 1, others, np.int64)
     for number in np.unique(stack[stack >= 0]).tolist():
         place = (table.location(int(table.site_of[number])), table.location(int(table.caller_of[number])))
         row_of[number] = row_of_place.get(place, row_of_stack.get(number, others))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -123,13 +125,14 @@ def _bands(axes: Axes, view: Timeline, right: float) -> None:
     if not 0 < len(view.bands) <= MOST_BANDS:
         return
     edges = [*view.bands, right]
-    for number, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for number, (begin, end) in enumerate(pairwise(edges)):
         if number % 2 == 0:
             axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
         if len(view.bands) <= 24:
             axes.annotate(
-                str(view.first_step + number), ((begin + end) / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                textcoords="offset points", ha="center", va="bottom", color=palette.QUIET.light, fontsize=8,
+                str(view.first_step + number), ((begin + end) / 2, 1), xycoords=("data", "axes fraction"),
+                xytext=(0, 3), textcoords="offset points", ha="center", va="bottom",
+                color=palette.QUIET.light, fontsize=8,
             )  # fmt: skip
 
 
@@ -143,16 +146,12 @@ def _marks(axes: Axes, marks: Sequence[Mark], highest: int, left: float, right: 
         if mark.kind == "peak":
             axes.plot([mark.x], [mark.bytes], "o", ms=4.5, color=palette.INK.light, mec=palette.PAPER.light, mew=1)
             continue
-        axes.axvline(mark.x, color=palette.ALARM.light, linewidth=1.1)
+        axes.axvline(mark.x, color=palette.ALARM.light, linewidth=1.1, clip_on=False)
         asked = min(mark.base + mark.bytes, int(highest * 1.09))
         axes.plot(
-            [mark.x, mark.x],
-            [mark.base, asked],
-            color=palette.ALARM.light,
-            linewidth=5,
-            alpha=0.55,
-            solid_capstyle="butt",
-        )
+            [mark.x, mark.x], [mark.base, asked],
+            color=palette.ALARM.light, linewidth=7, alpha=0.6, solid_capstyle="butt", clip_on=False,
+        )  # fmt: skip
         axes.annotate(
             "OOM", (mark.x, 1), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
             ha=align, va="bottom", color=palette.ALARM.light, fontweight="bold",
@@ -263,15 +262,13 @@ def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _bytes_axis(axis: object, highest: int, most: int = 6) -> None:
+def _bytes_axis(axis: Axis, highest: int, most: int = 6) -> None:
     unit, name = next(
         ((u, n) for u, n in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if highest >= u), (1, "B")
     )
     ticks = [tick * unit for tick in MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, highest / unit)]
-    axis.set_ticks([tick for tick in ticks if 0 <= tick <= highest * 1.06])  # type: ignore[attr-defined]
-    axis.set_major_formatter(  # type: ignore[attr-defined]
-        FuncFormatter(lambda value, _: "0" if value == 0 else f"{value / unit:.4g} {name}")
-    )
+    axis.set_ticks([tick for tick in ticks if 0 <= tick <= highest * 1.06])
+    axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == 0 else f"{value / unit:.4g} {name}"))
 
 
 def _plain(value: float) -> str:

@@ -78,7 +78,8 @@ def bytes_by_key(born: IntArray, ended: IntArray, size: IntArray, key: IntArray,
     """Live bytes of each key at each instant.
 
     Args:
-        born, ended: int64[n]; a row is live while ``born <= t < ended``.
+        born: int64[n], the entry after which a row is live.
+        ended: int64[n], the entry after which it no longer is.
         size: int64[n], bytes.
         key: integers [n] in ``0..keys-1``.
         keys: how many keys there are.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import AbstractContextManager
 from html import escape
+from typing import Any
 
 import matplotlib as mpl
 from markupsafe import Markup
@@ -19,7 +21,7 @@ from matplotlib.figure import Figure
 from oomscope.rendering import palette
 
 FONT_SIZE = 9.5
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     # Labels are never formulas, whatever signs they hold.
     "text.parse_math": False,
@@ -67,7 +69,7 @@ def _declarations(style: str) -> list[str]:
     return found
 
 
-def settings(name: str) -> mpl.rc_context:  # type: ignore[name-defined]
+def settings(name: str) -> AbstractContextManager[None]:
     """The context in which a figure is made and written; `name` makes its identifiers its own and repeatable."""
     return mpl.rc_context({**_SETTINGS, "svg.hashsalt": name})
 

@@ -115,7 +115,7 @@ def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: S
         width=_percent(node.bytes / total),
         y=depth * ROW,
         label=f"{clean(frame.name, 60)} ({shorten(frame.filename)}:{frame.line})",
-        full=f"{clean(frame.name, 120)} · {clean(frame.filename)}:{frame.line}",
+        full=f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}",
         bytes=node.bytes,
         category=CATEGORIES[category],
         depth=depth,

@@ -56,6 +56,7 @@ class MainView:
     """What is drawn and listed about the device that the report begins with."""
 
     instant: str
+    zero: str
     equation: views.Equation
     timelines: Timelines
     categories: tuple[views.Part, ...]
@@ -83,17 +84,15 @@ def render_html(findings: Findings, *, title: str | None = None, redact: Callabl
     environment.filters["site"] = lambda item: views.place_of(item, shorten)
     environment.filters["since"] = lambda entry: words.before_oom(page.device, entry) if page.device else ""
     light, dark = palette.css_variables()
-    style = (
-        environment.get_template("report.css").render(light=Markup(light), dark=Markup(dark), palette=palette)
-        + sheet.css()
-    )
+    rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
+    style = rules + sheet.css()
     script = _source("report.js")
     data = page.main.timelines.data if page.main is not None else {}
     return environment.get_template("report.html").render(
         page=page,
-        style=Markup(style),
-        script=Markup(script),
-        early=Markup(_EARLY),
+        style=_ours(style),
+        script=_ours(script),
+        early=_ours(_EARLY),
         policy=_policy(style, script),
         data=_embedded(data, redact),
         words=words,
@@ -132,6 +131,7 @@ def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: S
     labels = [" ".join(filter(None, (row.place.text, row.place.function))) for row in rows]
     return MainView(
         instant=words.instant(findings.at, device.history.entries),
+        zero={"oom": "the OOM", "peak": "the peak"}.get(findings.at.kind, "the instant shown"),
         equation=views.equation(device),
         timelines=draw_timelines(findings, device, keys, labels, sheet),
         categories=views.categories(device),
@@ -164,10 +164,8 @@ def _lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | Non
     lives = views.lives(device)
     if lives is None:
         return None
-    description = "; ".join(
-        f"{name}: {format_bytes(int(freed + live))}"
-        for name, freed, live in zip(lives.names, lives.freed, lives.live, strict=True)
-    )
+    classes = zip(lives.names, (lives.freed + lives.live).tolist(), strict=True)
+    description = "; ".join(f"{name}: {format_bytes(count)}" for name, count in classes)
     with settings("fig-lives"):
         figure = charts.lifetimes(lives.names, lives.freed, lives.live)
         return inline_svg(figure, "fig-lives", "Bytes allocated, by how long they lived", description, sheet)
@@ -216,6 +214,11 @@ def _environment(redact: Callable[[str], str] | None) -> Environment:
     return environment
 
 
+def _ours(text: str) -> Markup:
+    """Text of our own, which goes into the page as it is."""
+    return Markup(text)  # noqa: S704
+
+
 def _bytes(value: int | None) -> Markup:
     """Bytes in three digits, exact on hover."""
     if value is None:
@@ -228,13 +231,13 @@ def _embedded(data: dict[str, Any], redact: Callable[[str], str] | None) -> Mark
     if redact and "labels" in data:
         data = {**data, "labels": {key: redact(label) for key, label in data["labels"].items()}}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
+    return _ours(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def _policy(style: str, script: str) -> str:
     return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}' '{_hash(_EARLY)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}' '{_hash(_EARLY)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -184,7 +184,8 @@ class _Painter:
         """What the script reads: the instants of each figure, and the top sites at a bounded number of them."""
         curves, x = self._curves, self.axis.x
         decimals = 4 if self.axis.in_seconds else 0
-        figures, points = {}, {}
+        figures: dict[str, Any] = {}
+        points: dict[str, IntArray] = {}
         for name, at in views.items():
             shared = next((other for other, seen in points.items() if seen is at), None)
             points.setdefault(name, at)

@@ -21,7 +21,7 @@ _RESOLUTION = 0.0012
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Neighbouring blocks of one kind: `kind` is a category, ``pending`` or ``mixed``; percentages of the longest bar."""
+    """Neighbouring blocks of one kind, a category or ``pending``; `x` and `width` in per cent of the longest bar."""
 
     x: str
     width: str

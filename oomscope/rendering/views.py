@@ -68,7 +68,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """One stack of a site: its bytes and blocks and its frames as (place, function, full path, is the reader's own)."""
+    """One stack of a site: its bytes, its blocks, its frames as (place, function, full path), and how many are cut."""
 
     bytes: int
     blocks: int
@@ -216,14 +216,9 @@ class Lives:
 
 
 _CLASSES = (
-    (1e3, "< 1 ms"),
-    (1e4, "1–10 ms"),
-    (1e5, "10–100 ms"),
-    (1e6, "0.1–1 s"),
-    (1e7, "1–10 s"),
-    (6e7, "10–60 s"),
+    (1e3, "< 1 ms"), (1e4, "1–10 ms"), (1e5, "10–100 ms"), (1e6, "0.1–1 s"), (1e7, "1–10 s"), (6e7, "10–60 s"),
     (np.inf, "> 1 min"),
-)
+)  # fmt: skip
 
 
 def lives(device: DeviceFindings) -> Lives | None:
@@ -256,22 +251,20 @@ def whatif_notes(answer: WhatIf) -> tuple[list[str], list[list[str]]]:
 def context_rows(findings: Findings) -> list[tuple[str, str]]:
     """Versions and surroundings that the recording wrote down, as pairs of words."""
     context = findings.snapshot.context or {}
-    rows = [("snapshot layout", f"torch {findings.snapshot.schema}")]
-    for key in ("torch", "cuda", "driver", "python", "platform", "created", "reason"):
-        if isinstance(value := context.get(key), (str, int, float)):
-            rows.append((key, str(value)))
+    named = ("torch", "cuda", "driver", "python", "platform", "created", "reason")
+    rows: list[tuple[str, object]] = [("snapshot layout", f"torch {findings.snapshot.schema}")]
+    rows += [(key, context.get(key)) for key in named]
     devices = context.get("devices")
     for device in devices[:8] if isinstance(devices, (list, tuple)) else ():
-        if isinstance(device, dict) and isinstance(device.get("name"), str):
-            rows.append((f"cuda:{device.get('index', '')}", device["name"]))
+        if isinstance(device, dict):
+            rows.append((f"cuda:{device.get('index', '')}", device.get("name")))
     process = context.get("process")
     if isinstance(process, dict):
-        for key in ("host", "pid", "rank", "world_size"):
-            if isinstance(value := process.get(key), (str, int)):
-                rows.append((key.replace("_", " "), str(value)))
-        if isinstance(argv := process.get("argv"), (list, tuple)):
+        rows += [(key.replace("_", " "), process.get(key)) for key in ("host", "pid", "rank", "world_size")]
+        argv = process.get("argv")
+        if isinstance(argv, (list, tuple)):
             rows.append(("command", " ".join(str(one) for one in argv[:20])))
-    return [(clean(key, 60), clean(value, 400)) for key, value in rows]
+    return [(clean(key, 60), clean(str(value), 400)) for key, value in rows if isinstance(value, (str, int, float))]
 
 
 def settings_rows(findings: Findings) -> list[tuple[str, str]]:
