@@ -51,7 +51,9 @@ def _elements(history: DeviceHistory, categories: UInt8Array, live: BoolArray, i
     return int(np.where(requested >= 0, requested, history.size[rows]).sum()) // item
 
 
-def _expected_states(history: DeviceHistory, categories: UInt8Array, live: BoolArray, count: int, item: int) -> int | None:
+def _expected_states(
+    history: DeviceHistory, categories: UInt8Array, live: BoolArray, count: int, item: int
+) -> int | None:
     """What the optimizer keeps for all parameters: as many states a parameter as those have that it has begun with.
 
     None where it has made none yet: nothing then says which optimizer it is.

@@ -1,4 +1,4 @@
-"""What each allocation is: parameter, gradient, optimizer state, activation, …
+"""What each allocation is: parameter, gradient, optimizer state, activation and so on.
 
 Exact where a recording brought names; everything else is inferred from the part of the program that allocated it
 (`oomscope.analysis.stack_roles`), from how long it lived compared with the phases around it, and from sizes that belong
@@ -18,6 +18,7 @@ from oomscope.analysis.records import CATEGORIES, Steps
 from oomscope.analysis.stack_roles import Mark, Role, StackRoles, find_roles
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.model.arrays import StackArray
 
 PARAMETER, GRADIENT, OPTIMIZER_STATE, BUFFER, ACTIVATION, TEMPORARY, INPUT, WORKSPACE, UNKNOWN = range(len(CATEGORIES))
 
@@ -132,7 +133,9 @@ class _Inference:
         if alive.any():
             live = rows[alive]
             owed = self.bytes[self.is_parameter & (self.lifetimes.freed >= self.end)]
-            category[alive] = np.where(one_for_each(self.bytes[live], self.lifetimes.born[live], owed), GRADIENT, TEMPORARY)
+            category[alive] = np.where(
+                one_for_each(self.bytes[live], self.lifetimes.born[live], owed), GRADIENT, TEMPORARY
+            )
         self.category[rows] = category
 
     def _parameter_sizes(self) -> IntArray:
@@ -163,7 +166,7 @@ class _Inference:
         held = (self.mark[rows] & Mark.CACHE) != 0
         self.category[rows[held]] = BUFFER
 
-    def _recurs(self, stack: IntArray) -> BoolArray:
+    def _recurs(self, stack: StackArray) -> BoolArray:
         """Which stacks allocate in more than one step (or more than once, without steps)."""
         lifetimes = self.lifetimes
         if self.steps.count < 2:
@@ -179,9 +182,7 @@ class _Inference:
     def _workspaces(self) -> None:
         """CuBLAS keeps one workspace a handle and stream, made at the first product of a thread and never given back."""
         sized = np.isin(self.bytes, _WORKSPACES) & (self.lifetimes.freed >= self.end)
-        candidates = sized & (
-            (self.phases == FORWARD) | (self.phases == BACKWARD) | self.from_engine
-        )
+        candidates = sized & ((self.phases == FORWARD) | (self.phases == BACKWARD) | self.from_engine)
         candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
         rows = np.flatnonzero(candidates)
         engine = (self.phases[rows] == BACKWARD).astype(np.int64)

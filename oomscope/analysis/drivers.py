@@ -9,9 +9,9 @@ from oomscope.analysis.duplicates import find_duplicates
 from oomscope.analysis.phases import OPTIMIZER
 from oomscope.analysis.records import Driver, Growth
 from oomscope.analysis.sites import SiteTable
-from oomscope.analysis.stack_roles import Mark, Role, StackRoles, find_roles
+from oomscope.analysis.stack_roles import Mark, Role, find_roles
 from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.model import BoolArray, IntArray, Snapshot, StackTable, UInt8Array
 
 SLUGS = (
     "activations", "parameters", "gradients", "optimizer_state", "optimizer_temporaries", "logits", "attention_scores",
@@ -55,7 +55,7 @@ def find_drivers(
     """
     sites = sites or SiteTable(snapshot.stacks)
     rows = np.flatnonzero(history.lifetimes.allocated_at(at_entry))
-    naming = _Naming(history, phases, categories, find_roles(snapshot.stacks), sites, rows)
+    naming = _Naming(snapshot.stacks, history, phases, categories, sites, rows)
     slug = naming.run(growth)
     found = [_driver(number, rows[slug == number], history, sites) for number in np.unique(slug).tolist()]
     return tuple(sorted(found, key=lambda driver: -driver.bytes))
@@ -75,21 +75,23 @@ class _Naming:
 
     def __init__(
         self,
+        stacks: StackTable,
         history: DeviceHistory,
         phases: UInt8Array,
         categories: UInt8Array,
-        roles: StackRoles,
         sites: SiteTable,
         rows: IntArray,
     ) -> None:
         self.history, self.sites, self.rows = history, sites, rows
-        self.categories = categories
+        self.stacks, self.categories = stacks, categories
+        roles = self.roles = find_roles(stacks)
         self.stack = history.lifetimes.stack[rows]
         self.mark = roles.mark[self.stack]
         self.role = roles.role[self.stack]
         self.category, self.phase = categories[rows], phases[rows]
-        self.bytes = np.where(history.lifetimes.requested[rows] >= 0, history.lifetimes.requested[rows], history.size[rows])
-        self.roles = roles
+        self.bytes = np.where(
+            history.lifetimes.requested[rows] >= 0, history.lifetimes.requested[rows], history.size[rows]
+        )
         self.slug = np.full(len(rows), SLUGS.index("unknown"), np.int64)
 
     def run(self, growth: tuple[Growth, ...]) -> IntArray:
@@ -119,15 +121,44 @@ class _Naming:
         count = np.bincount(self.stack[self.stack >= 0], minlength=1)
         most = int(count[self.stack[loss]].max())
         rare = (self.stack >= 0) & (count[np.maximum(self.stack, 0)] <= most + 1)
-        return loss | (passing & alike & rare)
+        return np.asarray(loss | (passing & alike & rare))
 
     def _is_attention(self, passing: BoolArray) -> BoolArray:
-        """Blocks made in an attention that are far larger than anything its linear layers make: tokens × tokens."""
-        inside = passing & ((self.mark & Mark.ATTENTION) != 0) & (self.role != Role.UNFRAMED)
-        linear = inside & ((self.mark & Mark.LINEAR) != 0)
+        """Tokens × tokens: what a function with linear layers makes that is far larger than all their outputs.
+
+        In a function called attention one such block is enough; elsewhere it takes two of a size (scores and softmax).
+        """
+        chosen = np.zeros(len(passing), np.bool_)
+        linear = passing & ((self.mark & Mark.LINEAR) != 0)
         if not linear.any():
-            return np.zeros(len(inside), np.bool_)
-        return inside & ~linear & (self.bytes >= 1.5 * self.bytes[linear].max())
+            return chosen
+        call = self._calls(passing)
+        for one in np.unique(call[linear]).tolist():
+            same = passing & (call == one)
+            largest = 1.5 * self.bytes[same & linear].max()
+            far = same & ~linear & (self.bytes >= max(largest, _LEAST_LOGITS))
+            sizes, count = np.unique(self.bytes[far], return_counts=True)
+            named = (self.mark & Mark.ATTENTION) != 0
+            chosen |= far & (named | np.isin(self.bytes, sizes[count > 1]))
+        return chosen
+
+    def _calls(self, passing: BoolArray) -> IntArray:
+        """A number for the call of the function that each block's site stands in; -1 where there is no site."""
+        number: dict[tuple[object, ...], int] = {}
+        of_stack = np.full(len(self.stacks) + 1, -1, np.int64)
+        for stack in np.unique(self.stack[passing & (self.stack >= 0)]).tolist():
+            site = self.sites.location(int(self.sites.site_of[stack]))
+            frames = self.stacks[stack]
+            for level, frame in enumerate(frames):
+                if site is not None and (frame.filename, frame.line, frame.name) == (
+                    site.file,
+                    site.line,
+                    site.function,
+                ):
+                    call = (frame.filename, frame.name, frames[level + 1 :])
+                    of_stack[stack] = number.setdefault(call, len(number))
+                    break
+        return np.asarray(of_stack[self.stack])
 
     def _is_copy(self) -> BoolArray:
         parameters = np.flatnonzero(self.slug == SLUGS.index("parameters"))

@@ -48,8 +48,6 @@ def first_of_size(size: IntArray, group: IntArray, order: IntArray) -> BoolArray
     if not len(size):
         return chosen
     by_group = np.lexsort((order, group, size))
-    leads = np.append(
-        True, (size[by_group][1:] != size[by_group][:-1]) | (group[by_group][1:] != group[by_group][:-1])
-    )
+    leads = np.append(True, (size[by_group][1:] != size[by_group][:-1]) | (group[by_group][1:] != group[by_group][:-1]))
     chosen[by_group[leads]] = True
     return chosen

@@ -53,10 +53,10 @@ def find_growth(
         sites: `SiteTable(snapshot.stacks)`, where that is at hand.
     """
     sites = sites or SiteTable(snapshot.stacks)
-    subject = _Subject.of(snapshot, history, categories, phases, at_entry, sites)
+    subject = _Subject.of(history, categories, phases, at_entry, sites)
     boundaries = np.array(steps.boundaries, np.int64)
     boundaries = boundaries[boundaries <= at_entry]
-    found = [*_reallocated(subject, snapshot)]
+    found = [*_reallocated(subject)]
     for one in found:
         subject.eligible[subject.rows_like(one)] = False
     found += _by_generation(subject, boundaries)
@@ -93,7 +93,6 @@ class _Subject:
     @classmethod
     def of(
         cls,
-        snapshot: Snapshot,
         history: DeviceHistory,
         categories: UInt8Array,
         phases: UInt8Array,
@@ -101,13 +100,17 @@ class _Subject:
         sites: SiteTable,
     ) -> _Subject:
         lifetimes = history.lifetimes
-        key = (sites.sites(lifetimes.stack).astype(np.int64) + 1) * (len(sites) + 1) + sites.callers(lifetimes.stack) + 1
+        key = (
+            (sites.sites(lifetimes.stack).astype(np.int64) + 1) * (len(sites) + 1) + sites.callers(lifetimes.stack) + 1
+        )
         made_once = np.isin(categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE, BUFFER])
         eligible = ~made_once & (lifetimes.born >= 0) & (lifetimes.born <= at) & ~_in_private_pool(history)
         least = max(_LEAST_BYTES, int(_LEAST_SHARE * history.curves.at(at)[0]))
         return cls(history, phases, at, sites, key, eligible, least)
 
-    def growth(self, row: int, kind: str, live: IntArray, per_step: float, generations: int, fit: float, spared: int) -> Growth:
+    def growth(
+        self, row: int, kind: str, live: IntArray, per_step: float, generations: int, fit: float, spared: int
+    ) -> Growth:
         """The record for the site of lifetime `row`, of which the rows `live` are alive."""
         stack = self.history.lifetimes.stack[row : row + 1]
         return Growth(
@@ -226,7 +229,7 @@ def _rounds_within(subject: _Subject, boundaries: IntArray, snapshot: Snapshot) 
     return find_rounds(births[np.argsort(born[births])], subject.history, snapshot.stacks)
 
 
-def _reallocated(subject: _Subject, snapshot: Snapshot) -> list[Growth]:
+def _reallocated(subject: _Subject) -> list[Growth]:
     found = []
     for one in find_reallocations(subject.history, subject.eligible, subject.at):
         early = int(subject.history.size[one.live].sum()) - one.grown

@@ -19,8 +19,8 @@ def phase_of(snapshot: Snapshot, history: DeviceHistory, roles: StackRoles | Non
     """The phase that allocated each block.
 
     A stack tells most of it. The autograd engine's threads have no Python frames, so where stacks were recorded at all,
-    an allocation without frames was made in a backward. A loss computed outside any module is told by its place: between
-    a forward and its backward.
+    an allocation without frames was made in a backward. A loss computed outside any module is told by its place:
+    between a forward and its backward.
 
     Args:
         snapshot: the whole snapshot.
@@ -54,7 +54,7 @@ def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
     runs = bool(np.any(role == Role.FORWARD))
     during = unframed & ~before & (trains or runs)
     known_before = trains and bool(np.any(before & ~unframed))
-    return during | (unframed & before) if known_before else during
+    return np.asarray(during | (unframed & before) if known_before else during)
 
 
 def _fill_between(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, before: BoolArray) -> None:
@@ -73,7 +73,7 @@ def _fill_between(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, bef
     has_next = following < len(told)
     is_loss = neutral & (previous >= 0) & (last == FORWARD) & (~has_next | (coming == BACKWARD))
     in_loop = neutral & (previous >= 0) & (last == OPTIMIZER) & has_next & (coming == OPTIMIZER)
-    between_modules = _within_one_forward(neutral, last, coming, previous, has_next, role[rows[told]], following)
+    between_modules = _within_one_forward(neutral, last, coming, previous, has_next, role[rows[told]])
     phase[rows[is_loss | between_modules]] = FORWARD
     phase[rows[in_loop]] = OPTIMIZER
 
@@ -85,7 +85,6 @@ def _within_one_forward(
     previous: IntArray,
     has_next: BoolArray,
     told: UInt8Array,
-    following: IntArray,
 ) -> BoolArray:
     """Neutral allocations between two forwards, which a later backward or optimizer shows to be of one step.
 
@@ -93,4 +92,4 @@ def _within_one_forward(
     """
     if not np.any(told == Role.BACKWARD) and not np.any(told == Role.UNFRAMED):
         return np.zeros(len(neutral), np.bool_)
-    return neutral & (previous >= 0) & has_next & (last == FORWARD) & (coming == FORWARD)
+    return np.asarray(neutral & (previous >= 0) & has_next & (last == FORWARD) & (coming == FORWARD))

@@ -111,12 +111,15 @@ _LOAD_NAME = re.compile(
     r"|load_checkpoint|_init_flat_param\w*|flatten_tensors\w*|_init_sharded_param|_get_shard|_init_weights"
     r"|create_parameter|init_weights|_init_param_handle\w*)$"
 )
-_COMMUNICATION_FILE = re.compile(r"torch/nn/parallel/(distributed|comm)\.py|torch/distributed/|deepspeed/(comm|runtime)/")
+_COMMUNICATION_FILE = re.compile(
+    r"torch/nn/parallel/(distributed|comm)\.py|torch/distributed/|deepspeed/(comm|runtime)/"
+)
 _FORWARD_FILE = re.compile(
-    r"torch/nn/functional\.py|torch/nn/modules/|torch/nn/attention/|torch/utils/checkpoint\.py|torch/_inductor/output_code\.py"
+    r"torch/nn/functional\.py|torch/nn/modules/(?!module\.py)|torch/nn/attention/|torch/utils/checkpoint\.py|torch/_inductor/output_code\.py"
     r"|torch/autograd/function\.py|transformers/models/|flash_attn/|xformers/|torchinductor_|torch/_functorch/"
 )
-_NOT_FORWARD = {"__init__", "_apply", "convert", "to", "cuda", "state_dict", "load_state_dict", "train", "eval"}
+_NOT_FORWARD = {"__init__", "state_dict", "load_state_dict", "train", "eval"}
+_CALL = {"_call_impl", "_wrapped_call_impl", "_slow_forward"}
 _LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|CausalLMLoss|kl_div|CrossEntropy|logsumexp")
 _ATTENTION = re.compile(r"attn|attention", re.IGNORECASE)
 _CACHE = re.compile(r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine")
@@ -196,7 +199,7 @@ def _sign(path: str, name: str) -> _Sign:
     is_layer = "torch/nn/modules/" in path and name == "__init__"
     if _LOAD_FILE.search(path) or _LOAD_NAME.match(name) or is_layer:
         return sign | _Sign.LOAD
-    if name == "forward" or (_FORWARD_FILE.search(path) and name not in _NOT_FORWARD):
+    if name == "forward" or name in _CALL or (_FORWARD_FILE.search(path) and name not in _NOT_FORWARD):
         sign |= _Sign.FORWARD
     return sign
 
@@ -244,7 +247,7 @@ def _moves_buffer(stacks: StackTable, signs: IntArray, owner: IntArray, count: i
     recursive = lines[~is_first]
     if not len(recursive):
         return applies[:0]
-    return owner[applies[is_first & (lines - recursive.min() > _BUFFERS_AFTER)]]
+    return np.asarray(owner[applies[is_first & (lines - recursive.min() > _BUFFERS_AFTER)]])
 
 
 def _first(position: IntArray, owner: IntArray, count: int) -> IntArray:

@@ -14,6 +14,7 @@ from oomscope.analysis.repeats import find_rounds
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
 
+
 def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | None = None) -> Steps:
     """The steps of one device, first to last; the last may be unfinished.
 
@@ -33,7 +34,9 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | 
         if begins := _recorded(snapshot.context):
             return _from_begins([time for time, _ in begins], [name for _, name in begins], clock, history, "recorded")
         if begins := _profiler_steps(snapshot):
-            return _from_begins([time for time, _ in begins], [name for _, name in begins], clock, history, "annotations")
+            return _from_begins(
+                [time for time, _ in begins], [name for _, name in begins], clock, history, "annotations"
+            )
         ends = _optimizer_ends(snapshot, history.index)
         after = np.searchsorted(clock, np.array(ends, np.int64), side="right") if ends else np.zeros(0, np.int64)
         if len(after := np.unique(after[after > 0])):
@@ -93,7 +96,7 @@ def _from_begins(
     kept = np.flatnonzero((begins < history.entries) & (following > begins))
     if not len(kept):
         return Steps(0, "none")
-    return _made(begins[kept], [names[row] for row in kept], history, source)
+    return _made(begins[kept], [names[row] for row in kept.tolist()], history, source)
 
 
 def _from_ends(after: IntArray, history: DeviceHistory, phases: UInt8Array, source: str) -> Steps:
