@@ -100,7 +100,8 @@ def _fragmentation(request: FailedRequest, tested: Tested, pins: tuple[Pin, ...]
         pin = pins[0]
         keep = "keeps" if pin.blocks == 1 else "keep"
         where = place(pin.site or pin.caller)
-        text += f" {plural(pin.blocks, 'block')} from {where} {keep} {format_bytes(pin.stranded_bytes)} of it apart."
+        share = "those holes" if pin.stranded_bytes >= free.usable else f"{format_bytes(pin.stranded_bytes)} of holes"
+        text += f" {plural(pin.blocks, 'block')} from {where} {keep} {share} open."
     return text
 
 

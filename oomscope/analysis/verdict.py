@@ -61,6 +61,8 @@ def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Te
         return "medium" if _card_unknown(subject, request) else "high"
     if tested.cause == "fragmentation" and _card_unknown(subject, request):
         return "medium"
+    if tested.cause == "oversized_request":
+        return "high" if tested.certain else "medium"
     if subject.uncertain_bytes > MARGIN * request.limit.low:
         return "medium"
     return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * request.limit.low else "medium"
