@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def folder(name: str) -> Path:
-    """The folder `name` (``templates`` or ``sample_snapshots``): inside the installed package, or beside it in a checkout.
+    """The folder `name` (``templates`` or ``sample_snapshots``): inside the installed package, or beside it.
 
     Raises:
         FileNotFoundError: the installation is incomplete.

@@ -42,7 +42,7 @@ def advise(
                 "fewer sizes.",
                 "Graphs that are not replayed at the same time can share a pool; today each keeps its own free bytes.",
                 request.free.walled,
-                "Graphs of one pool must be replayed in the order of their capture.",
+                "Graphs of one pool must be replayed in the order of their capture",
                 _GRAPHS,
             )
         ]
@@ -54,7 +54,7 @@ def advise(
                 "The allocator gives a block back only to the stream it was allocated on, and a recorded one only "
                 "when that stream has passed.",
                 request.free.other_streams + request.free.pending,
-                "Waiting costs overlap.",
+                "Waiting costs overlap",
                 _NOTES,
             )
         ]
@@ -67,7 +67,7 @@ def advise(
                 "one-hot, a pairwise distance.",
                 f"One tensor of {format_bytes(request.size)} is asked for.",
                 request.size,
-                "A loop over pieces.",
+                "A loop over pieces",
                 _FAQ,
             )
         ]
@@ -93,7 +93,7 @@ def _against_growth(growth: tuple[Growth, ...], drivers: tuple[Driver, ...]) -> 
             action,
             f"{plural(one.generations, 'generation')} of it are alive; only the newest is needed.",
             one.spared_bytes,
-            "None, if the older ones are not used.",
+            "none, if the older ones are not used",
             _FAQ,
         )
 
@@ -105,7 +105,7 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
             f"Set PYTORCH_ALLOC_CONF={_EXPANDABLE} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9).",
             _replayed(row) if row else "It was made for sizes that change: freed pages can serve any later request.",
             request.free.usable,
-            "Some platforms do not support it (WSL2, Jetson), and some versions cannot share such tensors by IPC.",
+            "Some platforms do not support it (WSL2, Jetson), and some versions cannot share such tensors by IPC",
             _CONF,
         )
     for pin in pins[:2]:
@@ -114,7 +114,7 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
             "in one tensor, or copy it to the CPU.",
             _scattered(pin),
             pin.alone_bytes or pin.stranded_bytes,
-            "A change of the program.",
+            "A change of the program",
             _NOTES,
         )
     if subject.varied_sizes > 4:
@@ -122,7 +122,7 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
             "Pad or bucket the lengths, and run the largest batch first.",
             f"{place(request.site)} has asked for {subject.varied_sizes} different sizes; each leaves its own holes.",
             None,
-            "Padding computes on nothing.",
+            "Padding computes on nothing",
             _CONF,
         )
 
@@ -166,21 +166,21 @@ def _against_capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> It
             "gradients.",
             "About half of the activations, or in proportion to the batch.",
             bytes_of.get("activations", 0) // 2,
-            "Checkpointing computes the forward pass twice.",
+            "Checkpointing computes the forward pass twice",
             _CHECKPOINT,
         ),
         "logits": (
             "Compute the loss in chunks, or by a fused linear cross-entropy, and do not upcast all logits at once.",
             "Logits, their float copy and their gradient are alive together.",
             bytes_of.get("logits", 0) // 2,
-            "A loop over chunks.",
+            "A loop over chunks",
             _FAQ,
         ),
         "attention_scores": (
             "Use scaled_dot_product_attention instead of building the scores.",
             "Scores grow with the square of the length.",
             bytes_of.get("attention_scores"),
-            "None where a fused kernel exists.",
+            "none where a fused kernel exists",
             _SDPA,
         ),
         "optimizer_state": (
@@ -188,56 +188,56 @@ def _against_capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> It
             "state (8-bit, Adafactor, SGD).",
             "The state is as large as a multiple of the parameters, whatever the batch.",
             bytes_of.get("optimizer_state", 0) // 2,
-            "Communication, or less precise state.",
+            "Communication, or less precise state",
             _FSDP,
         ),
         "optimizer_temporaries": (
             "Use fused=True, or foreach=False, in the optimizer.",
             "The foreach implementation holds temporaries as large as the parameters.",
             bytes_of.get("optimizer_temporaries"),
-            "foreach=False is slower.",
+            "foreach=False is slower",
             _OPTIM,
         ),
         "gradients": (
             "Call optimizer.zero_grad(set_to_none=True) right after the step.",
             "Gradients that are set to None are not there during the next forward pass.",
             bytes_of.get("gradients"),
-            "None; it is the default since torch 2.0.",
+            "none; it is the default since torch 2.0",
             _OPTIM,
         ),
         "parameters": (
             "Keep the parameters in a smaller type, or shard the model (FSDP).",
             "They are there all the time.",
             bytes_of.get("parameters", 0) // 2,
-            "Precision, or communication.",
+            "Precision, or communication",
             _FSDP,
         ),
         "duplicate_model": (
             "Load the weights on the CPU (map_location='cpu'), or on the meta device with assign=True.",
             "Two sets of equal tensors are alive.",
             bytes_of.get("duplicate_model"),
-            "None.",
+            "none",
             "PyTorch documentation, torch.load",
         ),
         "kv_cache": (
             "Bound the cache: a smaller share for it, shorter contexts, fewer sequences at once, or a smaller type.",
             "It is a budget chosen by the program.",
             bytes_of.get("kv_cache", 0) // 2,
-            "Fewer or shorter sequences.",
+            "Fewer or shorter sequences",
             _FAQ,
         ),
         "accumulated_tensors": (
             "Move collected results to the CPU as they come.",
             "They are kept on the device and not used there.",
             bytes_of.get("accumulated_tensors"),
-            "A copy for each step.",
+            "A copy for each step",
             _FAQ,
         ),
         "retained_graph": (
             "Detach what is kept from step to step.",
             "A tensor that requires gradients keeps the graph that made it.",
             bytes_of.get("retained_graph"),
-            "None.",
+            "none",
             _FAQ,
         ),
     }
