@@ -29,7 +29,7 @@ _COMMON_NAMES = frozenset({
 """Words of PyTorch's own interface, wherever they are used."""
 
 _PACKAGE_PATH = re.compile(
-    r"(?:.*/)?((?:lib(?:64)?/(?:python3[\d.]*/)?)?(?:site|dist)-packages)/([^/]+)(/.*)?\Z", re.DOTALL
+    r"(?:.*?/)?((?:lib(?:64)?/(?:python3[\d.]*/)?)?(?:site|dist)-packages)/([^/]+)(/.*)?\Z", re.DOTALL | re.IGNORECASE
 )
 _TORCH_SOURCE = re.compile(
     r".*?/(torch/(?:_\w+/|nn/|optim/|autograd/|cuda/|fx/|jit/|utils/|distributed/|amp/|csrc/|_\w+\.py|functional\.py).*"
@@ -84,7 +84,7 @@ class Aliases:
         path, known = self._path(filename)
         return path, line, function if known and not _is_native(filename) else self.function(function, filename)
 
-    def function(self, name: str, filename: str = "") -> str:
+    def function(self, name: str, filename: str = "module.py") -> str:
         """The name of a function in a file that is not well known."""
         if _is_native(filename):
             return name if _NATIVE_NAME.match(name) else self.alias("symbol", name)

@@ -16,7 +16,7 @@ MAX_BYTES = 60_000
 """GitHub cuts comments at 65,536 characters, Jira at 32,767 by default; tables of a usual report stay below both."""
 
 # An underscore inside a word is no markup, and easier to read bare.
-_PUNCTUATION = re.compile(r"([\\`*\[\]|~]|(?<!\w)_|_(?!\w))")
+_PUNCTUATION = re.compile(r"([\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_]))")
 # A zero-width space keeps @names, #123 and bare addresses from becoming mentions, references and links.
 _LINKS = re.compile(r"(@|#(?=\d)|\bGH-(?=\d)|://|\bwww\.)", re.IGNORECASE)
 

@@ -1,0 +1,1 @@
+"""Measurements. ``python -m tests.benchmarks`` prints them as a table."""

@@ -1,0 +1,223 @@
+"""The command line: what it prints where, what it refuses, and how."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module, util
+from pathlib import Path
+
+import pytest
+
+from oomscope.commands import COMMANDS
+from oomscope.commands.errors import DONE, FAILED, USAGE, run
+from oomscope.commands.output import stem
+from tests.samples import SAMPLES, sample_path
+
+FRAGMENTED = str(sample_path("oom_fragmentation"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def one_line_error(capsys: pytest.CaptureFixture[str]) -> str:
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_short_helps_are_those_of_the_commands(name: str):
+    module = f"oomscope.commands.{name}"
+    if util.find_spec(module) is None:
+        pytest.skip(f"{module} is not there")
+    assert import_module(module).command.get_short_help_str(limit=1000) == COMMANDS[name]
+
+
+def test_help_lists_every_command_and_imports_none():
+    code = (
+        "import sys; from oomscope.commands.errors import run; run(['--help']);"
+        "heavy = {'numpy', 'rich', 'jinja2', 'matplotlib', 'torch', 'oomscope.reading', 'oomscope.commands.report'};"
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]):
+    assert run([]) == DONE
+    assert "Commands:" in capsys.readouterr().out
+
+
+def test_html_goes_to_a_file_named_after_the_snapshot(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["report", FRAGMENTED, "--no-whatif"]) == DONE
+    assert (folder / "oom_fragmentation.html").read_text(encoding="utf-8").startswith("<!")
+    assert capsys.readouterr().out == ""
+    assert [path.name for path in folder.iterdir()] == ["oom_fragmentation.html"]
+
+
+@pytest.mark.parametrize("form", ["md", "json", "text"])
+def test_other_formats_go_to_stdout(form: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["report", FRAGMENTED, "--no-whatif", "-f", form]) == DONE
+    out, err = capsys.readouterr()
+    assert "The memory was there, in pieces" in " ".join(out.split())
+    assert err == ""
+
+
+def test_a_report_is_not_overwritten_without_force(folder: Path, capsys: pytest.CaptureFixture[str]):
+    target = folder / "out.txt"
+    target.write_text("mine")
+    arguments = ["report", FRAGMENTED, "--no-whatif", "-f", "text", "-o", str(target)]
+    assert run(arguments) == FAILED
+    assert "--force" in one_line_error(capsys)
+    assert target.read_text() == "mine"
+    assert run([*arguments, "--force"]) == DONE
+    assert target.read_text(encoding="utf-8").startswith("Out of memory")
+
+
+def test_the_snapshot_itself_is_never_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]):
+    copy = folder / "copy.pickle.xz"
+    copy.write_bytes(sample_path("oom_fragmentation").read_bytes())
+    assert run(["report", str(copy), "-f", "md", "-o", str(copy), "--force"]) == FAILED
+    assert "the snapshot itself" in one_line_error(capsys)
+
+
+def test_a_dash_is_stdin_and_stdout(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]):
+    done = subprocess.run(
+        [sys.executable, "-m", "oomscope", "report", "-", "-f", "json", "--no-whatif", "-o", "-"],
+        input=sample_path("oom_fragmentation").read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["devices"][0]["oom"]["verdict"]["cause"] == "fragmentation"
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["report", "missing.pickle"], FAILED, "no such file"),
+        (["report", "."], FAILED, "directory"),
+        (["summary", FRAGMENTED, "--device", "7"], FAILED, "7"),
+        (["report", FRAGMENTED, "--at", "99999999", "-f", "md"], FAILED, "99999999"),
+        (["report", FRAGMENTED, "--at", "yesterday"], USAGE, "yesterday"),
+        (["report", FRAGMENTED, "-f", "pdf"], USAGE, "pdf"),
+        (["report", FRAGMENTED, "-f", "md", "--open"], USAGE, "--open"),
+        (["report", FRAGMENTED, "--redact-key", "key.json"], USAGE, "--redact"),
+        (["report"], USAGE, "SNAPSHOT"),
+        (["nonsense"], USAGE, "nonsense"),
+        (["demo", "nonsense"], FAILED, "oom_fragmentation"),
+        (["report", FRAGMENTED, "-o", "nowhere/at/all.html"], FAILED, "all.html"),
+        (["report", "a\nb\x1b[31m.pickle"], FAILED, "no such file"),
+    ],
+)
+def test_errors_are_one_line(arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]):
+    assert run(arguments) == code
+    error = one_line_error(capsys)
+    assert words in error
+    assert "\x1b" not in error
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise ZeroDivisionError("oh")
+
+
+def test_a_bug_is_one_sentence_and_a_traceback_only_with_debug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("oomscope.analysis.analyze", _fail)
+    assert run(["summary", FRAGMENTED]) == FAILED
+    assert "a bug in oomscope" in one_line_error(capsys)
+    assert run(["summary", FRAGMENTED, "--debug"]) == FAILED
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes break otherwise on Windows")
+def test_a_reader_that_leaves_is_no_error():
+    command = [sys.executable, "-m", "oomscope", "report", FRAGMENTED, "-f", "json", "--no-whatif"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == DONE
+
+
+def test_summary_is_plain_when_piped(capsys: pytest.CaptureFixture[str]):
+    assert run(["summary", FRAGMENTED]) == DONE
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_demo_lists_the_samples_with_what_they_show(capsys: pytest.CaptureFixture[str]):
+    assert run(["demo"]) == DONE
+    lines = capsys.readouterr().out.splitlines()
+    for name in SAMPLES:
+        assert any(line.startswith(f"{name} ") and len(line.split()) > 2 for line in lines)
+
+
+def test_demo_writes_a_report_here_and_says_what_it_found(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["demo", "train_ok"]) == DONE
+    out = capsys.readouterr().out
+    assert "No OOM here" in out
+    assert "train_ok.html" in out
+    assert (folder / "train_ok.html").stat().st_size > 10_000
+    assert run(["demo", "train_ok"]) == FAILED
+
+
+def test_redact_writes_its_key_where_asked(folder: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["report", FRAGMENTED, "-f", "md", "--no-whatif", "--redact", "--redact-key", "key.json"]
+    assert run(arguments) == DONE
+    assert "fill_cache" not in capsys.readouterr().out
+    assert "fill_cache" in json.loads((folder / "key.json").read_text()).values()
+
+
+@pytest.mark.parametrize("form", ["memory-viz", "json"])
+def test_an_export_reads_back_as_the_same_snapshot(form: str, folder: Path):
+    import numpy as np
+
+    from oomscope.reading import load
+
+    assert run(["export", FRAGMENTED, "--to", form, "-o", "out"]) == DONE
+    one, other = load(FRAGMENTED), load("out")
+    for name in ("action", "address", "size", "stream", "time_us"):
+        assert np.array_equal(getattr(one.devices[0].trace, name), getattr(other.devices[0].trace, name))
+    assert one.devices[0].layout.allocated == other.devices[0].layout.allocated
+    assert [one.stacks[at] for at in one.devices[0].trace.stack[:50]] == [
+        other.stacks[at] for at in other.devices[0].trace.stack[:50]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("runs/oom.rank0.pickle.xz", "oom.rank0"),
+        ("snapshot.pkl", "snapshot"),
+        ("-", "snapshot"),
+        ("plot.html", "plot"),
+        ("noend", "noend"),
+    ],
+)
+def test_stem(name: str, shown: str):
+    assert stem(name) == shown
+
+
+def test_progress_is_silent_where_stderr_is_no_terminal(monkeypatch: pytest.MonkeyPatch):
+    from oomscope.commands.progress import Progress
+
+    sink = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", sink)
+    with Progress() as progress:
+        progress.read(1, 2, 3)
+        progress.stage("Analysing")
+    assert sink.getvalue() == ""
