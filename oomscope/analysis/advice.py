@@ -77,16 +77,15 @@ def advise(
 
 
 def _against_growth(growth: tuple[Growth, ...], drivers: tuple[Driver, ...]) -> Iterator[Advice]:
-    slugs = {driver.slug for driver in drivers[:3]}
+    if "retained_graph" in {driver.slug for driver in drivers[:3]}:
+        generations = [one for one in growth if one.kind == "generations"]
+        if generations:
+            yield _let_go_of_graphs(generations)
+        growth = tuple(one for one in growth if one.kind != "generations")
     for one in growth[:3]:
         where = place(one.caller or one.site)
         if one.kind == "reallocation":
             action = f"Bound or preallocate the tensor that {where} makes anew, or keep it on the CPU."
-        elif "retained_graph" in slugs:
-            action = (
-                f"Add up numbers, not tensors: use loss.item() or loss.detach() in whatever keeps results of {where} "
-                "from step to step (a running loss, a list, a dict of metrics, a hook)."
-            )
         else:
             action = f"Let go of what {where} makes: .cpu() it, .detach() it, or empty the list that keeps it."
         yield Advice(
@@ -96,6 +95,21 @@ def _against_growth(growth: tuple[Growth, ...], drivers: tuple[Driver, ...]) -> 
             "none, if the older ones are not used",
             _FAQ,
         )
+
+
+def _let_go_of_graphs(growth: list[Growth]) -> Advice:
+    """One graph keeps what many sites made: the advice is one as well."""
+    places = list(dict.fromkeys(place(one.site or one.caller) for one in growth))
+    return Advice(
+        "Add up numbers, not tensors: use loss.item() or loss.detach() for whatever is kept from step to step (a running "
+        "loss, a list, a dict of metrics, a hook).",
+        f"A kept tensor keeps the graph that made it: what {', '.join(places[:3])}"
+        + (f" and {plural(len(places) - 3, 'more site')}" if len(places) > 3 else "")
+        + f" made in {plural(max(one.generations for one in growth), 'step')} is still alive; only the newest is needed.",
+        sum(one.spared_bytes for one in growth),
+        "none, if no later backward needs the older graphs",
+        _FAQ,
+    )
 
 
 def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple[Pin, ...]) -> Iterator[Advice]:

@@ -120,7 +120,7 @@ def _advice(advice: Advice) -> Text:
         text.append(f" (saves {format_bytes(advice.saves_bytes)})")
     text.append(f". {clean(advice.why, 600)}" if advice.why else ".")
     if advice.price:
-        text.append(f" Price: {clean(advice.price, 300)}")
+        text.append(f" Price: {clean(advice.price, 300)}.")
     return text
 
 
