@@ -16,7 +16,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from oomscope.allocator import AllocatorConfig
-from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
+from oomscope.allocator.rounding import MIN_BLOCK_SIZE, SMALL_SIZE, round_sizes
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.history.spans import Spans
 from oomscope.model import Blocks, IntArray
@@ -39,9 +39,10 @@ def block_sizes(
     """
     size = round_sizes(np.maximum(lifetimes.requested, 0), config)
     slack = np.zeros(len(size), np.int64)
-    large = size > SMALL_SIZE
-    cut = np.flatnonzero((span >= 0) & large & ~spans.is_expandable[span] if len(spans) else np.zeros(0, np.bool_))
-    _follow(cut, lifetimes, spans, span, size, slack, config)
+    if len(spans) and not config.expandable_segments:  # with that setting every rest is split off, in any segment
+        cut = np.flatnonzero((span >= 0) & (size > SMALL_SIZE) & ~spans.is_expandable[span])
+        end = (spans.address + spans.size)[span[cut]]
+        size[cut], slack[cut] = _follow(lifetimes, cut, span[cut], end, size[cut], config)
     final = np.flatnonzero(lifetimes.block >= 0)
     size[final] = blocks.size[lifetimes.block[final]]
     slack[final] = 0
@@ -49,67 +50,68 @@ def block_sizes(
 
 
 def _follow(
-    rows: IntArray,
-    lifetimes: Lifetimes,
-    spans: Spans,
-    span: IntArray,
-    size: IntArray,
-    slack: IntArray,
-    config: AllocatorConfig,
-) -> None:
-    """Go through births and ends of `rows` in order, and set `size` and `slack` from the gap behind each new block."""
-    first, events = _in_order(rows, lifetimes)
-    starts: dict[int, list[int]] = {}
-    owner: dict[int, int] = {}
-    address, where = lifetimes.address.tolist(), span.tolist()
-    ends = (spans.address + spans.size).tolist()
-    rounded = size.tolist()
+    lifetimes: Lifetimes, rows: IntArray, span: IntArray, end: IntArray, rounded_size: IntArray, config: AllocatorConfig
+) -> tuple[list[int], list[int]]:
+    """Go through births and ends of `rows` in order; size and slack of each from the gap behind it when it was new.
+
+    Args:
+        lifetimes: the device's lifetimes.
+        rows: those to follow: large, in ordinary segments. All that follows is numbered as they are.
+        span: the span of each.
+        end: where that span ends.
+        rounded_size: the rounded request of each.
+        config: the recorded settings.
+    """
+    address, ends, rounded = lifetimes.address[rows].tolist(), end.tolist(), rounded_size.tolist()
+    size, slack = rounded_size.tolist(), [0] * len(rows)
     max_split = config.max_split_size if config.max_split_size is not None else 1 << 62
-    unsure: set[int] = set()
+    # Each row's neighbours: the addresses of live blocks in its span, ascending.
+    starts: dict[int, list[int]] = {number: [] for number in np.unique(span).tolist()}
+    neighbours = [starts[number] for number in span.tolist()]
+    unsure: dict[int, int] = {}
 
+    first, events = _in_order(lifetimes.born[rows], lifetimes.gone[rows])
     for row in first:
-        insort(starts.setdefault(where[row], []), address[row])
-        owner[address[row]] = row
+        insort(neighbours[row], address[row])
     for row in first:
-        live = starts[where[row]]
-        after = bisect_left(live, address[row]) + 1
-        gap = (live[after] if after < len(live) else ends[where[row]]) - address[row]
-        if gap - rounded[row] <= SMALL_SIZE:
-            size[row] = max(gap, rounded[row])
-        elif lifetimes.block[row] < 0:
-            # The gap may be all free, or begin with an unsplit rest: free blocks of this pool are larger than 1 MiB.
-            slack[row] = gap - rounded[row] if rounded[row] >= max_split else SMALL_SIZE
-            unsure.add(row)
-
-    for row, is_birth in events:
-        here = address[row]
-        live = starts.setdefault(where[row], [])
-        at = bisect_left(live, here)
-        if not is_birth:
-            if at < len(live) and live[at] == here and owner[here] == row:
-                del live[at]
-                unsure.discard(row)
+        live, here = neighbours[row], address[row]
+        after = bisect_left(live, here) + 1
+        rest = (live[after] if after < len(live) else ends[row]) - here - rounded[row]
+        if rest <= SMALL_SIZE:
+            size[row] += max(rest, 0)
             continue
-        gap = (live[at] if at < len(live) else ends[where[row]]) - here
-        if gap - rounded[row] <= SMALL_SIZE or rounded[row] >= max_split:
-            size[row] = max(gap, rounded[row])
+        # The rest may be all free, or belong to the block in part: what is free in this pool is larger than 1 MiB.
+        slack[row] = rest if rounded[row] >= max_split else min(SMALL_SIZE, rest - SMALL_SIZE - MIN_BLOCK_SIZE)
+        if slack[row] > 0 and lifetimes.block[rows[row]] < 0:
+            unsure[here] = row
+
+    for event in events:
+        row = event >> 1
+        live, here = neighbours[row], address[row]
+        at = bisect_left(live, here)
+        if not event & 1:
+            if at < len(live) and live[at] == here:
+                del live[at]
+                unsure.pop(here, None)
+            continue
+        rest = (live[at] if at < len(live) else ends[row]) - here - rounded[row]
+        if rest > 0 and (rest <= SMALL_SIZE or rounded[row] >= max_split):
+            size[row] += rest
         if unsure and at:
-            # A block that begins within the unknown rest of the one before it shows where that one ended.
-            previous = owner[live[at - 1]]
-            if previous in unsure and here - live[at - 1] - rounded[previous] <= SMALL_SIZE:
+            # A block begins where the free block began, and that is where the one before it ended.
+            previous = unsure.get(live[at - 1], -1)
+            if previous >= 0 and 0 <= here - live[at - 1] - rounded[previous] <= slack[previous]:
                 size[previous], slack[previous] = here - live[at - 1], 0
-                unsure.discard(previous)
+                del unsure[live[at - 1]]
         live.insert(at, here)
-        owner[here] = row
+    return size, slack
 
 
-def _in_order(rows: IntArray, lifetimes: Lifetimes) -> tuple[list[int], list[tuple[int, bool]]]:
-    """Rows that were there before the recording, and births and ends of all `rows` as (row, is birth) in order."""
-    born, gone = lifetimes.born[rows], lifetimes.gone[rows]
-    begun = born > BEFORE
-    entry = np.concatenate([born[begun], gone])
-    row = np.concatenate([rows[begun], rows])
-    is_birth = np.arange(len(entry)) < np.count_nonzero(begun)
+def _in_order(born: IntArray, gone: IntArray) -> tuple[list[int], list[int]]:
+    """Rows from before the recording; and births and ends in order, each as twice its row, plus 1 for a birth."""
+    begun = np.flatnonzero(born > BEFORE)
+    rows = np.arange(len(born))
     # Where a lifetime had to be ended by the next birth at its address, the end comes first.
-    order = np.lexsort((is_birth, entry))
-    return rows[~begun].tolist(), list(zip(row[order].tolist(), is_birth[order].tolist(), strict=True))
+    key = np.concatenate([born[begun] * 2 + 1, gone * 2])
+    event = np.concatenate([begun * 2 + 1, rows * 2])
+    return np.flatnonzero(born == BEFORE).tolist(), event[np.argsort(key, kind="stable")].tolist()

@@ -1,0 +1,208 @@
+"""Single rules of lifetimes, sizes and spans, each on a snapshot made to show it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oomscope.history import BEFORE, DeviceHistory, device_history, recorded_config
+from oomscope.history.lifetimes import _stable_order
+from oomscope.model import Action
+from tests import builders
+from tests.builders import block, entry, frame, loaded, segment
+
+MIB = 1 << 20
+A = 0x7F00_0000_0000
+
+
+def history(segments: list[builders.Dict], trace: list[builders.Dict], **top: object) -> DeviceHistory:
+    snapshot = loaded(segments, [trace], **top)
+    return device_history(snapshot.devices[0], recorded_config(snapshot))
+
+
+def allocated(one: DeviceHistory) -> list[int]:
+    return one.curves.allocated.tolist()
+
+
+def test_a_free_that_completes_first_was_requested_before_the_recording() -> None:
+    one = history(
+        [segment(A, [block(2 * MIB, "inactive")], kind="small")],
+        [
+            entry("free_completed", A, 512),
+            entry("alloc", A, 1024),
+            entry("free_requested", A, 1024),
+            entry("free_completed", A, 1024),
+        ],
+    )
+    assert allocated(one) == [0, 0, 1024, 0, 0]
+    assert one.curves.active.tolist() == [512, 0, 1024, 1024, 0]
+
+
+def test_where_requests_of_frees_are_not_recorded_their_completion_stands_for_both() -> None:
+    one = history(
+        [segment(A, [block(2 * MIB, "inactive")], kind="small")],
+        [entry("free_completed", A, 512), entry("alloc", A, 1024), entry("free_completed", A, 1024)],
+    )
+    assert allocated(one) == [512, 0, 1024, 0]
+    assert one.curves.active.tolist() == [512, 0, 1024, 0]
+
+
+def test_a_pending_block_is_active_but_not_allocated() -> None:
+    one = history(
+        [segment(A, [block(512, "active_pending_free"), block(2 * MIB - 512, "inactive")], kind="small")],
+        [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512), entry("free_requested", A, 512)],
+    )
+    assert allocated(one) == [0, 0, 512, 0]
+    assert one.curves.active.tolist() == [0, 0, 512, 512]
+
+
+def test_a_large_block_keeps_what_was_not_split_off() -> None:
+    one = history(
+        [segment(A, [block(20 * MIB, "inactive")])],
+        [
+            entry("segment_alloc", A, 20 * MIB),
+            entry("alloc", A, 19 * MIB + 5),
+            entry("free_requested", A, 19 * MIB + 5),
+            entry("free_completed", A, 19 * MIB + 5),
+            entry("alloc", A, 19 * MIB - 512),
+            entry("free_requested", A, 19 * MIB - 512),
+            entry("free_completed", A, 19 * MIB - 512),
+        ],
+    )
+    assert one.size.tolist() == [20 * MIB, 19 * MIB - 512]
+    assert one.slack.tolist() == [0, 0]
+
+
+def test_blocks_of_max_split_size_take_their_whole_free_block() -> None:
+    one = history(
+        [segment(A, [block(100 * MIB, "inactive")])],
+        [
+            entry("segment_alloc", A, 100 * MIB),
+            entry("alloc", A, 90 * MIB),
+            entry("free_requested", A, 90 * MIB),
+            entry("free_completed", A, 90 * MIB),
+        ],
+        allocator_settings=builders.settings(max_split_size=64 * MIB),
+    )
+    assert one.size.tolist() == [100 * MIB]
+
+
+def test_under_expandable_segments_every_rest_is_split_off_in_ordinary_segments_too() -> None:
+    one = history(
+        [segment(A, [block(20 * MIB, "inactive")])],
+        [
+            entry("segment_alloc", A, 20 * MIB),
+            entry("alloc", A, 19 * MIB + 5),
+            entry("free_requested", A, 19 * MIB + 5),
+            entry("free_completed", A, 19 * MIB + 5),
+        ],
+        allocator_settings=builders.settings(expandable_segments=True),
+    )
+    assert one.size.tolist() == [19 * MIB + 512]
+
+
+@pytest.mark.parametrize(
+    ("rest", "slack"),
+    [(MIB, 0), (MIB + 512, 0), (MIB + 1024, 512), (2 * MIB + 512, MIB), (9 * MIB, MIB)],
+)
+def test_a_block_from_before_the_recording_is_known_up_to_what_could_be_its_own(rest: int, slack: int) -> None:
+    size = 20 * MIB - rest
+    one = history(
+        [segment(A, [block(20 * MIB, "inactive")])],
+        [entry("free_requested", A, size), entry("free_completed", A, size)],
+    )
+    assert one.slack.tolist() == [slack]
+    assert one.size.tolist() == [20 * MIB if rest <= MIB else size]
+
+
+def test_the_next_block_shows_where_the_one_before_it_ended() -> None:
+    one = history(
+        [segment(A, [block(20 * MIB, "inactive")])],
+        [
+            entry("alloc", A + 5 * MIB + 4096, 2 * MIB),
+            entry("free_requested", A, 5 * MIB),
+            entry("free_completed", A, 5 * MIB),
+            entry("free_requested", A + 5 * MIB + 4096, 2 * MIB),
+            entry("free_completed", A + 5 * MIB + 4096, 2 * MIB),
+        ],
+    )
+    assert one.size.tolist() == [5 * MIB + 4096, 2 * MIB]
+    assert not one.slack.any()
+
+
+def test_frees_tell_the_stack_of_blocks_from_before_only_where_they_repeat_their_allocation() -> None:
+    here, there = [frame("here")], [frame("there")]
+
+    def stacks(free_frames: list[builders.Dict]) -> list[bool]:
+        one = history(
+            [segment(A, [block(2 * MIB, "inactive")], kind="small")],
+            [
+                entry("alloc", A + 512, 512, frames=here),
+                entry("free_requested", A + 512, 512, frames=free_frames),
+                entry("free_completed", A + 512, 512, frames=free_frames),
+                entry("free_requested", A, 512, frames=there),
+                entry("free_completed", A, 512, frames=there),
+            ],
+        )
+        return (one.lifetimes.stack >= 0).tolist()
+
+    assert stacks(here) == [True, True]
+    assert stacks(there) == [False, True]
+
+
+def test_what_the_trace_leaves_live_and_the_segments_do_not_hold_is_counted_as_missing() -> None:
+    one = history(
+        [segment(A, [block(2 * MIB, "inactive")], kind="small")],
+        [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 700), entry("snapshot", 0, 0)],
+    )
+    assert one.missing_bytes == 1024
+    assert allocated(one)[-1] == 0
+
+
+def test_an_allocation_at_an_address_in_use_ends_the_one_before_it() -> None:
+    one = history(
+        [segment(A, [block(512), block(2 * MIB - 512, "inactive")], kind="small")],
+        [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 100), entry("alloc", A, 200)],
+    )
+    assert one.overlapping == 1
+    assert allocated(one) == [0, 0, 512, 512]
+
+
+def test_pieces_of_an_expandable_segment_come_and_go_on_their_own() -> None:
+    one = history(
+        [segment(A, [block(20 * MIB, "inactive")], expandable=True)],
+        [
+            entry("segment_map", A, 60 * MIB),
+            entry("segment_unmap", A + 20 * MIB, 40 * MIB),
+            entry("segment_map", A + 20 * MIB, 20 * MIB),
+            entry("segment_unmap", A + 20 * MIB, 20 * MIB),
+        ],
+        allocator_settings=builders.settings(expandable_segments=True),
+    )
+    assert one.curves.reserved.tolist() == [size * MIB for size in (0, 60, 20, 40, 20)]
+    assert [len(one.layout_at(at).segments) for at in (BEFORE, 0, 1, 2, 3)] == [0, 1, 1, 1, 1]
+    assert one.layout_at(2).segments.total_size.tolist() == [40 * MIB]
+
+
+def test_snapshot_and_unknown_entries_change_nothing() -> None:
+    one = history(
+        [segment(A, [block(512), block(2 * MIB - 512, "inactive")], kind="small")],
+        [
+            entry("segment_alloc", A, 2 * MIB),
+            entry("alloc", A, 1),
+            entry("snapshot", 0, 0),
+            entry("something_new", 5, 5),
+        ],
+    )
+    assert one.trace.action.tolist()[-2:] == [Action.SNAPSHOT, Action.OTHER]
+    assert one.layout_at(1) is one.layout
+
+
+@pytest.mark.parametrize("shift", [0, 9, 21, 40])
+def test_sorting_by_address_keeps_the_order_of_equal_ones(shift: int) -> None:
+    random = np.random.default_rng(3)
+    address = A + (random.integers(0, 50, 1000) << shift)
+    np.testing.assert_array_equal(_stable_order(address), np.argsort(address, kind="stable"))
+    extreme = np.array([5, -(1 << 63), (1 << 63) - 1, 5, -(1 << 63)])
+    np.testing.assert_array_equal(_stable_order(extreme), np.argsort(extreme, kind="stable"))
+    assert len(_stable_order(np.zeros(0, np.int64))) == 0
