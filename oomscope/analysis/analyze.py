@@ -188,7 +188,9 @@ def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay:
         phases=_live_by(one.phases, PHASES, history, request.entry),
         total=number(context, "total"),
         cap=number(context, "cap"),
-        outside=outside_bytes(snapshot, history),
+        outside=outside_bytes(
+            snapshot, history, device_free=request.device_free, reserved=request.totals.reserved
+        ),
         outside_names=_processes(context),
         uncertain_bytes=int(history.slack[live].sum()),
         names_known=bool(names),

@@ -28,6 +28,7 @@ class Case:
         growth: what grew, at its entry.
         outside: bytes of the card outside this allocator, None where unknown.
         total: bytes of the card, None where unknown.
+        cap: this process's share of the card, None where unknown or unlimited.
     """
 
     size: int
@@ -37,6 +38,13 @@ class Case:
     growth: tuple[Growth, ...] = ()
     outside: int | None = None
     total: int | None = None
+    cap: int | None = None
+
+    @property
+    def device(self) -> int | None:
+        """The most that this process could ever hold: its cap, or the card but for a normal context; None unknown."""
+        card = None if self.total is None else self.total - min(self.outside or 0, NORMAL_OUTSIDE)
+        return min((bound for bound in (self.cap, card) if bound is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ def decide(case: Case) -> Tested:
     cause, certain = (at_low[0].cause, True) if at_low else ("capacity", not only_higher)
     if cause != "capacity":
         certain = all(CAUSES.index(found.cause) > CAUSES.index(cause) for found in only_higher)
-        certain = certain and not (cause == "oversized_request" and case.limit.source == "bracket")
+        certain = certain and not (cause == "oversized_request" and case.device is None)
     else:
         wall = _wall_that_just_fits(case, low, only_higher)
         cause = wall.cause if wall else cause
@@ -80,13 +88,20 @@ def decide(case: Case) -> Tested:
 def _qualifying(case: Case, limit: int, oversized_is_known: bool) -> tuple[Qualifying, ...]:
     margin = int(MARGIN * limit)
     found = []
-    if case.size > limit and (oversized_is_known or case.reserved < MARGIN * case.size):
+    if _is_oversized(case, limit, oversized_is_known):
         found.append(Qualifying("oversized_request", case.size, 0))
     for cause, given in _given(case).items():
         spare = given + limit - case.reserved - case.size
         if given > 0 and spare >= margin:
             found.append(Qualifying(cause, given, spare))
     return tuple(sorted(found, key=lambda one: CAUSES.index(one.cause)))
+
+
+def _is_oversized(case: Case, limit: int, limit_is_known: bool) -> bool:
+    """Whether an empty device would not have served the request either."""
+    if case.device is not None:
+        return case.size > case.device
+    return case.size > limit and (limit_is_known or case.reserved < MARGIN * case.size)
 
 
 def _given(case: Case) -> dict[str, int]:

@@ -14,8 +14,8 @@ from oomscope.units import format_bytes, format_duration, plural
 def history_kind(snapshot: Snapshot, histories: tuple[DeviceHistory, ...]) -> str:
     """``full``, ``wrapped``, ``late``, ``state_only`` or ``none``; the least complete of all devices.
 
-    A block that is live without an alloc entry but with a stack was recorded, and its entry overwritten: the ring
-    wrapped. Without a stack it was there before the recording began.
+    A block or segment that is there without an entry but with a stack was recorded, and its entry overwritten: the
+    ring wrapped. Without a stack it was there before the recording began.
     """
     moving = [history for history in histories if history.moves]
     if not moving:
@@ -25,16 +25,21 @@ def history_kind(snapshot: Snapshot, histories: tuple[DeviceHistory, ...]) -> st
 
 
 def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
-    lifetimes = history.lifetimes
-    before = lifetimes.born == BEFORE
-    if not before.any():
-        return "full"
+    lifetimes, spans = history.lifetimes, history.spans
+    before, cached = lifetimes.born == BEFORE, spans.begin == BEFORE
     bound = snapshot.ring_entries or _recorded_bound(snapshot)
+    if bound is not None and history.entries >= bound:
+        return "wrapped"
+    # Segments that nothing lives in tell of an earlier time as well as blocks do.
+    if not before.any() and not cached.any():
+        return "full"
     if bound is not None:
-        return "wrapped" if history.entries >= bound else "late"
-    still = before & (lifetimes.block >= 0)
-    if still.any():
-        return "wrapped" if (lifetimes.stack[still] != NO_STACK).any() else "late"
+        return "late"
+    stacks = np.concatenate(
+        [lifetimes.stack[before & (lifetimes.block >= 0)], spans.stack[cached & (spans.end >= history.entries)]]
+    )
+    if len(stacks):
+        return "wrapped" if (stacks != NO_STACK).any() else "late"
     # Nobody chooses a bound that is not round, and a run seldom ends on a round number.
     return "wrapped" if history.entries % 1000 == 0 or history.entries & (history.entries - 1) == 0 else "late"
 

@@ -23,15 +23,19 @@ _CPP = re.compile(r"\.(?:cpp|cc|cxx|c|cu|cuh|h|hpp|inl|so(?:\.\d+)*|pyx)\Z|\A(?:
 _TORCH = re.compile(
     r"(?:site|dist)-packages/(?:torch|functorch|torch_npu|triton)/"
     # torch built from source lies anywhere; these folders and files are its own.
-    r"|(?:^|/)torch/(?:_\w+/|nn/(?:modules|parallel|utils|functional\.py|parameter\.py)|optim/|autograd/|cuda/|fx/|jit/"
-    r"|utils/(?:data|checkpoint\.py|_)|distributed/|amp/|_\w+\.py|functional\.py|serialization\.py)"
-    # What torch.compile writes is torch's, too.
-    r"|/torchinductor_[^/]*/|\A<eval_with_key>|\A<torch_package"
+    r"|(?:^|/)torch/(?:_\w+/|nn/(?:attention|intrinsic|modules|parallel|quantized|utils|functional\.py|parameter\.py)"
+    r"|optim/|autograd/|cuda/|fx/|jit/|utils/(?:data|checkpoint\.py|_)|distributed/|distributions/|amp/|ao/|backends/"
+    r"|export/|func/|nested/|profiler/|sparse/|testing/|xpu/|_\w+\.py|functional\.py|overrides\.py|serialization\.py"
+    r"|storage\.py)"
+    # What torch.compile writes is torch's, too; wherever its cache lies, files are named by a hash.
+    r"|/torchinductor_[^/]*/|/[a-z2-7]{2}/c[a-z2-7]{50,}\.py\Z|\A<eval_with_key>|\A<torch_package"
 )
 _STANDARD = re.compile(
     r"\A<(?:frozen|string|attrs generated|__array_function__)"
     r"|(?:^|/)lib(?:64)?/python3[^/]*/(?!.*(?:site|dist)-packages/)"
-    r"|(?:^|/)python3\d+/lib/(?!site-packages/)|(?:^|/)python-?3[\d.]*/lib/(?!site-packages/)",
+    # Windows has no folder for the version below lib; the one above it is Python's own, or conda's.
+    r"|(?:^|/)(?:python-?3[\d.]*|cpython-3[^/]*|python/3[^/]*/x\w+|pyenv-win/versions/3[^/]*"
+    r"|(?:ana|mini|micro)(?:conda|forge|mamba)\d*(?:/envs/[^/]+)?)/lib/(?!site-packages/|python3)",
     re.IGNORECASE,
 )
 _OWN = re.compile(r"(?:^|/)oomscope/(?:recording/|commands/|__main__\.py)")

@@ -8,7 +8,10 @@ from oomscope.analysis.headlines import headline
 from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.records import Driver, Evidence, Growth, Pin, Verdict
 from oomscope.analysis.subject import Subject
-from oomscope.units import format_bytes
+from oomscope.units import GIB, format_bytes
+
+LARGEST_CARD = 512 * GIB
+"""No single device of today holds more, whatever else may fill this one."""
 
 
 def judge(
@@ -36,6 +39,7 @@ def judge(
         growth=growth,
         outside=subject.outside,
         total=subject.total,
+        cap=subject.cap,
     )
     tested = decide(case)
     return Verdict(
@@ -53,6 +57,8 @@ def judge(
 
 def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Tested) -> str:
     """High where no number that is missing could turn the cause into another."""
+    if tested.cause == "oversized_request":
+        return "high" if tested.certain or case.size > LARGEST_CARD else "medium"
     if tested.cause == "growth":
         return "high" if min(growth.fit for growth in case.growth) >= 0.9 and tested.certain else "medium"
     if tested.cause == "capacity":
