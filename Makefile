@@ -17,6 +17,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@$(BIN)/python -m compileall -q oomscope
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python

@@ -101,11 +101,11 @@ def _let_go_of_graphs(growth: list[Growth]) -> Advice:
     """One graph keeps what many sites made: the advice is one as well."""
     places = list(dict.fromkeys(place(one.site or one.caller) for one in growth))
     return Advice(
-        "Add up numbers, not tensors: use loss.item() or loss.detach() for whatever is kept from step to step (a running "
-        "loss, a list, a dict of metrics, a hook).",
+        "Add up numbers, not tensors: use loss.item() or loss.detach() for whatever is kept from step to step (a "
+        "running loss, a list, a dict of metrics, a hook).",
         f"A kept tensor keeps the graph that made it: what {', '.join(places[:3])}"
         + (f" and {plural(len(places) - 3, 'more site')}" if len(places) > 3 else "")
-        + f" made in {plural(max(one.generations for one in growth), 'step')} is still alive; only the newest is needed.",
+        + f" made in {plural(max(one.generations for one in growth), 'step')} is alive; only the newest is needed.",
         sum(one.spared_bytes for one in growth),
         "none, if no later backward needs the older graphs",
         _FAQ,
