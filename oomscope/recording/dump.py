@@ -138,5 +138,6 @@ def _words(problem: Exception) -> str:
 def tell_problems(dump: Dump) -> None:
     """Say why the dump is less than it should be."""
     if dump.problems:
-        outcome = f"wrote it {dump.form}" if dump.path else "nothing could be written"
-        say(f"the dump failed ({'; '.join(dump.problems)}); {outcome}")
+        reasons = dict.fromkeys(problem.partition(": ")[2] for problem in dump.problems)
+        outcome = f"it is {dump.form}" if dump.path else "nothing could be written"
+        say(f"the dump is not whole ({'; '.join(reasons)}): {outcome}")

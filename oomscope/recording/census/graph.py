@@ -77,10 +77,12 @@ class Graph:
             return None
 
 
-def sequence_number(tensor: Any) -> int:
-    """How late in the graph a tensor was made; 0 for one outside it."""
+def sequence_number(item: Any) -> int:
+    """How late in the graph a tensor was made; 0 for one outside it, and for all else."""
+    if not hasattr(type(item), "grad_fn"):
+        return 0
     try:
-        node = tensor.grad_fn
+        node = item.grad_fn
         return 0 if node is None else int(node._sequence_nr())
     except Exception:
         return 0

@@ -16,6 +16,7 @@ from oomscope.recording.census import roots as places
 from oomscope.recording.census.dominators import components
 from oomscope.recording.census.graph import Graph, sequence_number
 from oomscope.recording.census.heap import Deadline, Heap
+from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.paths import Paths, join
 from oomscope.recording.census.storages import Key, Storage, TensorReader
 
@@ -72,7 +73,7 @@ class Holding:
 
     def step(self, parent: Any, child: Any) -> str:
         """What leads from one object to the next, in words; storages and the autograd graph are seen through."""
-        if isinstance(child, Storage) or is_graph_node(child):
+        if is_a(child, Storage) or is_graph_node(child):
             return ""
         if is_tensor_like(parent) and is_tensor_like(child):
             return ".grad"
@@ -148,7 +149,7 @@ def climb(
                 continue
             if id(referrer) in known_globals:
                 found.setdefault(id(referrer), places.global_root(*known_globals[id(referrer)]))
-            elif isinstance(referrer, type):
+            elif is_a(referrer, type):
                 found.setdefault(id(referrer), places.class_root(referrer))
             else:
                 if id(referrer) not in holding.numbers:
@@ -171,7 +172,7 @@ def flood(holding: Holding, all_roots: list[places.Root]) -> None:
             _claim(holding, node, f"{root.label}: {name}" if name else root.label)
     for key, node in list(holding.numbers.items()):
         item = holding.objects[node]
-        if id(item) == key and isinstance(item, _SUSPENDED) and not _is_claimed(holding, node):
+        if id(item) == key and is_a(item, _SUSPENDED) and not _is_claimed(holding, node):
             holding.children[SUPER_ROOT].append(node)
             _claim(holding, node, f"suspended {getattr(item, '__qualname__', type(item).__name__)}")
     _claim_cycles(holding)
@@ -217,7 +218,7 @@ def _claim_cycles(holding: Holding) -> None:
 
 def _unheld_words(item: Any) -> str:
     """What only C++ holds has no words; a Python object without a visible holder is at least named by its type."""
-    if isinstance(item, Storage) or is_graph_node(item) or is_tensor_like(item):
+    if is_a(item, Storage) or is_graph_node(item) or is_tensor_like(item):
         return ""
     return f"a {type(item).__name__} that nothing visible holds"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.storages import Key, TensorReader
 
 _MODULE_MEMBERS = ("_parameters", "_buffers", "_modules")
@@ -87,18 +88,18 @@ def _tensors_in(values: Any, reader: TensorReader, prefix: str = "", depth: int 
     """The tensors in an optimizer's state for one parameter: mostly a dict of them, at times nested."""
     if reader.is_tensor(values):
         yield prefix, values
-    elif depth and isinstance(values, dict):
+    elif depth and is_a(values, dict):
         for key, value in values.items():
             yield from _tensors_in(value, reader, f"{prefix}.{key}", depth - 1)
-    elif depth and isinstance(values, (list, tuple)):
+    elif depth and is_a(values, (list, tuple)):
         for index, value in enumerate(values):
             yield from _tensors_in(value, reader, f"{prefix}[{index}]", depth - 1)
 
 
 def _members(module: Any, kind: str) -> list[tuple[str, Any]]:
     # Past any __getattr__ of the module's own.
-    members = getattr(module, "__dict__", {}).get(kind)
-    return list(members.items()) if isinstance(members, dict) else []
+    members: Any = getattr(module, "__dict__", {}).get(kind)
+    return list(members.items()) if is_a(members, dict) else []
 
 
 def _submodules(root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:

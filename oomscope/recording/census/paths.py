@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.roots import function_name, local_variables
 
 _LONGEST_KEY = 40
@@ -28,7 +29,7 @@ class Paths:
         if type(child) is dict and instance_dict(parent) is child:
             self._attributes.add(id(child))
             return ""
-        if isinstance(parent, types.FunctionType) and parent.__closure__ is child:
+        if is_a(parent, types.FunctionType) and parent.__closure__ is child:
             self._closures[id(child)] = parent
             return ""
         positions = self._positions.get(id(parent))
@@ -39,20 +40,20 @@ class Paths:
     def _parts(self, parent: Any) -> Iterable[tuple[str, Any]]:
         """Every part of `parent` with the step to it; of parts that are one object, the last stands."""
         kind = type(parent)
-        if isinstance(parent, dict):
+        if is_a(parent, dict):
             return self._dict_parts(parent)
         if id(parent) in self._closures:
             names = self._closures[id(parent)].__code__.co_freevars
             return [(f" (closure) {name}", cell) for name, cell in zip(names, parent, strict=False)]
-        if isinstance(parent, (list, tuple, deque)):
+        if is_a(parent, (list, tuple, deque)):
             return [(f"[{index}]", value) for index, value in enumerate(parent)]
-        if isinstance(parent, (set, frozenset)):
+        if is_a(parent, (set, frozenset)):
             return [("{…}", value) for value in parent]
         if kind is types.CellType:
             return [("", parent.cell_contents)]
         if kind is types.MethodType:
             return [(".__self__", parent.__self__)]
-        if isinstance(parent, BaseException):
+        if is_a(parent, BaseException):
             names = ("__traceback__", "__context__", "__cause__")
             return [(f".{name}", getattr(parent, name)) for name in names] + _attributes(parent)
         if kind is types.TracebackType:
@@ -71,25 +72,25 @@ class Paths:
 
 def _frame_parts(parent: Any) -> list[tuple[str, Any]]:
     """The locals of a function that has ended (kept by a traceback) or is suspended."""
-    if isinstance(parent, types.FrameType):
+    if is_a(parent, types.FrameType):
         frame: Any = parent
     else:
         frame = next((getattr(parent, name, None) for name in _frame_names(parent)), None)
-    if not isinstance(frame, types.FrameType):
+    if not is_a(frame, types.FrameType):
         return []
     return [(f" → {function_name(frame)}: {name}", value) for name, value in local_variables(frame).items()]
 
 
 def _frame_names(parent: Any) -> list[str]:
     kinds = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
-    return [name for kind, name in kinds.items() if isinstance(parent, kind)]
+    return [name for kind, name in kinds.items() if is_a(parent, kind)]
 
 
 def _attributes(parent: Any) -> list[tuple[str, Any]]:
     found = []
     for cls in type(parent).__mro__:
         slots = cls.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else tuple(slots):
+        for name in (slots,) if is_a(slots, str) else tuple(slots):
             try:
                 found.append((f".{name}", object.__getattribute__(parent, name)))
             except AttributeError:
@@ -108,9 +109,9 @@ def instance_dict(parent: Any) -> dict[str, Any] | None:
 
 
 def _short(key: Any) -> str:
-    if not isinstance(key, (str, int, float, bool, bytes, tuple, type(None))):
+    if not is_a(key, (str, int, float, bool, bytes, tuple, type(None))):
         return f"<{type(key).__name__}>"
-    text = repr(key) if not isinstance(key, tuple) else "(…)"
+    text = repr(key) if not is_a(key, tuple) else "(…)"
     return text if len(text) <= _LONGEST_KEY else text[: _LONGEST_KEY - 1] + "…"
 
 

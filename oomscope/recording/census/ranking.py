@@ -16,6 +16,7 @@ from typing import Any
 from oomscope.recording.census.dominators import immediate_dominators, postorder, retained
 from oomscope.recording.census.heap import Deadline
 from oomscope.recording.census.holding import SUPER_ROOT, Holding, is_graph_node, is_tensor_like
+from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.paths import instance_dict
 from oomscope.recording.census.storages import Storage
 
@@ -51,7 +52,7 @@ def rank(holding: Holding, deadline: Deadline) -> list[Holder]:
     order = postorder(holding.children, SUPER_ROOT)
     dominator = immediate_dominators(holding.children, SUPER_ROOT)
     deadline.check()
-    weights = [item.bytes if isinstance(item, Storage) else 0 for item in holding.objects]
+    weights = [item.bytes if is_a(item, Storage) else 0 for item in holding.objects]
     below: list[list[int]] = [[] for _ in dominator]
     for node in order:
         if node != SUPER_ROOT:
@@ -92,15 +93,15 @@ def _tops(holding: Holding, below: list[list[int]], bytes_below: list[int]) -> l
 
 
 def _is_collection(item: Any) -> bool:
-    return isinstance(item, _COLLECTIONS)
+    return is_a(item, _COLLECTIONS)
 
 
 def _is_data(item: Any) -> bool:
-    return isinstance(item, Storage) or is_graph_node(item) or is_tensor_like(item)
+    return is_a(item, Storage) or is_graph_node(item) or is_tensor_like(item)
 
 
 def _is_seen_through(item: Any, attributes: set[int]) -> bool:
-    if _is_data(item) or isinstance(item, BaseException):
+    if _is_data(item) or is_a(item, BaseException):
         return False
     return id(item) in attributes or not _is_collection(item)
 
@@ -115,7 +116,7 @@ def _rows(holding: Holding, top: int, below: list[list[int]]) -> list[Holder]:
         open_nodes.extend(below[node])
         item = holding.objects[node]
         nodes += is_graph_node(item)
-        if isinstance(item, Storage):
+        if is_a(item, Storage):
             row = rows.setdefault(item.device, Holder(words, kind, item.device, members={member}))
             row.bytes += item.bytes
             row.tensors += 1
@@ -146,7 +147,7 @@ def _kind(holding: Holding, member: int) -> str:
     item = holding.objects[member]
     if member in holding.cycles:
         return "cycle"
-    if isinstance(item, (BaseException, types.TracebackType)):
+    if is_a(item, (BaseException, types.TracebackType)):
         return "exception"
     return "collection" if _is_collection(item) else "tensor"
 
@@ -171,7 +172,7 @@ def _kept_alone(holding: Holding, row: Holder, weights: list[int]) -> int:
             continue
         reached[node] = 1
         item = holding.objects[node]
-        total += weights[node] if isinstance(item, Storage) and item.device == row.device else 0
+        total += weights[node] if is_a(item, Storage) and item.device == row.device else 0
         open_nodes.extend(holding.children[node])
     return total
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from oomscope.recording.census.kinds import is_a
+
 Key = tuple[int, int]  # device index, address
 
 
@@ -38,8 +40,8 @@ class TensorReader:
         self.failures = 0
 
     def is_tensor(self, item: Any) -> bool:
-        """By type: `isinstance` would wake proxies."""
-        return issubclass(type(item), self._tensor_type)
+        """Whether this is a tensor, of whatever subclass."""
+        return is_a(item, self._tensor_type)
 
     def is_tensor_type(self, kind: type) -> bool:
         """Whether instances of this class are tensors."""

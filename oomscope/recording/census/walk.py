@@ -15,6 +15,7 @@ from oomscope.recording.census import roots as places
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
 from oomscope.recording.census.holding import Holding, add_tensors, climb, flood, live_frames
+from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.names import Names, root_modules
 from oomscope.recording.census.ranking import Holder, merge, rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
@@ -71,6 +72,8 @@ def take_census(
             census.walk["complete"] = True
         except OutOfTime:
             census.walk["notes"].append(f"stopped after {seconds:g} s, its budget")
+        except Exception as problem:
+            census.walk["notes"].append(f"stopped by {type(problem).__name__}: {problem}")
         walk.fill(census)
     census.walk["seconds"] = round(perf_counter() - start, 4)
     return census
@@ -120,7 +123,7 @@ class _Walk:
         """Fill the names; returns the modules and optimizers that names start from."""
         tracked = list(self._tracked.values())
         self._bases.update((id(item), name) for name, item in self._tracked.items())
-        modules = [item for item in tracked if isinstance(item, self._torch.nn.Module)]
+        modules = [item for item in tracked if is_a(item, self._torch.nn.Module)]
         roots = [*modules, *root_modules(found.modules)]
         self._names.add_modules(roots)
         for optimizer in found.optimizers:
