@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.records import CATEGORIES, DeviceFindings, Location
+from oomscope.analysis.attribution import attribute
+from oomscope.analysis.records import CATEGORIES, DeviceFindings, Findings
 from oomscope.analysis.sites import SiteTable
-from oomscope.model import IntArray, StackTable
+from oomscope.model import IntArray
 
 TOP_SITES = 8
 
@@ -37,24 +38,20 @@ class Keys:
         return np.minimum(self.row, self.top)
 
 
-def keys_of(device: DeviceFindings, stacks: StackTable) -> Keys:
-    """Match every lifetime, live at the instant or not, with the row of its site and caller."""
+def keys_of(findings: Findings, device: DeviceFindings) -> Keys:
+    """Match every lifetime, live at the instant or not, with its row of the findings' sites."""
+    history, count = device.history, len(device.history.lifetimes)
+    table = SiteTable(findings.snapshot.stacks)
+    phases = np.zeros(count, np.uint8) if device.phase_of is None else device.phase_of
+    groups = attribute(history, table, phases, kind=findings.recording.history)
     others = len(device.sites)
-    stack = device.history.lifetimes.stack
-    table = SiteTable(stacks)
-    row_of_place: dict[tuple[Location | None, Location | None], int] = {}
-    row_of_stack: dict[int, int] = {}
-    for place_row, use in enumerate(device.sites):
-        if use.site is not None:
-            row_of_place.setdefault((use.site, use.caller), place_row)
-        for number, _, _ in use.stacks:
-            row_of_stack.setdefault(number, place_row)
-    row_of: IntArray = np.full(len(stacks) + 1, others, np.int64)
-    for number in np.unique(stack[stack >= 0]).tolist():
-        place = (table.location(int(table.site_of[number])), table.location(int(table.caller_of[number])))
-        row_of[number] = row_of_place.get(place, row_of_stack.get(number, others))
-    row = row_of[stack]
-    category = np.full(len(row), CATEGORIES.index("unknown"), np.int64)
+    row_of = {(use.site, use.caller, use.label): row for row, use in enumerate(device.sites)}
+    rows = [
+        row_of.get((table.location(site), table.location(caller), label), others)
+        for site, caller, label in zip(groups.site.tolist(), groups.caller.tolist(), groups.label, strict=True)
+    ]
+    row = np.array([*rows, others], np.int64)[groups.group]
+    category = np.full(count, CATEGORIES.index("unknown"), np.int64)
     if device.category_of is not None:
         category = device.category_of.astype(np.int64)
     return Keys(row, category, others + 1)

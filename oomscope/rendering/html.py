@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -69,18 +68,17 @@ class MainView:
     no_growth: str
 
 
-def render_html(findings: Findings, *, title: str | None = None, redact: Callable[[str], str] | None = None) -> str:
+def render_html(findings: Findings, *, title: str | None = None) -> str:
     """The whole report as HTML text.
 
     Args:
         findings: what `oomscope.analyze` returned.
         title: the title of the page; None: made from the verdict.
-        redact: what every text that is shown goes through; None: nothing.
     """
     sheet = StyleSheet()
     shorten = shortener(findings.snapshot.stacks)
     page = _page(findings, title, shorten, sheet)
-    environment = _environment(redact)
+    environment = _environment()
     environment.filters["site"] = lambda item: views.place_of(item, shorten)
     environment.filters["since"] = lambda entry: words.before_oom(page.device, entry) if page.device else ""
     light, dark = palette.css_variables()
@@ -94,7 +92,7 @@ def render_html(findings: Findings, *, title: str | None = None, redact: Callabl
         script=_ours(script),
         early=_ours(_EARLY),
         policy=_policy(style, script),
-        data=_embedded(data, redact),
+        data=_embedded(data),
         words=words,
         palette=palette,
         shorten=shorten,
@@ -126,7 +124,7 @@ def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleS
 
 def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> MainView:
     stacks = findings.snapshot.stacks
-    keys = keys_of(device, stacks)
+    keys = keys_of(findings, device)
     rows = views.site_rows(device, stacks, keys, shorten)
     labels = [" ".join(filter(None, (row.place.text, row.place.function))) for row in rows]
     return MainView(
@@ -190,13 +188,13 @@ def _whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
         )
 
 
-def _environment(redact: Callable[[str], str] | None) -> Environment:
+def _environment() -> Environment:
     def finalize(value: Any) -> Any:
         """Every text on its way into the page is a stranger's until shown otherwise."""
         if value is None:
             return ""
         if isinstance(value, str) and not hasattr(value, "__html__"):
-            return clean(redact(value) if redact else value, _LONGEST_TEXT)
+            return clean(value, _LONGEST_TEXT)
         return value
 
     environment = Environment(
@@ -226,10 +224,8 @@ def _bytes(value: int | None) -> Markup:
     return Markup('<span class="b" title="{}">{}</span>').format(f"{value:,} bytes", format_bytes(value))
 
 
-def _embedded(data: dict[str, Any], redact: Callable[[str], str] | None) -> Markup:
+def _embedded(data: dict[str, Any]) -> Markup:
     """JSON for a script element: nothing in it can close the element or open a comment."""
-    if redact and "labels" in data:
-        data = {**data, "labels": {key: redact(label) for key, label in data["labels"].items()}}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return _ours(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 

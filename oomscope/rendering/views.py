@@ -172,7 +172,9 @@ def place_of(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> Place:
 
 def site_rows(device: DeviceFindings, stacks: StackTable, keys: Keys, shorten: Shorten) -> tuple[SiteRow, ...]:
     """The sites table, with the stacks that most of each row's bytes share."""
-    pins = {(pin.site, pin.caller, pin.label) for pin in device.pins}
+    # Nearly every site shares a segment with some free bytes; only what keeps much of it is worth a word here.
+    much = max(device.fragmentation.stranded // 10, device.at.reserved // 33, 1)
+    pins = {(pin.site, pin.caller, pin.label) for pin in device.pins if pin.stranded_bytes >= much}
     growing = {(growth.site, growth.caller, growth.label) for growth in device.growth}
     rows, spent = [], 0
     for number, use in enumerate(device.sites):

@@ -1,0 +1,97 @@
+"""A real Chromium, and reports for it to open."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oomscope.analysis import Findings
+from oomscope.rendering import write_report
+from tests.rendering.hostile import hostile_findings
+from tests.samples import SAMPLES, sample_findings
+
+PAGES = (*SAMPLES, "hostile")
+
+NARROW, WIDE, VAST = 360, 1280, 3840
+
+
+def findings_of(name: str) -> Findings:
+    return hostile_findings() if name == "hostile" else sample_findings(name)
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The report of a sample, written once a session."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    def made(name: str) -> Path:
+        path = folder / f"{name}.html"
+        return path if path.exists() else write_report(findings_of(name), path)
+
+    return made
+
+
+class Browser:
+    """A headless Chromium that notes every request and every message of the console."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def open(
+        self, path: Path, *, width: int = WIDE, scheme: str = "light", script: bool = True, media: str = ""
+    ) -> None:
+        command = self.driver.execute_cdp_cmd
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        command("Emulation.setDeviceMetricsOverride", size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        command("Emulation.setEmulatedMedia", {"media": media, "features": features})
+        command("Emulation.setScriptExecutionDisabled", {"value": not script})
+        self.driver.get("about:blank")
+        self.messages()
+        self.driver.get_log("performance")
+        self.driver.get(path.as_uri())
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, selector: str) -> Any:
+        return self.driver.find_element("css selector", selector)
+
+    def all(self, selector: str) -> list[Any]:
+        return self.driver.find_elements("css selector", selector)
+
+    def messages(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses asked for since the page was opened, without the page itself and data: URLs."""
+        found = []
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                found.append(message["params"]["request"]["url"])
+        return [url for url in found if not url.startswith(("data:", "about:")) and not url.endswith(".html")]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install '.[dev]')")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    chromedriver = shutil.which("chromedriver")
+    if chromium is None or chromedriver is None:
+        pytest.skip("no Chromium with its driver (apt-get install chromium chromium-driver)")
+    options = selenium.ChromeOptions()
+    for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-background-networking", "disable-dev-shm-usage"):
+        options.add_argument(f"--{flag}")
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = selenium.Chrome(options=options, service=selenium.ChromeService(chromedriver))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
