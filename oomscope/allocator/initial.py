@@ -27,10 +27,10 @@ def restore(allocator: DeviceCachingAllocator, initial: InitialLayout, blocks: l
         home = allocator.get_pool(not segments.is_large[row], int(segments.stream[row]), int(segments.pool[row]))
         members = _blocks_of(allocator, initial, row, home, blocks)
         if segments.is_expandable[row]:
-            _append_run(allocator, home, members, tails)
+            _append_run(allocator, members, int(initial.base[row]), tails)
         allocator.reserved += int(segments.total_size[row])
-    for home, tail in tails.items():
-        _append_unmapped(home, tail, _segment_of(tail).base + _segment_of(tail).size)
+    for tail in tails.values():
+        _append_unmapped(tail, _end_of(tail))
     allocator.peak_reserved = allocator.reserved
     allocator.peak_allocated = allocator.allocated
 
@@ -62,36 +62,49 @@ def _blocks_of(
 
 
 def _append_run(
-    allocator: DeviceCachingAllocator, home: StreamPool, members: list[Block], tails: dict[StreamPool, Block]
+    allocator: DeviceCachingAllocator, members: list[Block], base: int, tails: dict[StreamPool, Block]
 ) -> None:
     """Join a run of mapped pages to the expandable segment of its stream.
 
     A snapshot does not say where an expandable segment begins and ends. All runs of one stream and pool are taken for
-    one segment that begins with the first, as long as they lie within the span of one.
+    one segment, from the lowest address known, as long as they lie within the span of one.
     """
+    home, end = members[0].home, members[-1].end
     tail = tails.get(home)
-    if tail is None or members[-1].end > _segment_of(tail).base + _segment_of(tail).size:
-        if tail is not None:
-            _append_unmapped(home, tail, _segment_of(tail).base + _segment_of(tail).size)
+    if tail is not None and end > _end_of(tail):
+        _append_unmapped(tail, _end_of(tail))
+        tail = None
+    if tail is None:
         page = page_size(home.pool.is_small, allocator.config)
         span = -(-allocator.limit.address_space // page) * page
-        segment = ExpandableSegment(members[0].address, span, page)
+        base = base if end <= base + span else members[0].address
+        segment = ExpandableSegment(base, span, page)
         allocator.expandable_segments[home] = allocator.expandable_segments.get(home, 0) + 1
+        tail = Block(base, 0, home, segment)
+        first = _append_unmapped(tail, members[0].address)
+        if first is not tail:
+            first.prev = None
+            members[0].splice(first, members[0].next)
     else:
         segment = _segment_of(tail)
-        tail = _append_unmapped(home, tail, members[0].address)
-        members[0].splice(tail, members[0].next)
+        members[0].splice(_append_unmapped(tail, members[0].address), members[0].next)
     for block in members:
         block.segment = segment
     tails[home] = members[-1]
 
 
-def _append_unmapped(home: StreamPool, tail: Block, end: int) -> Block:
+def _end_of(block: Block) -> int:
+    """Where the expandable segment of a block ends."""
+    return _segment_of(block).base + _segment_of(block).size
+
+
+def _append_unmapped(tail: Block, end: int) -> Block:
+    """Fill the addresses from `tail` to `end`; the block that then comes last."""
     if tail.end >= end:
         return tail
-    gap = Block(tail.end, end - tail.end, home, tail.segment)
+    gap = Block(tail.end, end - tail.end, tail.home, tail.segment)
     gap.splice(tail, None)
-    home.insert_unmapped(gap)
+    tail.home.insert_unmapped(gap)
     return gap
 
 

@@ -33,10 +33,13 @@ class InitialLayout:
     Attributes:
         layout: segments and blocks. A block's size is what the allocator gave it.
         number: int64[blocks]; the request that each active block stands for, -1 for free ones.
+        base: int64[segments]; the lowest address known of the expandable segment that each is part of, its own for
+            the others.
     """
 
     layout: Layout
     number: IntArray
+    base: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from oomscope.allocator.program import InitialLayout, Op, Program
-from oomscope.analysis.whatif.runs import RETURNS, ReleaseRun, following, release_runs
+from oomscope.analysis.whatif.runs import RETURNS, ReleaseRun, following
 from oomscope.history import DeviceHistory
 from oomscope.history.lifetimes import BEFORE, Lifetimes
-from oomscope.model import Action, IntArray, Snapshot, Trace, UInt8Array
+from oomscope.model import NO_STACK, Action, IntArray, Layout, Snapshot, Trace, UInt8Array
 
 DEFAULT_POOL = 0
 
@@ -23,13 +23,11 @@ class Extraction:
         program: what can be replayed.
         number: int64[lifetimes], the request that each stands for.
         row: int64[requests], the row in the history's `lifetimes`; -1 for a request that was refused.
-        runs: where the trace gives memory back to the device.
     """
 
     program: Program
     number: IntArray
     row: IntArray
-    runs: list[ReleaseRun]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,10 +44,16 @@ class _Steps:
         return cls(op, argument, entry, 2 * entry)
 
 
-def extract(snapshot: Snapshot, history: DeviceHistory) -> Extraction:
-    """The program that ran on a device of `snapshot`."""
+def extract(snapshot: Snapshot, history: DeviceHistory, runs: list[ReleaseRun], address_space: int) -> Extraction:
+    """The program that ran on a device of `snapshot`.
+
+    Args:
+        snapshot: what was recorded.
+        history: of the device.
+        runs: where its trace gives memory back.
+        address_space: bytes of addresses that an expandable segment reserves.
+    """
     trace, lifetimes = history.trace, history.lifetimes
-    runs = release_runs(trace, snapshot.stacks)
     number, row, ooms, oom_numbers = _numbers(lifetimes, trace)
     served = row >= 0
     size = np.where(served, lifetimes.requested[row], 0)
@@ -61,8 +65,10 @@ def extract(snapshot: Snapshot, history: DeviceHistory) -> Extraction:
     steps.append(_Steps.at(Op.TRY_MALLOC, oom_numbers, ooms))
     steps.append(_freeable_pools(trace))
     op, argument, entry = _in_order(steps)
-    program = Program(size, stream, owner, op, argument, entry, snapshot.pools, _initial(history, number))
-    return Extraction(program, number, row, runs)
+    program = Program(
+        size, stream, owner, op, argument, entry, snapshot.pools, _initial(history, number, address_space)
+    )
+    return Extraction(program, number, row)
 
 
 def _owners(history: DeviceHistory) -> IntArray:
@@ -73,7 +79,7 @@ def _owners(history: DeviceHistory) -> IntArray:
     return owner
 
 
-def _initial(history: DeviceHistory, number: IntArray) -> InitialLayout | None:
+def _initial(history: DeviceHistory, number: IntArray, address_space: int) -> InitialLayout | None:
     """The layout when the recording began; None where nothing was reserved then."""
     layout = history.layout_at(BEFORE)
     if not len(layout.segments):
@@ -85,7 +91,23 @@ def _initial(history: DeviceHistory, number: IntArray) -> InitialLayout | None:
         by_address.get(address, -1) if is_active else -1
         for address, is_active in zip(layout.blocks.address.tolist(), active, strict=True)
     ]
-    return InitialLayout(layout, np.array(numbers, np.int64))
+    return InitialLayout(layout, np.array(numbers, np.int64), _bases(history, layout, address_space))
+
+
+def _bases(history: DeviceHistory, layout: Layout, address_space: int) -> IntArray:
+    """For each segment of `layout`, the lowest address that the trace knows of the expandable segment it is part of."""
+    spans, segments = history.spans, layout.segments
+    base: IntArray = segments.address.copy()
+    for row in np.flatnonzero(segments.is_expandable).tolist():
+        alike = (
+            spans.is_expandable
+            & (spans.stream == segments.stream[row])
+            & (spans.is_large == segments.is_large[row])
+            & (spans.pool == segments.pool[row])
+            & (spans.address > base[row] - address_space)
+        )
+        base[row] = spans.address[alike].min(initial=base[row])
+    return base
 
 
 def _numbers(lifetimes: Lifetimes, trace: Trace) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -109,8 +131,9 @@ def _steps(lifetimes: Lifetimes, number: IntArray, trace: Trace, runs: list[Rele
     end = len(trace)
     born, freed, gone = lifetimes.born, lifetimes.freed, lifetimes.gone
     made = np.flatnonzero(born != BEFORE)
-    at_once = np.flatnonzero((freed >= 0) & (gone < end) & (gone - freed <= 1))
     apart = (gone - freed > 1) | (freed < 0)
+    apart[_waited_for(lifetimes, trace, runs)] = True
+    at_once = np.flatnonzero(~apart & (gone < end))
     requested = np.flatnonzero(apart & (freed >= 0) & (freed < end))
     completed = np.flatnonzero(apart & (gone < end))
     emptied = np.array([run.begin for run in runs if run.by_empty_cache], np.int64)
@@ -123,24 +146,51 @@ def _steps(lifetimes: Lifetimes, number: IntArray, trace: Trace, runs: list[Rele
     ]
 
 
+def _waited_for(lifetimes: Lifetimes, trace: Trace, runs: list[ReleaseRun]) -> list[int]:
+    """The lifetimes that a failing request waited for although nothing stands between the two entries of their free.
+
+    Their completion bears the stack of that request, as what stands behind it does, not that of the free.
+    """
+    row_of: dict[int, int] = {}
+    found = []
+    for begin, _ in _waits(trace, runs):
+        gone, stack = begin - 1, int(trace.stack[begin])
+        if gone < 1 or stack in (NO_STACK, int(trace.stack[gone - 1])):
+            continue
+        if trace.action[gone] == Action.FREE_COMPLETED and trace.stack[gone] == stack:
+            row_of = row_of or dict(zip(lifetimes.gone.tolist(), range(len(lifetimes)), strict=True))
+            found.append(row_of[gone])
+    return found
+
+
 def _completions(number: IntArray, entry: IntArray, trace: Trace, runs: list[ReleaseRun]) -> _Steps:
     """The frees that had to wait.
 
     A request that cannot be served waits for them all before it releases memory, so they stand directly before its
-    segment_free entries although the request came first. Those are put behind the request.
+    segment_free entries, or its failure, although the request came first. Those are put behind the request.
     """
     key = 2 * entry
     waited = dict(zip(entry.tolist(), range(len(entry)), strict=True))
-    answers = trace.entries(Action.ALLOC, Action.OOM)
-    for run in runs:
-        if run.by_empty_cache:
-            continue
-        request = int(following(np.array([run.end]), answers, len(trace))[0])
-        before = run.begin - 1
+    for begin, request in _waits(trace, runs):
+        before = begin - 1
         while before in waited:
             key[waited[before]] = 2 * request + 1
             before -= 1
     return _Steps(Op.FREE_COMPLETED, number, entry, key)
+
+
+def _waits(trace: Trace, runs: list[ReleaseRun]) -> list[tuple[int, int]]:
+    """Where requests waited for other streams: the entry behind the wait, and the one that answers the request."""
+    answers = trace.entries(Action.ALLOC, Action.OOM)
+    released = [run for run in runs if not run.by_empty_cache]
+    ends = np.array([run.end for run in released], np.int64)
+    waits = [
+        (run.begin, request)
+        for run, request in zip(released, following(ends, answers, len(trace)).tolist(), strict=True)
+    ]
+    answered = {request for _, request in waits}
+    # A request that found nothing to release waited all the same.
+    return waits + [(oom, oom) for oom in trace.entries(Action.OOM).tolist() if oom not in answered]
 
 
 def _freeable_pools(trace: Trace) -> _Steps:

@@ -15,7 +15,7 @@ from oomscope.allocator.torch_releases import Release, release_of
 from oomscope.analysis.whatif.extraction import Extraction, extract
 from oomscope.analysis.whatif.limit import RecordedLimit, recorded_limit
 from oomscope.analysis.whatif.records import SelfCheck
-from oomscope.analysis.whatif.runs import OBTAINS, RETURNS
+from oomscope.analysis.whatif.runs import OBTAINS, RETURNS, release_runs
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, Snapshot
 
@@ -67,8 +67,9 @@ class Subject:
 def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     """Extract the program of `device`, replay it as it was recorded, and compare."""
     release = release_of(snapshot.schema)
-    extraction = extract(snapshot, device)
-    limit = recorded_limit(snapshot, device, extraction.runs)
+    runs = release_runs(device.trace, snapshot.stacks)
+    limit = recorded_limit(snapshot, device, runs)
+    extraction = extract(snapshot, device, runs, limit.limit.address_space)
     replayer = Replayer(extraction.program, release)
     recorded = replayer.run(device.config, limit.limit, recorded_addresses(device))
     check = compare(device, extraction.program, recorded)
