@@ -82,5 +82,5 @@ def _recorded_item_size(snapshot: Snapshot, device: int) -> int | None:
         if isinstance(item, Mapping) and item.get("category") == "parameter" and item.get("device", device) == device:
             size = _ITEM_SIZES.get(str(item.get("dtype", "")).rpartition(".")[2])
             if size:
-                total[size] = total.get(size, 0) + int(item.get("bytes") or 0)
+                total[size] = total.get(size, 0) + (item["bytes"] if isinstance(item.get("bytes"), int) else 0)
     return max(total, key=lambda size: total[size]) if total else None

@@ -87,7 +87,7 @@ class _Inference:
         self._workspaces()
         self._without_frames()
         self._constructed()
-        self.category[(self.mark & Mark.COMMUNICATION) != 0] = WORKSPACE
+        self._communication()
         return self.category
 
     def _happens(self, phase: int) -> BoolArray:
@@ -138,6 +138,26 @@ class _Inference:
             )
         self.category[rows] = category
 
+    def _communication(self) -> None:
+        """Buckets and gathered parameters are workspace; what a reduction leaves for the optimizer is the gradient.
+
+        In a backward that still runs, what became of earlier allocations of the same stack tells.
+        """
+        bucket = (self.mark & Mark.COMMUNICATION) != 0
+        if not bucket.any():
+            return
+        reduced = bucket & (self.role == Role.BACKWARD)
+        after = np.minimum(self.next_optimizer, self.next_forward)
+        left = reduced & beyond(self.lifetimes.freed, after, self.end)
+        stack = self.lifetimes.stack
+        ended = np.bincount(stack[reduced & ~left & (self.lifetimes.freed < self.end)], minlength=1)
+        stayed = np.bincount(stack[left], minlength=len(ended))
+        ended = np.pad(ended, (0, len(stayed) - len(ended)))
+        usual = np.flatnonzero(stayed > ended)
+        alive = reduced & (self.lifetimes.freed >= self.end) & np.isin(stack, usual)
+        self.category[bucket] = WORKSPACE
+        self.category[left | alive] = GRADIENT
+
     def _parameter_sizes(self) -> IntArray:
         """Distinct sizes of parameters; where the model was made before the recording, those of optimizer states."""
         sizes = self.bytes[self.is_parameter]
@@ -180,7 +200,7 @@ class _Inference:
         return np.asarray(highest[stack] > lowest[stack])
 
     def _workspaces(self) -> None:
-        """CuBLAS keeps one workspace a handle and stream, made at the first product of a thread and never given back."""
+        """The workspaces of cuBLAS: one a handle and stream, made at a thread's first product and never given back."""
         sized = np.isin(self.bytes, _WORKSPACES) & (self.lifetimes.freed >= self.end)
         candidates = sized & ((self.phases == FORWARD) | (self.phases == BACKWARD) | self.from_engine)
         candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
@@ -272,7 +292,7 @@ def _apply_names(context: Mapping[str, Any] | None, history: DeviceHistory, cate
     told = [item for item in tensors if _is_usable(item, history.index)]
     if not told:
         return named
-    told.sort(key=lambda item: int(item.get("bytes") or 0))
+    told.sort(key=_bytes)
     address = np.array([int(item["address"]) for item in told], np.int64)
     at = np.searchsorted(start, address, side="right") - 1
     inside = (at >= 0) & (address < start[np.maximum(at, 0)] + history.size[rows[np.maximum(at, 0)]])
@@ -280,6 +300,11 @@ def _apply_names(context: Mapping[str, Any] | None, history: DeviceHistory, cate
     category[rows[at[inside]]] = number[inside]
     named[rows[at[inside]]] = True
     return named
+
+
+def _bytes(item: Mapping[str, Any]) -> int:
+    size = item.get("bytes")
+    return size if isinstance(size, int) else 0
 
 
 def _is_usable(item: object, device: int) -> bool:

@@ -28,6 +28,8 @@ _SLUG_OF_CATEGORY = {
     kinds.WORKSPACE: "workspace",
 }
 _LEAST_LOGITS = 1 << 20
+_LEAST_CACHES = 4
+"""Blocks; keys and values of two layers."""
 _GRAPH_SHARE = 0.3
 """A kept graph keeps what its forwards saved: many of their stacks. A list of results keeps one or two."""
 
@@ -104,6 +106,7 @@ class _Naming:
         self._name(passing & self._is_logits(passing), "logits")
         held = np.isin(self.category, [kinds.ACTIVATION, kinds.TEMPORARY, kinds.BUFFER, kinds.UNKNOWN])
         self._name(held & ((self.mark & Mark.CACHE) != 0), "kv_cache")
+        self._name(self._is_reserved_cache(), "kv_cache")
         self._name(self._is_copy(), "duplicate_model")
         self._grown(growth)
         return self.slug
@@ -116,7 +119,7 @@ class _Naming:
         loss = passing & ((self.mark & Mark.LOSS) != 0) & (self.role != Role.UNFRAMED)
         sizes = np.unique(self.bytes[loss & (self.bytes >= _LEAST_LOGITS)])
         if not len(sizes):
-            return loss
+            return np.asarray(loss)
         alike = np.isin(self.bytes, np.concatenate([sizes, sizes // 2, sizes * 2]))
         count = np.bincount(self.stack[self.stack >= 0], minlength=1)
         most = int(count[self.stack[loss]].max())
@@ -126,7 +129,8 @@ class _Naming:
     def _is_attention(self, passing: BoolArray) -> BoolArray:
         """Tokens × tokens: what a function with linear layers makes that is far larger than all their outputs.
 
-        In a function called attention one such block is enough; elsewhere it takes two of a size (scores and softmax).
+        In a function called attention one such block is enough; elsewhere it takes two of a size (scores and softmax),
+        or one that is larger still.
         """
         chosen = np.zeros(len(passing), np.bool_)
         linear = passing & ((self.mark & Mark.LINEAR) != 0)
@@ -135,11 +139,11 @@ class _Naming:
         call = self._calls(passing)
         for one in np.unique(call[linear]).tolist():
             same = passing & (call == one)
-            largest = 1.5 * self.bytes[same & linear].max()
-            far = same & ~linear & (self.bytes >= max(largest, _LEAST_LOGITS))
+            largest = int(self.bytes[same & linear].max())
+            far = same & ~linear & (self.bytes >= max(1.5 * largest, _LEAST_LOGITS))
             sizes, count = np.unique(self.bytes[far], return_counts=True)
             named = (self.mark & Mark.ATTENTION) != 0
-            chosen |= far & (named | np.isin(self.bytes, sizes[count > 1]))
+            chosen |= far & (named | np.isin(self.bytes, sizes[count > 1]) | (self.bytes >= 4 * largest))
         return chosen
 
     def _calls(self, passing: BoolArray) -> IntArray:
@@ -160,10 +164,32 @@ class _Naming:
                     break
         return np.asarray(of_stack[self.stack])
 
+    def _is_reserved_cache(self) -> BoolArray:
+        """Keys and values reserved in advance: equal blocks, two a layer, from one line, before any forward.
+
+        Only where nothing trains, and a model is there to use them.
+        """
+        chosen = np.zeros(len(self.rows), np.bool_)
+        all_roles = self.roles.role[self.history.lifetimes.stack]
+        trains = np.isin(all_roles, [Role.BACKWARD, Role.OPTIMIZER]).any()
+        forwards = self.history.lifetimes.born[(all_roles == Role.FORWARD) & (self.history.lifetimes.born >= 0)]
+        if trains or not len(forwards) or not np.any(self.category == kinds.PARAMETER):
+            return chosen
+        early = (self.category == kinds.UNKNOWN) & (self.history.lifetimes.born[self.rows] < forwards.min())
+        early &= self.stack >= 0
+        for stack in np.unique(self.stack[early]).tolist():
+            mine = early & (self.stack == stack)
+            equal = len(np.unique(self.bytes[mine])) == 1 and np.count_nonzero(mine) >= _LEAST_CACHES
+            if equal and self.bytes[mine].sum() >= 0.1 * self.bytes.sum():
+                chosen |= mine
+        return chosen
+
     def _is_copy(self) -> BoolArray:
         parameters = np.flatnonzero(self.slug == SLUGS.index("parameters"))
         chosen = np.zeros(len(self.rows), np.bool_)
-        chosen[parameters[find_duplicates(self.history, self.categories, self.rows[parameters], self.sites)]] = True
+        chosen[
+            parameters[find_duplicates(self.history, self.categories, self.rows[parameters], self.stacks, self.sites)]
+        ] = True
         return chosen
 
     def _grown(self, growth: tuple[Growth, ...]) -> None:
@@ -174,10 +200,11 @@ class _Naming:
             together = np.logical_or.reduce(generations)
             self._name(together, "retained_graph" if self._is_graph(together) else "accumulated_tensors")
         for one, rows in growing:
-            cached = rows & ((self.mark & (Mark.CACHE | Mark.ATTENTION)) != 0)
             if one.kind == "reallocation":
-                self._name(rows, "accumulated_tensors")
-                self._name(cached, "kv_cache")
+                # A model that joins a little to a tensor in every forward remembers its tokens.
+                in_model = (self.role == Role.FORWARD) | ((self.mark & Mark.ATTENTION) != 0)
+                self._name(rows & ~in_model, "accumulated_tensors")
+                self._name(rows & in_model, "kv_cache")
             self._name(rows & ((self.mark & Mark.CACHE) != 0), "kv_cache")
 
     def _of(self, growth: Growth) -> BoolArray:

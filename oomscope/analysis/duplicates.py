@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.categories import GRADIENT, OPTIMIZER_STATE
+from oomscope.analysis.records import Location
 from oomscope.analysis.sites import SiteTable
 from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, IntArray, UInt8Array
+from oomscope.model import BoolArray, IntArray, StackTable, UInt8Array
+from oomscope.model.arrays import StackArray
 
 _LEAST_TENSORS = 4
 
 
 def find_duplicates(
-    history: DeviceHistory, categories: UInt8Array, parameters: IntArray, sites: SiteTable
+    history: DeviceHistory, categories: UInt8Array, parameters: IntArray, stacks: StackTable, sites: SiteTable
 ) -> BoolArray:
     """Which of the live rows `parameters` repeat, size for size, others made earlier by another line of the program.
 
@@ -26,8 +28,8 @@ def find_duplicates(
     order = np.argsort(history.lifetimes.born[parameters], kind="stable")
     size = history.size[parameters]
     stack = history.lifetimes.stack[parameters]
-    caller = sites.callers(stack)
-    makers = [order[caller[order] == one] for one in dict.fromkeys(caller[order].tolist()) if one >= 0]
+    maker = _makers(stack, stacks, sites)
+    makers = [order[maker[order] == one] for one in dict.fromkeys(maker[order].tolist()) if one >= 0]
     for number, later in enumerate(makers):
         for earlier in makers[:number]:
             if len(later) >= _LEAST_TENSORS and not copy[earlier].any() and _contains(size[earlier], size[later]):
@@ -41,13 +43,31 @@ def find_duplicates(
     return copy
 
 
+def _makers(stack: StackArray, stacks: StackTable, sites: SiteTable) -> IntArray:
+    """A number for the call that made each parameter: the reader's own line, and the function that it called there."""
+    number: dict[tuple[object, ...], int] = {}
+    made = np.full(len(stacks) + 1, -1, np.int64)
+    for one in np.unique(stack[stack >= 0]).tolist():
+        caller = sites.location(int(sites.caller_of[one]))
+        inner = None
+        for frame in stacks[one]:
+            if Location(frame.filename, frame.line, frame.name) == caller:
+                made[one] = number.setdefault((caller, inner), len(number))
+                break
+            inner = (frame.filename, frame.name)
+    return np.asarray(made[stack])
+
+
 def _contains(whole: IntArray, part: IntArray) -> bool:
-    """Whether `part` is nearly all of `whole`, each size as often."""
-    if len(part) < 0.9 * len(whole) or len(np.unique(part)) < 2:
+    """Whether nine tenths of `part`, by bytes, come again in `whole`, and are most of it."""
+    sizes, count = np.unique(part, return_counts=True)
+    if len(sizes) < 2:
         return False
-    sizes, count = np.unique(np.concatenate([whole, part]), return_counts=True)
-    mine, mine_count = np.unique(part, return_counts=True)
-    return bool(np.all(count[np.searchsorted(sizes, mine)] >= 2 * mine_count))
+    others, their_count = np.unique(whole, return_counts=True)
+    at = np.minimum(np.searchsorted(others, sizes), len(others) - 1)
+    both = np.where(others[at] == sizes, np.minimum(count, their_count[at]), 0)
+    same = int((both * sizes).sum())
+    return same >= 0.9 * int(part.sum()) and same >= 0.5 * int(whole.sum())
 
 
 def _trained(history: DeviceHistory, categories: UInt8Array) -> int:

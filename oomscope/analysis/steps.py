@@ -60,7 +60,7 @@ def _recorded(context: Mapping[str, Any] | None) -> list[tuple[int, str]]:
     found = [
         (step["begin_us"], str(step.get("name", number)))
         for number, step in enumerate(steps)
-        if isinstance(step, Mapping) and isinstance(step.get("begin_us"), int)
+        if isinstance(step, Mapping) and isinstance(step.get("begin_us"), int) and 0 <= step["begin_us"] < 1 << 63
     ]
     return sorted(found)
 
