@@ -60,6 +60,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
             _folded(table.title, _table(table))
             for table in (
                 tables.categories(device),
+                tables.phases(device),
                 *([tables.sites(device, shorten, 30)] if len(device.sites) > _TOP else []),
                 tables.names(device, 20),
                 tables.growth(device, shorten, 15),

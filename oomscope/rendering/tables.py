@@ -90,6 +90,16 @@ def categories(device: DeviceFindings) -> Table:
     return Table(f"What it is, {source}", ("category", "bytes", "share"), rows, frozenset({1, 2}))
 
 
+def phases(device: DeviceFindings) -> Table:
+    """What is live, by the phase that allocated it."""
+    shares = sorted(((count, name) for name, count in device.phases.items() if count), reverse=True)
+    rows = tuple(
+        (words.words(name, words.PHASE_LABELS), format_bytes(count), _percent(count, device.at.allocated))
+        for count, name in shares
+    )
+    return Table("When it was allocated", ("phase", "bytes", "share"), rows, frozenset({1, 2}))
+
+
 def sites(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     """Who holds the memory: sites, largest first, with their callers."""
     rows = []
@@ -183,9 +193,9 @@ def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
 
 
 def whatif(answer: WhatIf) -> Table:
-    """The recorded program under other settings."""
+    """The recorded program under other settings: peak of reserved memory, least memory it needs."""
     rows = tuple((clean(row.setting, 80), _outcome(row), *_figures(row)) for row in answer.rows)
-    headings = ("settings", "fits", "peak reserved", "least memory", "retries")
+    headings = ("settings", "fits", "peak", "needs", "retries")
     title = "What would have changed it, replayed on this recording"
     return Table(title, headings, rows, frozenset({2, 3, 4}))
 

@@ -86,7 +86,9 @@ def _section(table: Table, title: str | None = None, *, headings: bool = True) -
     for column, heading in enumerate(table.headings):
         right = column in table.right
         # Only the last column may wrap: numbers and labels that break across lines cannot be read.
-        grid.add_column(Text(heading), justify="right" if right else "left", no_wrap=column != last, overflow="fold")
+        grid.add_column(
+            Text(heading), justify="right" if right else "left", no_wrap=right or column != last, overflow="fold"
+        )
     for row in table.rows:
         grid.add_row(*(Text(cell) for cell in row))
     yield Text(title or table.title, style="bold")

@@ -88,7 +88,8 @@ def growth(folder: Path) -> Iterator[Row]:
 
 def _against(cost: Cost, base: Cost, html: Path | None = None) -> str:
     memory = f", {cost.peak_bytes / base.peak_bytes:.2f} x memory" if cost.peak_bytes and base.peak_bytes else ""
-    return f"{cost.seconds / base.seconds:.1f} x time{memory}" + (f", {_size(html)}" if html else "")
+    cpu = f" ({cost.cpu_seconds / base.cpu_seconds:.1f} x cpu)" if cost.cpu_seconds and base.cpu_seconds else ""
+    return f"{cost.seconds / base.seconds:.1f} x time{cpu}{memory}" + (f", {_size(html)}" if html else "")
 
 
 def _size(html: Path) -> str:
@@ -98,7 +99,8 @@ def _size(html: Path) -> str:
 def show(row: Row) -> None:
     """Print one line."""
     peak = format_bytes(row.cost.peak_bytes) if row.cost.peak_bytes else ""
-    print(f"{row.what:<34}{row.cost.seconds:>9.3f} s{peak:>11}  {row.goal:<26}{row.note}", flush=True)
+    cpu = f"{row.cost.cpu_seconds:.3f} s" if row.cost.cpu_seconds is not None else ""
+    print(f"{row.what:<34}{row.cost.seconds:>9.3f} s{cpu:>11}{peak:>11}  {row.goal:<26}{row.note}", flush=True)
 
 
 def main() -> int:
@@ -107,7 +109,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=2, help="runs of the large snapshot, of which the best counts")
     parser.add_argument("--no-growth", action="store_true", help="leave out how time grows with the trace")
     options = parser.parse_args()
-    print(f"{'what':<34}{'wall':>11}{'peak':>11}  {'goal':<26}")
+    print(f"{'what':<34}{'wall':>11}{'cpu':>11}{'peak':>11}  {'goal':<26}")
     with tempfile.TemporaryDirectory(prefix="oomscope-bench-") as name:
         folder = Path(name)
         for row in small(folder):

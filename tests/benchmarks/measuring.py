@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 FLOOR = "import gc, pickle, sys; gc.disable(); pickle.load(open(sys.argv[1], 'rb'))"
@@ -16,17 +17,21 @@ FLOOR = "import gc, pickle, sys; gc.disable(); pickle.load(open(sys.argv[1], 'rb
 _WRAPPER = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(peak * (1 if sys.platform == "darwin" else 1024))
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_maxrss * (1 if sys.platform == "darwin" else 1024), used.ru_utime + used.ru_stime)
 sys.exit(code)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process took: the least wall time of some runs, and the most memory of any."""
+    """What a process took: the least time of some runs, and the most memory of any.
+
+    On a machine with other work, the processor's time says more than the clock's.
+    """
 
     seconds: float
+    cpu_seconds: float | None
     peak_bytes: int | None
 
 
@@ -44,35 +49,35 @@ def measure(command: list[str], *, runs: int = 3, cwd: Path | None = None) -> Co
     """The cost of `command`, after one run to warm the caches where there are several."""
     costs = [_once(command, cwd) for _ in range(runs + (runs > 1))][runs > 1 :]
     peaks = [cost.peak_bytes for cost in costs if cost.peak_bytes is not None]
-    return Cost(min(cost.seconds for cost in costs), max(peaks, default=None))
+    cpu = [cost.cpu_seconds for cost in costs if cost.cpu_seconds is not None]
+    return Cost(min(cost.seconds for cost in costs), min(cpu, default=None), max(peaks, default=None))
 
 
 def _once(command: list[str], cwd: Path | None) -> Cost:
     if os.name == "nt":
         started = time.perf_counter()
         subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.DEVNULL)
-        return Cost(time.perf_counter() - started, None)
+        return Cost(time.perf_counter() - started, None, None)
     started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-S", "-c", _WRAPPER, *command], cwd=cwd, check=True, capture_output=True, text=True
     )
-    return Cost(time.perf_counter() - started - _wrapper_seconds(), int(done.stdout))
+    seconds = time.perf_counter() - started - _wrapper_seconds()
+    peak, cpu = done.stdout.split()
+    return Cost(seconds, float(cpu), int(peak))
 
 
-def _wrapper_seconds(_cache: list[float] = []) -> float:  # noqa: B006 - measured once a process
+@cache
+def _wrapper_seconds() -> float:
     """What the wrapper itself takes."""
-    if not _cache:
-        times = []
-        for _ in range(5):
-            started = time.perf_counter()
-            subprocess.run(
-                [sys.executable, "-S", "-c", _WRAPPER, sys.executable, "-S", "-c", ""], check=True, stdout=-3
-            )
-            times.append(time.perf_counter() - started)
-        bare = []
-        for _ in range(5):
-            started = time.perf_counter()
-            subprocess.run([sys.executable, "-S", "-c", ""], check=True)
-            bare.append(time.perf_counter() - started)
-        _cache.append(min(times) - min(bare))
-    return _cache[0]
+    bare = [sys.executable, "-S", "-c", ""]
+    return _fastest([sys.executable, "-S", "-c", _WRAPPER, *bare]) - _fastest(bare)
+
+
+def _fastest(command: list[str]) -> float:
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - started)
+    return min(times)
