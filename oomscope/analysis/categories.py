@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oomscope.analysis.evident_sizes import beyond, first_of_size, next_birth, one_for_each
+from oomscope.analysis.evident_sizes import beyond, first_of_size, last_birth, next_birth, one_for_each
 from oomscope.analysis.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER, unframed_is_backward
 from oomscope.analysis.records import CATEGORIES, Steps
 from oomscope.analysis.stack_roles import Mark, Role, StackRoles, find_roles
@@ -122,14 +122,17 @@ class _Inference:
         rows = np.flatnonzero((self.role == Role.BACKWARD) | self.from_engine)
         freed = self.lifetimes.freed[rows]
         after = np.minimum(self.next_optimizer[rows], self.next_forward[rows])
-        # Recomputed forwards (checkpointing) and fused optimizers run inside a backward; its own end is what counts.
-        survives = self.before[rows] | beyond(freed, after, self.end)
-        alive = ~survives & (freed >= self.end)
+        # An optimizer may allocate nothing: then what is freed once the backward makes nothing more has outlived it.
+        last = last_birth(self.lifetimes.born, self._happens(BACKWARD), after, self.end)
         known = self._parameter_sizes()
+        dropped = (freed > last) & (freed < self.end) & (len(known) > 0)
+        survives = self.before[rows] | beyond(freed, after, self.end) | dropped
+        alive = ~survives & (freed >= self.end)
         fits = np.isin(self.bytes[rows], known) if len(known) else np.ones(len(rows), np.bool_)
         category = np.full(len(rows), TEMPORARY, np.uint8)
         category[survives & fits] = GRADIENT
-        category[survives & ~fits] = np.where(self.before[rows][survives & ~fits], UNKNOWN, ACTIVATION)
+        stays = survives & ~fits & (self.before[rows] | beyond(freed, after, self.end))
+        category[stays] = np.where(self.before[rows][stays], UNKNOWN, ACTIVATION)
         if alive.any():
             live = rows[alive]
             owed = self.bytes[self.is_parameter & (self.lifetimes.freed >= self.end)]

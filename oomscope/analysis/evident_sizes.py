@@ -22,6 +22,14 @@ def next_birth(born: IntArray, happens: BoolArray, end: int) -> IntArray:
     return np.asarray(following[np.minimum(born + 1, end)])
 
 
+def last_birth(born: IntArray, happens: BoolArray, before: IntArray, end: int) -> IntArray:
+    """The last entry before each of `before` at which one that `happens` is born; -1 where there is none."""
+    preceding = np.full(end + 1, -1, np.int64)
+    entries = born[happens]
+    preceding[entries + 1] = entries
+    return np.asarray(np.maximum.accumulate(preceding)[before])
+
+
 def beyond(freed: IntArray, entry: IntArray, end: int) -> BoolArray:
     """Which `freed` come after an `entry` that did happen (is before `end`)."""
     return (entry < end) & (freed > entry)

@@ -112,8 +112,23 @@ def test_states_that_are_made_as_memory_runs_out_are_states():
     assert {diagnosis.category(gradient) for gradient in gradients} == {"gradient"}
 
 
+def test_gradients_that_are_dropped_before_the_next_forward_are_gradients():
+    """Plain SGD allocates nothing between a backward and the next forward."""
+    program = Training()
+    for _ in range(2):
+        activations = program.forward()
+        gradients = [program.alloc(size, ()) for size in reversed(program.SIZES)]
+        program.free(program.alloc(5 * MIB, ()), *activations)
+        instant = len(program.entries) - 1
+        program.free(*gradients)
+    diagnosis = diagnose(*program.history())
+    live = diagnosis.history.lifetimes.allocated_at(instant)
+    gradient = live & (diagnosis.categories == CATEGORIES.index("gradient"))
+    assert int(diagnosis.history.size[gradient].sum()) == sum(program.SIZES)
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9), st.booleans()), max_size=40))
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9), st.booleans()), min_size=1, max_size=40))
 def test_any_order_of_events_is_categorized_whole(events):
     """Whatever the order of allocations, every lifetime has a category and a phase, and driver bytes sum up."""
     program = Program()
