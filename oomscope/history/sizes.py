@@ -77,11 +77,11 @@ def _follow(
         live, here = neighbours[row], address[row]
         after = bisect_left(live, here) + 1
         rest = (live[after] if after < len(live) else ends[row]) - here - rounded[row]
-        if rest <= SMALL_SIZE:
+        if rest <= SMALL_SIZE or rounded[row] >= max_split:  # what reaches max_split_size takes its segment whole
             size[row] += max(rest, 0)
             continue
         # The rest may be all free, or belong to the block in part: what is free in this pool is larger than 1 MiB.
-        slack[row] = rest if rounded[row] >= max_split else min(SMALL_SIZE, rest - SMALL_SIZE - MIN_BLOCK_SIZE)
+        slack[row] = min(SMALL_SIZE, rest - SMALL_SIZE - MIN_BLOCK_SIZE)
         if slack[row] > 0 and lifetimes.block[rows[row]] < 0:
             unsure[here] = row
 
