@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomscope.commands import options, pipeline
-from oomscope.commands.output import STDOUT, check_target, stem, write
+from oomscope.commands.output import STDOUT, check_target, stem, write, write_binary
 
 if TYPE_CHECKING:
     from oomscope.analysis import Findings
@@ -26,6 +26,12 @@ FORMATS = ("html", "md", "json", "text")
 @options.analysis_options
 @options.redact_options
 @click.option("--title", help="A title for the report.")
+@click.option(
+    "--bundle",
+    type=click.Path(),
+    metavar="ZIP",
+    help="Instead, pack HTML, Markdown, JSON and the snapshot into one file to attach to a ticket.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the HTML report in the browser.")
 @options.debug_option
 def command(
@@ -39,6 +45,7 @@ def command(
     redact: bool,
     redact_key: Path | None,
     title: str | None,
+    bundle: str | None,
     opens: bool,
 ) -> None:
     """Explain a snapshot: one HTML file, or Markdown, JSON or text.
@@ -46,8 +53,10 @@ def command(
     HTML goes to a file named after the snapshot in the current folder, the other formats to stdout, unless -o says
     otherwise.
     """
-    output = output or (f"{stem(snapshot)}.html" if form == "html" else STDOUT)
-    _check(form, output, opens=opens, redact=redact, redact_key=redact_key)
+    if bundle and output:
+        raise click.UsageError("--bundle is an output of its own; leave out -o.", click.get_current_context())
+    output = output or bundle or (f"{stem(snapshot)}.html" if form == "html" else STDOUT)
+    _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)
     check_target(str(redact_key) if redact_key else None, force=force, source=snapshot)
     findings = pipeline.find(
@@ -59,6 +68,11 @@ def command(
         redact_key=redact_key,
         force=force,
     )
+    if bundle:
+        from oomscope.commands.bundle import bundle as pack
+
+        write_binary(pack(findings, title), bundle, force=force)
+        return
     write(render(findings, form, title), output, force=force)
     if opens:
         webbrowser.open(Path(output).resolve().as_uri())

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from importlib import import_module, util
 from pathlib import Path
 
@@ -113,6 +114,7 @@ def test_a_dash_is_stdin_and_stdout(monkeypatch: pytest.MonkeyPatch, capfdbinary
         (["report", FRAGMENTED, "-f", "pdf"], USAGE, "pdf"),
         (["report", FRAGMENTED, "-f", "md", "--open"], USAGE, "--open"),
         (["report", FRAGMENTED, "--redact-key", "key.json"], USAGE, "--redact"),
+        (["report", FRAGMENTED, "--bundle", "a.zip", "-o", "b.html"], USAGE, "--bundle"),
         (["report"], USAGE, "SNAPSHOT"),
         (["nonsense"], USAGE, "nonsense"),
         (["demo", "nonsense"], FAILED, "oom_fragmentation"),
@@ -180,6 +182,17 @@ def test_redact_writes_its_key_where_asked(folder: Path, capsys: pytest.CaptureF
     assert run(arguments) == DONE
     assert "fill_cache" not in capsys.readouterr().out
     assert "fill_cache" in json.loads((folder / "key.json").read_text()).values()
+
+
+def test_a_bundle_holds_every_format_and_a_snapshot_that_can_be_read(folder: Path):
+    from oomscope.reading import load
+
+    assert run(["report", FRAGMENTED, "--no-whatif", "--redact", "--bundle", "ticket.zip"]) == DONE
+    with zipfile.ZipFile(folder / "ticket.zip") as archive:
+        assert set(archive.namelist()) == {"report.html", "report.md", "report.json", "snapshot.pickle"}
+        assert all(b"fill_cache" not in archive.read(name) for name in archive.namelist())
+        with archive.open("snapshot.pickle") as file:
+            assert load(io.BytesIO(file.read())).entries == 2974
 
 
 @pytest.mark.parametrize("form", ["memory-viz", "json"])
