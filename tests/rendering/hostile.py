@@ -42,7 +42,24 @@ def hostile_snapshot() -> Snapshot:
             "torch": "2.11.0",
             "process": {"host": "secret-host", "argv": ["train.py", "--token=secret"], "environment": {"U": "alice"}},
             "exception": {"type": "torch.OutOfMemoryError", "message": "CUDA out of memory. /home/alice"},
-            "devices": [{"device": 0, "name": "NVIDIA H200", "total": 64 * MIB, "free": MIB}],
+            "reason": "oom",
+            "platform": "Linux-secret",
+            "request": {"device": 0, "alloc_size": 40 * MIB, "limit_or_total": 64 * MIB, "device_free": MIB},
+            "stacks": {"failing": [frame("secret_step", 9, "/home/alice/train.py")], "main": []},
+            "recording": {"started_us": 1, "max_entries": 1000, "stacks": "python", "context": "all"},
+            "steps": [{"name": "secret step 1", "begin_us": 1_700_000_000_000_000, "end_us": 1_700_000_000_000_002}],
+            "marks": [{"name": "secret mark", "time_us": 1_700_000_000_000_001}],
+            "metadata": {"secret": "secret"},
+            "devices": [
+                {
+                    "device": 0,
+                    "name": "NVIDIA H200",
+                    "uuid": "GPU-secret",
+                    "total": 64 * MIB,
+                    "free": MIB,
+                    "processes": [{"pid": 7, "bytes": MIB, "name": "/home/alice/secret_process", "this": False}],
+                }
+            ],
             "tensors": [
                 {
                     "device": 0,
@@ -52,7 +69,8 @@ def hostile_snapshot() -> Snapshot:
                     "shape": [5 * MIB],
                     "category": "parameter",
                     "name": "secret_model.0.weight",
-                    "holders": ["secret_train: secret_list[3]"],
+                    "holders": ["secret_train: secret_list[3]", "secret.module.CACHE['secret key']"],
+                    "saved_for": "SecretBackward0",
                 }
             ],
         },

@@ -61,7 +61,7 @@ def test_users_hosts_arguments_environment_and_names_of_tensors_go():
     copy, key = redact(hostile_snapshot())
     for form, text in every_format(copy).items():
         assert "alice" not in text, form
-        assert "secret" not in text, form
+        assert "secret" not in text.lower(), form
         assert "octocat" not in text, form
     assert "secret_model" in key.values()
     assert "NVIDIA H200" in json.dumps(copy.context)
