@@ -152,8 +152,8 @@
         const inside = end - start > width * 1e-6;
         box.setAttribute("display", inside ? "inline" : "none");
         if (inside) {
-          box.setAttribute("x", `${((start - from) / width) * 100}%`);
-          box.setAttribute("width", `${((end - start) / width) * 100}%`);
+          box.setAttribute("x", `${+(((start - from) / width) * 100).toFixed(3)}%`);
+          box.setAttribute("width", `${+(((end - start) / width) * 100).toFixed(3)}%`);
         }
       }
     };

@@ -13,15 +13,17 @@ import pytest
 from oomscope.analysis import Findings
 from oomscope.rendering import write_report
 from tests.rendering.hostile import hostile_findings
+from tests.rendering.many import many_sites_findings
 from tests.samples import SAMPLES, sample_findings
 
-PAGES = (*SAMPLES, "hostile")
+PAGES = (*SAMPLES, "hostile", "many_sites")
 
 NARROW, WIDE, VAST = 360, 1280, 3840
 
 
 def findings_of(name: str) -> Findings:
-    return hostile_findings() if name == "hostile" else sample_findings(name)
+    made = {"hostile": hostile_findings, "many_sites": many_sites_findings}
+    return made[name]() if name in made else sample_findings(name)
 
 
 @pytest.fixture(scope="session")
