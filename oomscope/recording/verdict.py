@@ -16,7 +16,7 @@ def headline(path: str) -> str | None:
     """
     snapshot = oomscope.load(path)
     request = (snapshot.context or {}).get("request") or {}
-    findings = oomscope.analyze(snapshot)
+    findings = oomscope.analyze(snapshot, whatif=False)
     device = findings.device(request.get("device", 0))
     return None if device.oom is None else str(device.oom.verdict.headline)
 
