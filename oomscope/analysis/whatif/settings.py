@@ -69,7 +69,7 @@ _TRIED_UNDER_A_CAP = ("garbage_collection_threshold:0.6", "garbage_collection_th
 
 
 def default_set(config: AllocatorConfig, limit: Limit) -> list[Setting]:
-    """The settings worth trying beside the recorded ones: each changes one thing of those.
+    """The settings worth trying: each changes one thing of the recorded ones, and is named after it.
 
     Args:
         config: the recorded settings.
@@ -82,6 +82,6 @@ def default_set(config: AllocatorConfig, limit: Limit) -> list[Setting]:
     for text in texts:
         changed = AllocatorConfig.parse(text, base=config)
         if changed != config:
-            settings.append(Setting(changed.text or text, changed))
+            settings.append(Setting(text, changed))
     settings += [Setting(emptying.value, config, emptying) for emptying in (Emptying.EACH_STEP, Emptying.BEFORE_PEAK)]
     return settings

@@ -67,7 +67,8 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     check = _with_reason(subject)
     if not check.exact:
         rows = [_from_the_trace(subject, check)]
-        rows += [_refused(setting, question, check) for setting in _asked(subject, question, Limit())]
+        named = [tried.parse(text) for text in question.settings or ()]
+        rows += [_refused(setting, question, check) for setting in named]
         return WhatIf(subject.device.index, check, tuple(rows))
     bounds = _bounds(subject, question)
     clock = Clock(question.budget_s)
@@ -105,7 +106,7 @@ def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds
         setting,
         limit,
         bounds.alternative,
-        (*bounds.notes, *notes, *more, *_too_new(subject, setting)),
+        (*bounds.notes, *_beside(subject, setting, question), *notes, *more, *_too_new(subject, setting)),
         as_recorded=setting.is_recorded and bounds.is_recorded,
         estimate=not subject.complete and not setting.is_recorded,
     )
@@ -180,6 +181,13 @@ def _with_fraction(setting: Setting, bounds: _Bounds) -> tuple[Limit, tuple[str,
         return bounds.limit, ("per_process_memory_fraction has no effect here, for the size of the card is not known",)
     cap = int(fraction * bounds.limit.device_total)
     return replace(bounds.limit, cap=cap if bounds.limit.cap is None else min(cap, bounds.limit.cap)), ()
+
+
+def _beside(subject: Subject, setting: Setting, question: Question) -> tuple[str, ...]:
+    """What else is set, where a row is named after its one difference from the recorded settings."""
+    if setting.is_recorded or question.settings is not None or not subject.config.text:
+        return ()
+    return (f"the rest as recorded ({subject.config.text})",)
 
 
 def _too_new(subject: Subject, setting: Setting) -> tuple[str, ...]:
