@@ -53,8 +53,12 @@ def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
     trains = bool(np.any((role == Role.BACKWARD) | (role == Role.OPTIMIZER)))
     runs = bool(np.any(role == Role.FORWARD))
     during = unframed & ~before & (trains or runs)
-    known_before = trains and bool(np.any(before & ~unframed))
-    return np.asarray(during | (unframed & before) if known_before else during)
+    if not (trains and bool(np.any(before & ~unframed))):
+        return np.asarray(during)
+    # Under ``context="all"`` a block that is gone has lost the stack it was allocated with; that is no sign of anything.
+    gone = before & (lifetimes.block < 0)
+    lost = gone if not np.any(gone & ~unframed) else np.zeros(len(gone), np.bool_)
+    return np.asarray(during | (unframed & before & ~lost))
 
 
 def _fill_between(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, before: BoolArray) -> None:
