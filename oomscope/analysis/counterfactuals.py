@@ -72,14 +72,17 @@ def decide(case: Case) -> Tested:
     at_low, at_high = _qualifying(case, low, case.limit.source != "bracket"), _qualifying(case, high, True)
     known = {found.cause for found in at_low}
     only_higher = tuple(found for found in at_high if found.cause not in known)
-    cause, certain = (at_low[0].cause, True) if at_low else ("capacity", not only_higher)
-    if cause != "capacity":
+    if at_low:
+        cause = at_low[0].cause
         certain = all(CAUSES.index(found.cause) > CAUSES.index(cause) for found in only_higher)
-        certain = certain and not (cause == "oversized_request" and case.device is None)
     else:
         wall = _wall_that_just_fits(case, low, only_higher)
-        cause = wall.cause if wall else cause
-        at_low = (wall,) if wall else at_low
+        cause, certain = wall.cause if wall else "capacity", not only_higher
+        at_low = (wall,) if wall else ()
+    if case.device is None and (cause == "oversized_request" or (case.limit.source == "bracket" and case.size > low)):
+        # What an empty device would have served is not known: less than this in one part of the bracket, or on a
+        # card that is filled by others.
+        certain = False
     free = case.free
     together = free.usable + free.walled + free.other_streams + free.other_class + free.pending + low - case.reserved
     return Tested(cause, certain, at_low, only_higher, together - case.size >= MARGIN * low)

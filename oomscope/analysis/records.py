@@ -307,6 +307,11 @@ class FreeForRequest:
     other_class: int
     """In the other size class (small against large) of the same pool."""
     pending: int
+    walled_piece: int = 0
+    """The largest piece that the request could have had without walls: a hole of its size class in a private pool, or
+    all that could then be released, with what the limit still left."""
+    other_streams_piece: int = 0
+    """The largest piece of `other_streams` in its size class."""
 
 
 @dataclass(frozen=True, slots=True)

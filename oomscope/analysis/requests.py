@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.rounding import is_small
-from oomscope.analysis.fragmentation import free_bytes
+from oomscope.analysis.fragmentation import FreeBytes, free_bytes
 from oomscope.analysis.records import FreeForRequest
 from oomscope.model import BlockState, BoolArray, Layout
 
@@ -32,6 +34,7 @@ def free_for_request(
     usable = same_pool & same_stream & same_class
     foreign_pool = ~same_pool & (segments.pool[of] != 0)
     largest = np.where(usable, free.inactive, 0) + np.where(usable & _can_grow(layout), room, 0)
+    elsewhere = same_pool & ~same_stream & same_class
     return FreeForRequest(
         usable=int(free.inactive[usable].sum()),
         largest=int(largest.max(initial=0)),
@@ -41,7 +44,18 @@ def free_for_request(
         other_streams=int(free.inactive[same_pool & ~same_stream].sum()),
         other_class=int(free.inactive[same_pool & same_stream & ~same_class].sum()),
         pending=int(blocks.size[blocks.state == BlockState.ACTIVE_PENDING_FREE].sum()),
+        walled_piece=max(
+            int(free.inactive[foreign_pool & same_class].max(initial=0)),
+            int(_free_without_walls(layout, config).releasable[foreign_pool].sum()) + room,
+        ),
+        other_streams_piece=int(free.inactive[elsewhere].max(initial=0)),
     )
+
+
+def _free_without_walls(layout: Layout, config: AllocatorConfig) -> FreeBytes:
+    """The free bytes as if every segment belonged to the default pool."""
+    segments = replace(layout.segments, pool=np.zeros_like(layout.segments.pool))
+    return free_bytes(Layout(segments, layout.blocks), config)
 
 
 def _can_grow(layout: Layout) -> BoolArray:

@@ -10,7 +10,7 @@ from oomscope.analysis.records import Driver, Evidence, Growth, Pin, Verdict
 from oomscope.analysis.subject import Subject
 from oomscope.units import GIB, format_bytes
 
-LARGEST_CARD = 512 * GIB
+LARGEST_CARD = 288 * GIB
 """No single device of today holds more, whatever else may fill this one."""
 
 
@@ -67,8 +67,12 @@ def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Te
         return "medium" if _card_unknown(subject, request) else "high"
     if tested.cause == "fragmentation" and _card_unknown(subject, request):
         return "medium"
-    if tested.cause == "oversized_request":
-        return "high" if tested.certain else "medium"
+    walls = {
+        "private_pools": request.free.walled_piece,
+        "other_stream": max(request.free.other_streams_piece, request.free.pending),
+    }
+    if walls.get(tested.cause, request.size) < request.size:
+        return "medium"  # behind the wall lie holes that would not have served it either
     if subject.uncertain_bytes > MARGIN * request.limit.low:
         return "medium"
     return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * request.limit.low else "medium"
