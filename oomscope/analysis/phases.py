@@ -55,7 +55,7 @@ def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
     during = unframed & ~before & (trains or runs)
     if not (trains and bool(np.any(before & ~unframed))):
         return np.asarray(during)
-    # Under ``context="all"`` a block that is gone has lost the stack it was allocated with; that is no sign of anything.
+    # Under ``context="all"`` a block that is gone has lost the stack it was allocated with, which is no sign.
     gone = before & (lifetimes.block < 0)
     lost = gone if not np.any(gone & ~unframed) else np.zeros(len(gone), np.bool_)
     return np.asarray(during | (unframed & before & ~lost))

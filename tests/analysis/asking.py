@@ -54,3 +54,15 @@ def diagnose(snapshot: Snapshot, history: DeviceHistory) -> Diagnosis:
     steps = find_steps(snapshot, history, phases)
     categories, source = categorize(snapshot, history, steps, phases)
     return Diagnosis(snapshot, history, phases, steps, categories, source)
+
+
+def right_bytes(diagnosis: Diagnosis, labels: list[list]) -> tuple[int, int]:
+    """Bytes of labelled blocks that have the right category, and of all of them."""
+    lifetimes, size = diagnosis.history.lifetimes, diagnosis.history.size
+    rows = np.flatnonzero(lifetimes.gone >= diagnosis.history.entries)
+    rows = rows[np.argsort(lifetimes.address[rows])]
+    labels = sorted(labels)
+    at = np.searchsorted(lifetimes.address[rows], [label[0] for label in labels], side="right") - 1
+    blocks, first = np.unique(rows[at], return_index=True)
+    wanted = np.array([CATEGORIES.index(labels[index][2]) for index in first])
+    return int(size[blocks][diagnosis.categories[blocks] == wanted].sum()), int(size[blocks].sum())

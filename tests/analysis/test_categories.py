@@ -9,23 +9,11 @@ from hypothesis import strategies as st
 
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.history import device_history, recorded_config
-from tests.analysis.asking import Diagnosis, diagnose
+from tests.analysis.asking import diagnose, right_bytes
 from tests.analysis.programs import BATCH, MIB, MOVING_BUFFER, STATE, Program, Training, forward
 from tests.shared import captures, needs_shared, shared_snapshot, truth
 
 LEAST = {"late_start": 90.0, "ring_wrapped": 90.0, "state_only": 90.0}
-
-
-def right_bytes(diagnosis: Diagnosis, labels: list[list]) -> tuple[int, int]:
-    """Bytes of labelled blocks that have the right category, and of all of them."""
-    lifetimes, size = diagnosis.history.lifetimes, diagnosis.history.size
-    rows = np.flatnonzero(lifetimes.gone >= diagnosis.history.entries)
-    rows = rows[np.argsort(lifetimes.address[rows])]
-    labels = sorted(labels)
-    at = np.searchsorted(lifetimes.address[rows], [label[0] for label in labels], side="right") - 1
-    blocks, first = np.unique(rows[at], return_index=True)
-    wanted = np.array([CATEGORIES.index(labels[index][2]) for index in first])
-    return int(size[blocks][diagnosis.categories[blocks] == wanted].sum()), int(size[blocks].sum())
 
 
 @needs_shared

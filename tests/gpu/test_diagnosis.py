@@ -11,13 +11,13 @@ import pytest
 
 from oomscope.history import device_history, recorded_config
 from oomscope.reading import load
-from tests.analysis.asking import Diagnosis, diagnose
-from tests.analysis.test_categories import right_bytes
+from tests.analysis.asking import Diagnosis, diagnose, right_bytes
 
 pytestmark = pytest.mark.gpu
 
 HEALTHY = [
-    "steady", "fused_half", "accumulation", "checkpointing", "inference", "window", "first_forward", "scores", "teacher",
+    "steady", "fused_half", "accumulation", "checkpointing", "inference", "window", "first_forward", "scores",
+    "teacher",
 ]  # fmt: skip
 LEAKING = {
     "hook_list": "accumulated_tensors", "results": "accumulated_tensors", "graphs": "retained_graph",

@@ -49,9 +49,8 @@ class Block(nn.Module):
     def __init__(self, width: int, naive: bool) -> None:
         super().__init__()
         self.attention, self.norm = Attention(width, naive), nn.LayerNorm(width)
-        self.mlp = nn.Sequential(
-            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
-        )
+        wide = 4 * width
+        self.mlp = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, wide), nn.GELU(), nn.Linear(wide, width))
 
     def forward(self, x: torch.Tensor, past: dict[str, torch.Tensor] | None = None) -> torch.Tensor:
         x = x + self.attention(self.norm(x), past)
