@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from oomscope.analysis.advice import advise
 from oomscope.analysis.counterfactuals import MARGIN, Case, Tested, decide
+from oomscope.analysis.evidence import gather_evidence
 from oomscope.analysis.headlines import headline
 from oomscope.analysis.ooms import FailedRequest
-from oomscope.analysis.records import Driver, Evidence, Growth, Pin, Verdict
+from oomscope.analysis.records import Driver, Growth, Pin, Verdict
 from oomscope.analysis.subject import Subject
 from oomscope.units import GIB, format_bytes
 
@@ -47,7 +48,7 @@ def judge(
         confidence=_confidence(subject, request, case, tested),
         headline=headline(subject, request, tested, growth, drivers, pins),
         qualifying=tested.qualifying,
-        evidence=_evidence(case, tested),
+        evidence=gather_evidence(case, tested, request.totals.active),
         contributing=_contributing(subject, request, tested),
         drivers=drivers,
         advice=advise(subject, request, tested.cause, growth, drivers, pins),
@@ -81,37 +82,6 @@ def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Te
 def _card_unknown(subject: Subject, request: FailedRequest) -> bool:
     """Whether something outside this allocator may have filled the card: a bare snapshot does not tell."""
     return request.limit.source == "device" and subject.outside is None
-
-
-def _evidence(case: Case, tested: Tested) -> tuple[Evidence, ...]:
-    free, limit = case.free, case.limit
-    bound = {"recorded": "This process could reserve", "device": "With what the device had free, it could reserve"}
-    found = [
-        Evidence("The request, rounded as the allocator rounds it", case.size),
-        Evidence("Reserved when it failed", case.reserved),
-        Evidence(bound.get(limit.source, "The most that is proven to be allowed"), limit.low),
-        Evidence("Free where the request may look: same pool, stream and size class", free.usable),
-        Evidence("The largest piece of that", free.largest),
-    ]
-    extra = (
-        ("Free inside private pools, where it may not go", free.walled),
-        ("Free, but of other streams", free.other_streams),
-        ("Given back, but waiting for another stream", free.pending),
-        ("Free in the other size class", free.other_class),
-    )
-    found += [Evidence(text, count) for text, count in extra if count]
-    if limit.source == "bracket" and limit.high is not None and limit.high > limit.low:
-        found.append(Evidence("The least that is proven to be refused", limit.high + 1))
-    for one in tested.qualifying:
-        found.append(Evidence(f"Left over without {one.cause.replace('_', ' ')}", one.spare))
-    for one in tested.only_higher:
-        found.append(
-            Evidence(f"Left over without {one.cause.replace('_', ' ')}, if the cap is as high as it can be", one.spare)
-        )
-    if not tested.qualifying:
-        spare = free.usable + limit.low - case.reserved - case.size
-        found.append(Evidence("Left over had all usable free bytes been one piece", spare))
-    return tuple(found)
 
 
 def _contributing(subject: Subject, request: FailedRequest, tested: Tested) -> tuple[str, ...]:
