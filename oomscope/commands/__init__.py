@@ -11,7 +11,7 @@ from oomscope import __version__
 COMMANDS = {
     "report": "Explain a snapshot: one HTML file, or Markdown, JSON or text.",
     "summary": "Explain a snapshot in the terminal.",
-    "whatif": "Replay a snapshot's trace under other allocator settings.",
+    "whatif": "Replay a snapshot's trace under other settings of the allocator.",
     "run": "Run a Python program and dump GPU memory when it runs out.",
     "export": "Write a snapshot in a form that other tools read.",
     "demo": "List the bundled snapshots, or report on one.",
