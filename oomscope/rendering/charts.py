@@ -19,7 +19,7 @@ from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering import palette
 from oomscope.rendering.charts_data import staircase
-from oomscope.units import GIB, KIB, MIB, TIB, format_bytes
+from oomscope.units import GIB, KIB, MIB, TIB
 
 WIDTH, HEIGHT = 840.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 826.0, 22.0, 282.0
@@ -209,38 +209,34 @@ def lifetimes(edges: Sequence[str], freed: IntArray, live: IntArray) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Peak reserved memory under one setting, with its range; `failed` where a request did."""
+    """Peak reserved memory under one setting, with its range and a note; `failed` where a request did, or may."""
 
     label: str
     peak: int
     low: int
     high: int
     failed: bool
+    note: str
 
 
 def whatif(bars: Sequence[Bar], limit: int | None) -> Figure:
     """Peak reserved memory under each setting, against the limit."""
     height = 34.0 + 22.0 * len(bars)
     figure, axes = _canvas(WIDTH, height)
-    axes.set_position((40 / WIDTH, 30 / height, (WIDTH - 120) / WIDTH, (height - 36) / height))
+    axes.set_position((40 / WIDTH, 30 / height, (WIDTH - 190) / WIDTH, (height - 36) / height))
     for row, bar in enumerate(bars):
         colour = palette.SOFT_BAR if bar.failed else palette.BAR
         axes.barh(row, bar.peak, height=0.62, color=colour.light, linewidth=0)
         if bar.high > bar.low:
             axes.plot([bar.low, bar.high], [row, row], color=palette.INK.light, linewidth=1.2)
-        note = f"{format_bytes(bar.peak)}{', out of memory' if bar.failed else ''}"
         axes.annotate(
-            note,
-            (max(bar.peak, bar.high), row),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            color=palette.INK.light,
-        )
+            bar.note, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+            va="center", color=palette.INK.light,
+        )  # fmt: skip
     if limit is not None:
         axes.axvline(limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
     highest = max([bar.high for bar in bars] + [bar.peak for bar in bars] + [limit or 0, 1])
-    axes.set_xlim(0, highest * 1.12)
+    axes.set_xlim(0, highest * 1.02)
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
     axes.grid(False)

@@ -79,8 +79,6 @@ def render_html(findings: Findings, *, title: str | None = None) -> str:
     shorten = shortener(findings.snapshot.stacks)
     page = _page(findings, title, shorten, sheet)
     environment = _environment()
-    environment.filters["site"] = lambda item: views.place_of(item, shorten)
-    environment.filters["since"] = lambda entry: words.before_oom(page.device, entry) if page.device else ""
     light, dark = palette.css_variables()
     rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
     style = rules + sheet.css()
@@ -96,6 +94,8 @@ def render_html(findings: Findings, *, title: str | None = None) -> str:
         words=words,
         palette=palette,
         shorten=shorten,
+        place_of=lambda item: views.place_of(item, shorten),
+        since=lambda entry: words.before_oom(page.device, entry) if page.device else "",
         whatif_check=self_check_text(page.whatif) if page.whatif is not None else "",
         whatif_outcome=outcome_text,
         whatif_notes=views.whatif_notes(page.whatif) if page.whatif is not None else ([], []),
@@ -174,7 +174,9 @@ def _whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
     for number, row in enumerate(answer.rows, 1):
         if row.peak_reserved is not None:
             low, high = row.range.get("peak_reserved", (row.peak_reserved, row.peak_reserved))
-            bars.append(charts.Bar(str(number), row.peak_reserved, low, high, bool(row.oom)))
+            outcome = {True: ", out of memory", False: "", None: ", not certain"}[row.oom]
+            note = format_bytes(row.peak_reserved) + outcome
+            bars.append(charts.Bar(str(number), row.peak_reserved, low, high, row.oom is not False, note))
     if len(bars) < 2:
         return None
     limit = next((row.limit for row in answer.rows if row.limit is not None), None)
@@ -188,6 +190,7 @@ def _whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
         )
 
 
+@cache
 def _environment() -> Environment:
     def finalize(value: Any) -> Any:
         """Every text on its way into the page is a stranger's until shown otherwise."""

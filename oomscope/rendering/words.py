@@ -80,6 +80,8 @@ GROWTH_LABELS = {
     "reallocation": "made anew, ever larger",
     "time": "rises with time",
 }
+_STEADY = 0.05
+"""High-water marks that differ by more are not called steady."""
 UNLABELLED = "no frames were recorded"
 
 
@@ -188,6 +190,11 @@ def no_growth(steps: Steps) -> str:
         return "No growth was found; without steps in the recording, it is looked for over time only."
     peaks = [step.peak_allocated for step in steps.steps[1:]]
     spread = (max(peaks) - min(peaks)) / max(max(peaks), 1)
+    if spread > _STEADY:
+        return (
+            "No site was found whose bytes rise from step to step; the high-water marks of the "
+            f"{steps.count} steps differ by up to {spread:.0%}."
+        )
     return f"No growth: {plural(steps.count, 'step')}, their high-water marks within {spread:.1%} after the first."
 
 
