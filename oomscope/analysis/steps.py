@@ -40,7 +40,7 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | 
         ends = _optimizer_ends(snapshot, history.index)
         after = np.searchsorted(clock, np.array(ends, np.int64), side="right") if ends else np.zeros(0, np.int64)
         if len(after := np.unique(after[after > 0])):
-            return _from_ends(after, history, phases, "annotations")
+            return _from_ends(_whole_rounds(after, history, phases), history, phases, "annotations")
     births = np.flatnonzero(history.lifetimes.born > BEFORE)
     births = births[np.argsort(history.lifetimes.born[births])]
     for phase in (OPTIMIZER, BACKWARD):
@@ -110,6 +110,26 @@ def _from_ends(after: IntArray, history: DeviceHistory, phases: UInt8Array, sour
     if len(after) and not ((working >= after[-1]).any() or (failed >= after[-1]).any()):
         begins = begins[:-1]
     return _made(np.unique(begins[begins < history.entries]), [], history, source)
+
+
+_MOST_OPTIMIZERS = 4
+
+
+def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -> IntArray:
+    """Of optimizers of one class that step in turn (a generator's, a discriminator's), the ends of the last one alone.
+
+    They share a name, but what runs before each is code of its own: the forwards' stacks tell them apart.
+    """
+    lifetimes = history.lifetimes
+    rows = np.flatnonzero((phases == FORWARD) & (lifetimes.stack >= 0) & (lifetimes.born < after[-1]))
+    step = np.searchsorted(after, lifetimes.born[rows], side="right")
+    stacks: list[set[int]] = [set() for _ in after]
+    for number, stack in np.unique(np.stack([step, lifetimes.stack[rows]], axis=1), axis=0).tolist():
+        stacks[number].add(stack)
+    for period in range(1, min(_MOST_OPTIMIZERS, len(after) // 2) + 1):
+        if all(one == other for one, other in zip(stacks, stacks[period:], strict=False)):
+            return after[period - 1 :: period]
+    return after
 
 
 def _first_begin(first_end: int, history: DeviceHistory, phases: UInt8Array) -> int:

@@ -63,7 +63,7 @@ class Program:
 
     @property
     def time(self) -> int:
-        return 1_700_000_000_000_000 + len(self.entries)
+        return 1_700_000_000_000_000 + 10 * len(self.entries)
 
     def alloc(self, size: int, stack: tuple[dict[str, Any], ...]) -> int:
         address = self.next
@@ -82,7 +82,7 @@ class Program:
         self._add("oom", 0, size, stack)
 
     def mark(self, name: str, stage: str) -> None:
-        self.annotations.append({"stage": stage, "name": name, "device": 0, "time_us": self.time})
+        self.annotations.append({"stage": stage, "name": name, "device": 0, "time_us": self.time - 5})
 
     def _add(self, action: str, address: int, size: int, stack: tuple[dict[str, Any], ...]) -> None:
         self.entries.append(entry(action, address, size, time_us=self.time, frames=list(stack)))

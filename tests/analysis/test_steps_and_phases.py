@@ -43,6 +43,16 @@ def test_an_unfinished_forward_is_a_step_of_its_own():
     assert diagnose(*program.history()).steps.count == 2
 
 
+def test_two_optimizers_that_take_turns_make_one_step():
+    program = Training()
+    for _ in range(4):
+        for line in (60, 80):
+            program.free(*[program.alloc(4 * MIB, forward(line + layer)) for layer in range(3)])
+            program.free(program.alloc(6 * MIB, ()))
+            program.optimize()
+    assert diagnose(*program.history()).steps.count == 4
+
+
 def test_recorded_marks_go_before_annotations():
     program = Training()
     begins = []
