@@ -86,7 +86,7 @@ def analyze(snapshot: Snapshot, *, at: str | int = "auto", device: int | None = 
 
 def _examine(snapshot: Snapshot, history: DeviceHistory, sites: SiteTable, kind: str) -> _Examined:
     phases = phase_of(snapshot, history)
-    steps = find_steps(snapshot, history)
+    steps = find_steps(snapshot, history, phases)
     categories, source = categorize(snapshot, history, steps, phases)
     return _Examined(
         history=history,
@@ -113,7 +113,7 @@ def _find(snapshot: Snapshot, one: _Examined, sites: SiteTable, entry: int, repl
     history = one.history
     layout = history.layout_at(entry)
     ooms = tuple(_judged(snapshot, one, sites, request, replay) for request in one.requests)
-    growth = _growth_at(snapshot, one, entry)
+    growth = _growth_at(snapshot, one, sites, entry)
     return DeviceFindings(
         device=history.index,
         history=history,
@@ -143,12 +143,12 @@ def _find(snapshot: Snapshot, one: _Examined, sites: SiteTable, entry: int, repl
 
 def _judged(snapshot: Snapshot, one: _Examined, sites: SiteTable, request: FailedRequest, replay: WhatIf | None) -> Oom:
     history, entry = one.history, request.entry
-    growth = _growth_at(snapshot, one, entry)
+    growth = _growth_at(snapshot, one, sites, entry)
     verdict = judge(
         _subject(snapshot, one, request, replay),
         request,
         growth=growth,
-        drivers=find_drivers(snapshot, history, one.phases, one.categories, entry, growth=growth),
+        drivers=find_drivers(snapshot, history, one.phases, one.categories, entry, growth=growth, sites=sites),
         pins=find_pins(history, one.attribution, sites, entry, request.layout),
     )
     return Oom(
@@ -169,8 +169,8 @@ def _judged(snapshot: Snapshot, one: _Examined, sites: SiteTable, request: Faile
     )
 
 
-def _growth_at(snapshot: Snapshot, one: _Examined, entry: int) -> tuple[Growth, ...]:
-    return find_growth(snapshot, one.history, one.steps, one.phases, one.categories, entry)
+def _growth_at(snapshot: Snapshot, one: _Examined, sites: SiteTable, entry: int) -> tuple[Growth, ...]:
+    return find_growth(snapshot, one.history, one.steps, one.phases, one.categories, entry, sites=sites)
 
 
 def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay: WhatIf | None) -> Subject:
@@ -188,9 +188,7 @@ def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay:
         phases=_live_by(one.phases, PHASES, history, request.entry),
         total=number(context, "total"),
         cap=number(context, "cap"),
-        outside=outside_bytes(
-            snapshot, history, device_free=request.device_free, reserved=request.totals.reserved
-        ),
+        outside=outside_bytes(snapshot, history, device_free=request.device_free, reserved=request.totals.reserved),
         outside_names=_processes(context),
         uncertain_bytes=int(history.slack[live].sum()),
         names_known=bool(names),

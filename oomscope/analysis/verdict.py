@@ -11,6 +11,10 @@ from oomscope.analysis.records import Driver, Growth, Pin, Verdict
 from oomscope.analysis.subject import Subject
 from oomscope.units import GIB, format_bytes
 
+SURE_OF_HOLES = 0.10
+"""The share of the limit that must be left over to be sure of fragmentation. A program that fills its memory fails at
+some request; one that fits into the holes with little to spare was followed by others that would not have."""
+
 LARGEST_CARD = 288 * GIB
 """No single device of today holds more, whatever else may fill this one."""
 
@@ -66,7 +70,9 @@ def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Te
         if not tested.certain or (tested.together and not tested.qualifying):
             return "medium"
         return "medium" if _card_unknown(subject, request) else "high"
-    if tested.cause == "fragmentation" and _card_unknown(subject, request):
+    if tested.cause == "fragmentation" and (
+        _card_unknown(subject, request) or tested.qualifying[0].spare < SURE_OF_HOLES * request.limit.low
+    ):
         return "medium"
     walls = {
         "private_pools": request.free.walled_piece,
