@@ -36,6 +36,8 @@ class DeviceCachingAllocator:
         allocated: bytes of blocks in use; `peak_allocated` the most so far.
         num_alloc_retries: how often all cached blocks were released to serve a request.
         num_device_alloc: segments allocated and ranges mapped.
+        most_allowed, least_refused: the largest sum of reserved bytes and a request that the cap allowed, and the
+            least that it refused. Under any cap from the one to below the other, everything would be the same.
         segment_events: (action, address, size) of each segment_alloc, segment_free, segment_map and segment_unmap.
         pending: blocks that were freed while other streams may still use them, by their number.
         expandable_segments: how many were ever made for each stream of a pool.
@@ -64,10 +66,8 @@ class DeviceCachingAllocator:
         self.capacity = UNBOUNDED if limit.capacity is None else limit.capacity
         self.max_split_size = UNBOUNDED if config.max_split_size is None else config.max_split_size
         self.collects_garbage = limit.cap is not None and config.garbage_collection_threshold > 0.0
-        # Whether the first block that is large enough is always the one to take.
-        self.takes_best_fit = not (
-            config.expandable_segments or config.max_split_size is not None or self.collects_garbage
-        )
+        # Whether the first block that is large enough may not be the one to take, and must be looked at.
+        self.judges_blocks = config.max_split_size is not None or self.collects_garbage
         self.pools: dict[tuple[int, bool], BlockPool] = {}
         self.capturing = capturing
         self.freeable_pools: list[int] = []
@@ -79,6 +79,7 @@ class DeviceCachingAllocator:
         self.reserved = self.peak_reserved = 0
         self.allocated = self.peak_allocated = 0
         self.num_alloc_retries = self.num_device_alloc = 0
+        self.most_allowed, self.least_refused = 0, UNBOUNDED
 
     def get_pool(self, is_small: bool, stream: int, owner: int = 0) -> StreamPool:
         """The free blocks that serve small or large requests on a stream, of the default or a private pool."""
@@ -105,7 +106,7 @@ class DeviceCachingAllocator:
         """
         keys = home.keys
         position = bisect_left(keys, size << ADDRESS_BITS)
-        if not self.takes_best_fit:
+        if self.judges_blocks or (home.unmapped and position < len(keys)):
             position = self._choose(size, home, position)
         if position < len(keys):
             del keys[position]
@@ -159,9 +160,10 @@ class DeviceCachingAllocator:
         if position == end:
             return end
         block = blocks[position]
-        if block.segment is not None:
+        behind = block.next
+        if behind is not None and not behind.mapped:
             # Best fit is by the size to which a block can grow, so blocks of larger size may be the better fit.
-            grown = _expandable_size(block)
+            grown = block.size + behind.size
             while block.segment is not None and position + 1 < end:
                 following = blocks[position + 1]
                 if following.size >= grown or (following_grown := _expandable_size(following)) >= grown:
@@ -190,11 +192,14 @@ class DeviceCachingAllocator:
         """A new segment, or more pages, for a request of `size` bytes; None where the limit forbids it."""
         alloc_size = allocation_size(size, self.config)
         # The whole request counts, also where expandable segments need but a page more.
-        if self.reserved + alloc_size > self.allowed_memory_maximum:
+        demand = self.reserved + alloc_size
+        if demand > self.allowed_memory_maximum:
+            self.least_refused = min(self.least_refused, demand)
             return None
+        self.most_allowed = max(self.most_allowed, demand)
         if self.config.expandable_segments:
             return try_allocate_expandable_block(self, size, home)
-        if self.reserved + alloc_size > self.capacity:
+        if demand > self.capacity:
             return None
         block = Block(self.addresses.segment(alloc_size), alloc_size, home)
         self.obtained(Action.SEGMENT_ALLOC, block.address, alloc_size)

@@ -12,7 +12,7 @@ import numpy as np
 from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.block import Block, StreamPool
 from oomscope.allocator.config import AllocatorConfig
-from oomscope.allocator.device import DeviceCachingAllocator
+from oomscope.allocator.device import UNBOUNDED, DeviceCachingAllocator
 from oomscope.allocator.initial import restore
 from oomscope.allocator.limits import NO_LIMIT, Limit
 from oomscope.allocator.program import Op, Program
@@ -53,6 +53,8 @@ class Replay:
         peak_allocated: the most in use at once.
         segment_allocs: how often memory was obtained from the device.
         retries: how often all cached blocks were released to serve a request (num_alloc_retries).
+        same_caps: (least, end): under any cap from `least` to below `end` the replay is the same; None where garbage
+            collection makes every cap different. `end` is None where nothing was refused.
         failures: the requests that could not be served. The program ends at the first that the recorded one was
             served; it goes on after those that it was refused itself.
         addresses: for each request in the order of the program, where its block lay; -1 where it failed.
@@ -67,6 +69,7 @@ class Replay:
     peak_allocated: int
     segment_allocs: int
     retries: int
+    same_caps: tuple[int, int | None] | None
     failures: tuple[Failure, ...]
     addresses: list[int] = field(repr=False)
     segment_events: list[tuple[Action, int, int]] = field(repr=False)
@@ -135,6 +138,7 @@ class Replayer:
             peak_allocated=allocator.peak_allocated,
             segment_allocs=allocator.num_device_alloc,
             retries=allocator.num_alloc_retries,
+            same_caps=_same_caps(allocator),
             failures=tuple(run.failures),
             addresses=run.addresses,
             segment_events=allocator.segment_events,
@@ -248,6 +252,13 @@ def _codes(program: Program) -> list[int]:
     codes = np.where(program.op == Op.FREE, ~program.argument, codes)
     result: list[int] = codes.tolist()
     return result
+
+
+def _same_caps(allocator: DeviceCachingAllocator) -> tuple[int, int | None] | None:
+    if allocator.collects_garbage:
+        return None
+    refused = allocator.least_refused
+    return allocator.most_allowed, None if refused == UNBOUNDED else refused
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def whatif(
         orders: how many orders of segment addresses are tried where they can matter.
         least_memory: for which rows orders are tried and the least memory is searched for: ``auto`` (the recorded
             setting, expandable segments, and what `settings` names), ``all`` or ``none``.
-        budget_s: seconds after which no more work is begun; what was left out is said.
+        budget_s: seconds that it may take; what would take longer is left out, and said to be.
         steps: entries where the steps of the program begin, for `empty_cache` between them.
         history: of the device, where it is there already.
 

@@ -10,7 +10,7 @@ from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.replay import Replay, Replayer
-from oomscope.analysis.whatif.least import least_memory
+from oomscope.analysis.whatif.least import Least, least_memory
 from oomscope.analysis.whatif.orders import other_orders
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
@@ -19,20 +19,35 @@ from oomscope.analysis.whatif.words import memory
 from oomscope.units import plural
 
 UP_TO_THE_LAST = "up to the last recorded entry"
+SEARCH_REPLAYS = 12
+"""About as many whole replays as a search for the least memory costs; those that fail early cost less."""
 FROM_THE_FIRST = "from the first recorded entry up to the last recorded entry"
 
 
 @dataclass(slots=True)
 class Clock:
-    """How long answers may take. What would come after the end is left out, and said to be."""
+    """How long answers may take. What would not be done in time is left out, and said to be.
+
+    Attributes:
+        seconds: from `started` on; None: as long as it takes.
+        started: by `time.monotonic`.
+        replay: how long the last replay took.
+    """
 
     seconds: float | None = None
     started: float = field(default_factory=time.monotonic)
+    replay: float = 0.0
 
-    @property
-    def is_up(self) -> bool:
-        """Whether the time is over."""
-        return self.seconds is not None and time.monotonic() - self.started >= self.seconds
+    def allows(self, replays: int) -> bool:
+        """Whether there is time for so many replays like the last one."""
+        return self.seconds is None or time.monotonic() - self.started + replays * self.replay < self.seconds
+
+    def timed(self, run: Callable[[], Replay]) -> Replay:
+        """A replay, and how long it took."""
+        begin = time.monotonic()
+        replay = run()
+        self.replay = time.monotonic() - begin
+        return replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +74,7 @@ class Case:
         replayer: its program, as the row changes it.
         setting: the row's setting.
         limit: what may be reserved.
-        alternative: where the recorded limit is known only between two bounds, the larger one; else None.
+        alternative: where the recorded cap is known only between two bounds, the larger one; else None.
         notes: what holds for the row beforehand.
         as_recorded: whether this is the recorded run itself, whose addresses are known.
         estimate: whether the program is not the recorded one.
@@ -88,9 +103,10 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         effort: how much is done for it.
         known: the replay in the trace's own order, where it was made before.
     """
-    own = known or case.replayer.run(case.config, case.limit, case.subject.addresses())
+    own = known or effort.clock.timed(lambda: case.replayer.run(case.config, case.limit, case.subject.addresses()))
     others, skipped = _other_replays(case, own, effort)
     notes = [UP_TO_THE_LAST if case.subject.complete else FROM_THE_FIRST, *case.notes]
+    notes += _about_the_cap(case, own)
     oom, verdict_note = _verdict(case, own, others)
     least, least_note = _least(case, effort)
     notes += [note for note in (verdict_note, least_note, skipped) if note]
@@ -114,7 +130,7 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         oom=oom,
         failed_allocation=None if failure is None else case.subject.allocations_before(failure.entry),
         headroom=_headroom(own, bound),
-        least_memory=None if least is None else least.limit.cap,
+        least_memory=None if least is None else least.cap,
         least_memory_retries=None if least is None else least.retries,
         range=ranges,
         exact=agree and not case.estimate and skipped is None,
@@ -129,7 +145,7 @@ def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay
     makers: Sequence[Callable[[], Addresses]] = other_orders(effort.orders - 1)
     replays: list[Replay] = []
     for maker in makers:
-        if effort.clock.is_up:
+        if not effort.clock.allows(1):
             return replays, f"only {plural(1 + len(replays), 'order')} of addresses tried, for want of time"
         replays.append(case.replayer.run(case.config, case.limit, maker()))
     return replays, None if replays else "one order of addresses tried"
@@ -140,7 +156,8 @@ def _verdict(case: Case, own: Replay, others: Sequence[Replay]) -> tuple[bool | 
     outcomes = [not replay.survived for replay in (own, *others)]
     if any(outcomes) and not all(outcomes):
         return None, f"out of memory in {sum(outcomes)} of {len(outcomes)} orders of addresses"
-    if outcomes[0] and case.alternative is not None:
+    if outcomes[0] and not _holds_for_all_caps(case, own):
+        assert case.alternative is not None
         higher = case.replayer.run(case.config, case.alternative, case.subject.addresses())
         if higher.survived:
             low, high = (memory(limit.bytes or 0) for limit in (case.limit, case.alternative))
@@ -148,13 +165,30 @@ def _verdict(case: Case, own: Replay, others: Sequence[Replay]) -> tuple[bool | 
     return outcomes[0], None
 
 
-def _least(case: Case, effort: Effort) -> tuple[Replay | None, str | None]:
-    """The replay with the least memory; or, with the reason, none."""
+def _about_the_cap(case: Case, own: Replay) -> list[str]:
+    """What follows for a row from not knowing the recorded cap."""
+    if case.alternative is None:
+        return []
+    low, high = memory(case.limit.bytes or 0), memory(case.alternative.bytes or 0)
+    if _holds_for_all_caps(case, own):
+        return [f"the recorded cap is known only as {low} to {high}, and all of these give the same"]
+    return [f"the recorded cap is known only as {low} to {high}, and {low} is taken"]
+
+
+def _holds_for_all_caps(case: Case, own: Replay) -> bool:
+    """Whether the replay is the same whatever the recorded cap was."""
+    if case.alternative is None or case.alternative.cap is None:
+        return True
+    return own.same_caps is not None and (own.same_caps[1] is None or own.same_caps[1] > case.alternative.cap)
+
+
+def _least(case: Case, effort: Effort) -> tuple[Least | None, str | None]:
+    """The least memory; or, with the reason, none."""
     if not effort.least_memory:
         return None, None
     if case.replayer.program.initial is not None:
         return None, "least memory unknown, for what was reserved before the recording counts"
-    if effort.clock.is_up:
+    if not effort.clock.allows(SEARCH_REPLAYS):
         return None, "least memory not searched for, for want of time"
     return least_memory(case.replayer, case.config, case.subject.addresses, case.limit.device_total), None
 

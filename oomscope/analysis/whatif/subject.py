@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ class Subject:
         replayer: replays it from the recorded start.
         recorded: the replay of the recorded setting.
         check: how that compares with the recording.
+        replay_seconds: how long that replay took.
     """
 
     device: DeviceHistory
@@ -44,6 +46,7 @@ class Subject:
     replayer: Replayer
     recorded: Replay
     check: SelfCheck
+    replay_seconds: float
 
     @property
     def config(self) -> AllocatorConfig:
@@ -71,9 +74,11 @@ def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     limit = recorded_limit(snapshot, device, runs)
     extraction = extract(snapshot, device, runs, limit.limit.address_space)
     replayer = Replayer(extraction.program, release)
+    begin = time.monotonic()
     recorded = replayer.run(device.config, limit.limit, recorded_addresses(device))
+    seconds = time.monotonic() - begin
     check = compare(device, extraction.program, recorded)
-    return Subject(device, release, limit, extraction, replayer, recorded, check)
+    return Subject(device, release, limit, extraction, replayer, recorded, check, seconds)
 
 
 def recorded_addresses(device: DeviceHistory, beyond: Callable[[int], Addresses] = Ascending) -> Recorded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,11 +20,12 @@ from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIf
 from oomscope.analysis.whatif.runs import OBTAINS, reserved_before
 from oomscope.analysis.whatif.settings import Emptying, Setting
 from oomscope.analysis.whatif.subject import Subject
-from oomscope.analysis.whatif.words import memory
 from oomscope.model import Action, Snapshot
 from oomscope.units import plural
 
 EXPANDABLE = "expandable_segments:True"
+ALWAYS = 2
+"""So many rows are made however long they take: the recorded setting and the one after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Question:
         orders: how many orders of addresses are tried, where they can matter.
         thorough: for which rows orders and the least memory are looked at: ``none``, ``auto`` (the recorded setting,
             expandable segments, and every setting that was asked for by name) or ``all``.
-        budget_s: seconds after which no more work is begun; None: no bound.
+        budget_s: seconds that all of it may take; what would take longer is left out. None: no bound.
+        started: when the work began, by `time.monotonic`.
         steps: entries where the steps of the program begin, ascending.
     """
 
@@ -49,6 +52,7 @@ class Question:
     orders: int = DEFAULT_ORDERS
     thorough: str = "auto"
     budget_s: float | None = None
+    started: float = field(default_factory=time.monotonic)
     steps: tuple[int, ...] = ()
 
 
@@ -66,16 +70,16 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     """Answer `question` for a recorded run."""
     check = _with_reason(subject)
     if not check.exact:
-        rows = [_from_the_trace(subject, check)]
+        known = [_from_the_trace(subject, check)]
         named = [tried.parse(text) for text in question.settings or ()]
-        rows += [_refused(setting, question, check) for setting in named]
-        return WhatIf(subject.device.index, check, tuple(rows))
+        known += [_refused(setting, question, check) for setting in named]
+        return WhatIf(subject.device.index, check, tuple(known))
     bounds = _bounds(subject, question)
-    clock = Clock(question.budget_s)
-    rows = []
+    clock = Clock(question.budget_s, question.started, subject.replay_seconds)
+    rows: list[WhatIfRow] = []
     skipped = []
-    for setting in (tried.recorded(subject.config), *_asked(subject, question, bounds.limit)):
-        if clock.is_up and rows:
+    for number, setting in enumerate((tried.recorded(subject.config), *_asked(subject, question, bounds.limit))):
+        if number >= ALWAYS and not clock.allows(1):
             skipped.append(setting.text)
             continue
         row = _row(subject, setting, question, bounds, clock)
@@ -164,11 +168,8 @@ def _bounds(subject: Subject, question: Question) -> _Bounds:
         card = "all of the card counts as free, though the CUDA context and libraries take about 0.5 GiB of it"
         notes = () if question.gpu is None else (card,)
         return _Bounds(Limit(question.limit, question.gpu, total), None, notes, is_recorded=False)
-    if recorded.source == "bracket" and recorded.high is not None and recorded.limit.cap is not None:
-        low, high = memory(recorded.limit.cap), memory(recorded.high)
-        note = f"the recorded cap is known only as {low} to {high}, and {low} is taken"
-        alternative = replace(recorded.limit, cap=recorded.high)
-        return _Bounds(recorded.limit, alternative, (note,), is_recorded=True)
+    if recorded.source == "bracket" and recorded.high is not None:
+        return _Bounds(recorded.limit, replace(recorded.limit, cap=recorded.high), (), is_recorded=True)
     return _Bounds(recorded.limit, None, (), is_recorded=True)
 
 
