@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from oomscope.allocator import allocation_size
 from oomscope.analysis.limits import limit_at
 from oomscope.analysis.records import FreeForRequest, Limit, Location, Oom, Totals
@@ -61,7 +63,7 @@ def _failed(
     stack = int(trace.stack[entry])
     row = trace.stack[entry : entry + 1]
     free = free_for_request(
-        layout, config, size=size, stream=int(trace.stream[entry]), pool=max(int(trace.pool[entry]), 0),
+        layout, config, size=size, stream=int(trace.stream[entry]), pool=_pool_of(history, entry),
         room=max(limit.low - totals.reserved, 0),
     )  # fmt: skip
     return FailedRequest(
@@ -80,6 +82,21 @@ def _failed(
         free=free,
         layout=layout,
     )
+
+
+def _pool_of(history: DeviceHistory, entry: int) -> int:
+    """The pool that the request at `entry` was routed to.
+
+    Before torch 2.12 entries do not say. A stream on which nothing but private pools hold memory is one that graphs
+    are captured on; the request then belongs to the pool that was last given memory there.
+    """
+    trace, spans = history.trace, history.spans
+    if trace.pool[entry] >= 0:
+        return int(trace.pool[entry])
+    there = np.flatnonzero(spans.there_at(entry) & (spans.stream == trace.stream[entry]))
+    if not len(there) or (spans.pool[there] == 0).any():
+        return 0
+    return int(spans.pool[there[spans.begin[there].argmax()]])
 
 
 def the_one_that_matters(ooms: Sequence[Oom]) -> Oom | None:

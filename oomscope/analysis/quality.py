@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from oomscope.analysis.limits import number
 from oomscope.analysis.records import Recording
 from oomscope.analysis.sites import SiteTable
 from oomscope.history import BEFORE, DeviceHistory
@@ -46,8 +49,7 @@ def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
 
 def _recorded_bound(snapshot: Snapshot) -> int | None:
     recording = (snapshot.context or {}).get("recording")
-    bound = recording.get("max_entries") if isinstance(recording, dict) else None
-    return bound if isinstance(bound, int) and bound > 0 else None
+    return (number(recording, "max_entries") if isinstance(recording, Mapping) else None) or None
 
 
 def recording_quality(
@@ -63,14 +65,7 @@ def recording_quality(
         at: for each device, the entry that the attribution is about.
     """
     stacks = "none" if not len(snapshot.stacks) else "all" if sites.has_cpp else "python"
-    unattributed = sum(
-        int(
-            history.size[
-                history.lifetimes.allocated_at(at[history.index]) & (history.lifetimes.stack == NO_STACK)
-            ].sum()
-        )
-        for history in histories
-    )
+    unattributed = sum(_without_stack(history, at[history.index]) for history in histories)
     notes = [*_about_history(kind, histories), *_about_stacks(stacks, kind)]
     if any(len(history.trace.entries(Action.FREE_COMPLETED)) == 0 < history.entries for history in histories) and (
         kind in ("full", "wrapped", "late")
@@ -99,6 +94,11 @@ def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> list[str]
         return [
             f"The trace is a ring that overwrote its oldest entries: it shows the last {window}. Peaks and growth "
             "before that are out of sight; live blocks keep their stacks. Record with a larger max_entries to see more."
+        ]
+    if kind == "late" and not before:
+        return [
+            f"Recording began after the program had used memory, all of it free again since: peaks before that are out "
+            f"of sight. The trace shows {window}. Start recording before the model is built."
         ]
     if kind == "late":
         return [

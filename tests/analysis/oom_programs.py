@@ -78,7 +78,8 @@ class Program:
         top: dict[str, Any] = {}
         if with_context:
             free = recorder.entries[-1]["device_free"]
-            devices = [{"device": 0, "total": self.total, "free": free, "cap": self.limit.cap}]
+            total = self.total or recorder.allocator.reserved + free + self.outside
+            devices = [{"device": 0, "total": total, "free": free, "cap": self.limit.cap}]
             top["oomscope"] = {"schema_version": 1, "devices": devices}
         return recorder.snapshot(**top)
 

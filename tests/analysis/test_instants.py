@@ -99,6 +99,33 @@ def test_the_last_failure_that_was_not_recovered_from_matters() -> None:
     assert device.oom is device.ooms[-1]
 
 
+@pytest.mark.parametrize(
+    ("pool", "named", "usable", "walled"),
+    [
+        ((0, 0), {}, 30, 20),  # something of the default pool is on that stream
+        ((1, 0), {}, 30, 20),  # only the graph's pool is: the request is part of its capture
+        ((1, 0), {"pool_id": (0, 0)}, 0, 50),  # torch 2.12 says it
+        ((2, 0), {}, 30, 20),
+    ],
+)
+def test_a_request_in_a_capture_may_use_the_holes_of_its_own_pool(
+    pool: tuple[int, int], named: dict[str, object], usable: int, walled: int
+) -> None:
+    def half(base: int, size: int, **more: object) -> builders.Dict:
+        return segment(base, [block(size * MIB), block(size * MIB, "inactive")], **more)  # type: ignore[arg-type]
+
+    sizes = {A: 10, B: 20, B + GIB: 30}
+    trace_ = [entry("segment_alloc", base, 2 * size * MIB, stream=9 * (base > A)) for base, size in sizes.items()]
+    trace_ += [entry("alloc", base, size * MIB, stream=9 * (base > A)) for base, size in sizes.items()]
+    snapshot = loaded(
+        [half(A, 10), half(B, 20, stream=9, pool=(3, 0)), half(B + GIB, 30, stream=9, pool=pool)],
+        [[*trace_, entry("oom", 0, GIB, stream=9, **named)]],
+    )
+    failed = found(snapshot).devices[0].oom
+    assert failed is not None
+    assert (failed.free.usable, failed.free.walled) == (usable * MIB, walled * MIB)
+
+
 def test_of_many_failures_the_last_are_judged() -> None:
     device = found(one_device(*[oom(GIB + 512 * at) for at in range(50)])).devices[0]
     assert len(device.ooms) == MOST_JUDGED

@@ -1,0 +1,124 @@
+"""What a recording could see."""
+
+from __future__ import annotations
+
+import pytest
+
+from oomscope.analysis import analyze
+from oomscope.analysis.quality import history_kind
+from oomscope.history import device_history, recorded_config
+from oomscope.model import Snapshot
+from tests import builders
+from tests.builders import block, entry, frame, loaded, segment
+from tests.history.cutting import cut
+from tests.shared import captures, needs_shared, shared_snapshot
+
+MIB = 1 << 20
+A, B = 0x7F00_0000_0000, 0x7F80_0000_0000
+HERE = [frame("here")]
+
+
+def kind(snapshot: Snapshot) -> str:
+    config = recorded_config(snapshot)
+    return history_kind(snapshot, tuple(device_history(device, config) for device in snapshot.devices))
+
+
+def small(*blocks: builders.Dict, frames: list[builders.Dict] | None = None, device: int = 0) -> builders.Dict:
+    used = sum(item["size"] for item in blocks)
+    base = B if device else A
+    return segment(base, [*blocks, block(2 * MIB - used, "inactive")], kind="small", frames=frames or (), device=device)
+
+
+WHOLE = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512, frames=HERE)]
+LATER = [entry("alloc", A, 512, frames=HERE), entry("free_requested", A, 512), entry("free_completed", A, 512)]
+
+
+@needs_shared
+@pytest.mark.parametrize("name", captures())
+def test_the_kind_of_real_captures(name: str) -> None:
+    expected = {"late_start": "late", "ring_wrapped": "wrapped", "state_only": "state_only", "no_history": "none"}
+    assert kind(shared_snapshot(name)) == expected.get(name, "full")
+
+
+@needs_shared
+@pytest.mark.parametrize("percent", [5, 50, 95])
+@pytest.mark.parametrize("name", ["train_ok", "train_ok.expandable", "oom_leak_total_loss", "oom_fragmentation"])
+def test_a_ring_that_lost_its_beginning_is_never_called_whole(name: str, percent: int) -> None:
+    snapshot = shared_snapshot(name)
+    device = snapshot.devices[0]
+    one = device_history(cut(device, len(device.trace) * percent // 100), recorded_config(snapshot))
+    assert history_kind(snapshot, (one,)) == "wrapped"
+
+
+def test_a_recording_from_the_first_segment_on_is_full() -> None:
+    assert kind(loaded([small(block(512, frames=HERE))], [WHOLE])) == "full"
+
+
+def test_a_live_block_without_an_entry_is_from_before_or_overwritten_as_its_stack_tells() -> None:
+    trace = [entry("alloc", A + 512, 512, frames=HERE)] * 1 + [entry("snapshot", 0, 0)]
+    assert kind(loaded([small(block(512), block(512, frames=HERE))], [trace])) == "late"
+    assert kind(loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [trace])) == "wrapped"
+
+
+def test_a_cached_segment_without_an_entry_tells_of_an_earlier_time_too() -> None:
+    assert kind(loaded([small()], [LATER])) == "late"
+    assert kind(loaded([small(frames=HERE)], [LATER])) == "wrapped"
+
+
+def test_a_known_bound_decides() -> None:
+    def bounded(bound: int) -> str:
+        context = {"recording": {"max_entries": bound}}
+        return kind(loaded([small(block(512), block(512, frames=HERE))], [LATER], oomscope=context))
+
+    assert bounded(len(LATER)) == "wrapped"
+    assert bounded(len(LATER) + 1) == "late"
+
+
+@pytest.mark.parametrize("bound", [None, "5", True, 0, -3])
+def test_a_bound_that_is_none_is_ignored(bound: object) -> None:
+    context = {"recording": {"max_entries": bound}}
+    assert kind(loaded([small(block(512, frames=HERE))], [WHOLE], oomscope=context)) == "full"
+
+
+def test_a_full_ring_is_not_called_whole_even_if_nothing_older_is_left() -> None:
+    context = {"recording": {"max_entries": len(WHOLE)}}
+    assert kind(loaded([small(block(512, frames=HERE))], [WHOLE], oomscope=context)) == "wrapped"
+
+
+def test_state_only_and_nothing_at_all() -> None:
+    assert kind(loaded([small(block(512, frames=HERE))])) == "state_only"
+    assert kind(loaded([small(block(512))])) == "none"
+
+
+def test_of_several_devices_the_least_complete_counts() -> None:
+    snapshot = loaded([small(block(512, frames=HERE)), small(device=1)], [WHOLE, [
+        entry("alloc", B, 512, frames=HERE), entry("free_requested", B, 512), entry("free_completed", B, 512),
+    ]])  # fmt: skip
+    assert kind(snapshot) == "late"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "words"),
+    [
+        (loaded([small(block(512, frames=HERE))], [WHOLE]), "first allocation on"),
+        (loaded([small()], [LATER]), "all of it free again"),
+        (loaded([small(block(512), block(512, frames=HERE))], [[LATER[0]] * 1 + [entry("snapshot", 0, 0)]]), "ring"),
+        (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "Recording began after 512 B"),
+        (loaded([small(frames=HERE)], [LATER]), "ring"),
+        (loaded([small(block(512, frames=HERE))]), 'enabled="all"'),
+        (loaded([small(block(512))]), "Nothing was recorded"),
+    ],
+)
+def test_the_first_note_says_what_can_be_seen_and_how_to_see_more(snapshot: Snapshot, words: str) -> None:
+    assert words in analyze(snapshot, whatif=False).recording.notes[0]
+
+
+def test_bytes_that_no_stack_explains_are_counted() -> None:
+    recording = analyze(loaded([small(block(1024), block(512, frames=HERE))]), whatif=False).recording
+    assert (recording.unattributed_live_bytes, recording.stacks) == (1024, "python")
+
+
+def test_stacks_with_cpp_frames_are_told_apart() -> None:
+    cpp = [frame("alloc", 0, "??"), *HERE]
+    assert analyze(loaded([small(block(512, frames=cpp))]), whatif=False).recording.stacks == "all"
+    assert analyze(loaded([small(block(512))]), whatif=False).recording.stacks == "none"
