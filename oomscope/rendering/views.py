@@ -276,4 +276,6 @@ def settings_rows(findings: Findings) -> list[tuple[str, str]]:
 
 
 def _short(value: object) -> str:
-    return str(value) if isinstance(value, (str, int, float, bool, type(None))) else repr(value)[:200]
+    if value in ("", None):
+        return "not set"
+    return str(value) if isinstance(value, (str, int, float)) else repr(value)[:200]
