@@ -73,7 +73,7 @@ def plain_words(key: Mapping[str, Any]) -> str:
     """The numbers without a verdict, for when no analysis could be had."""
     request = key.get("request")
     if not request:
-        return "CUDA out of memory"
+        return (key.get("exception") or {}).get("message", "").partition("\n")[0].strip() or "CUDA out of memory"
     device, asked, free = request["device"], format_bytes(request["alloc_size"]), format_bytes(request["device_free"])
     facts: Mapping[str, Any] = next((item for item in key.get("devices", []) if item["device"] == device), {})
     stats = facts.get("memory_stats") or {}

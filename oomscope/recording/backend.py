@@ -8,9 +8,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import platform
 from collections.abc import Callable
 from typing import Any
 
+from oomscope.recording.nvml import Nvml
 from oomscope.recording.options import Options
 
 Observer = Callable[[int, int, int, int], None]
@@ -23,6 +25,8 @@ class Backend:
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
+        self.nvml: Nvml | None = None
+        self.constants: dict[str, Any] | None = None
 
     def why_never(self) -> str | None:
         """Why nothing can be recorded in this process, if that is known without waking CUDA."""
@@ -36,7 +40,7 @@ class Backend:
             return f"torch {torch.__version__} is built without CUDA{_instead(torch)}, no GPU memory to record"
         count = getattr(torch.cuda, "_device_count_nvml", None)
         if count is not None and torch.version.cuda is not None and _quietly(count, -1) == 0:
-            return "no CUDA device is visible, no GPU memory to record"
+            return "no CUDA device is visible, so there is no GPU memory to record"
         return None
 
     def why_not_now(self) -> str | None:
@@ -45,6 +49,17 @@ class Backend:
         if name != "native":
             return f"the {name} allocator keeps no history; only PyTorch's native one does, so nothing is recorded"
         return None
+
+    def prepare(self) -> None:
+        """CUDA is up: find out now what never changes, so that nothing of it takes time at an OOM."""
+        if self.constants is None:
+            self.nvml = Nvml()
+            self.constants = {
+                **self.versions(),
+                "driver": self.nvml.driver(),
+                "python": platform.python_version(),
+                "platform": platform.platform(),
+            }
 
     def is_up(self) -> bool:
         """Whether CUDA is initialised in this process."""

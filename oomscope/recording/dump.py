@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oomscope.recording import writing
+from oomscope.recording import inflight, stacks, writing
 from oomscope.recording.backend import Backend
 from oomscope.recording.facts import Facts
 from oomscope.recording.options import Options
@@ -64,7 +64,9 @@ def make(job: Job, options: Options, backend: Backend) -> Dump:
 
 def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     facts = Facts(backend)
+    # The census first: the snapshot's own objects would be as many again to walk over.
     census = facts.ask("census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "walk": None})
+    start = perf_counter()
     key = {
         **facts.ask("facts", lambda: facts.collect(job.request), {"schema_version": 1}),
         "reason": job.reason,
@@ -72,6 +74,7 @@ def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
         **job.own,
         **census,
         "exception": _exception(job),
+        "seconds": {"facts": round(perf_counter() - start, 4)},
     }
     if facts.failures:
         key["failures"] = facts.failures
@@ -84,13 +87,18 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     # Needs numpy, so it is only imported when there is something to ask.
     from oomscope.recording.census.walk import take_census
 
+    # Autograd's threads for other devices run on meanwhile and release what they have used.
+    is_racing = stacks.is_autograds() and len(backend.devices_in_use()) > 1
     census = take_census(
         backend.torch,
         device_type=backend.device_type,
         tracked=job.tracked,
         error=job.error,
         seconds=options.walk_budget,
+        read_saved=not is_racing,
     )
+    if is_racing:
+        census.walk["notes"].append("what is saved for backward was not read: autograd runs on several devices")
     return {"tensors": census.tensors, "holders": census.holders, "walk": census.walk}
 
 
@@ -107,7 +115,10 @@ def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) ->
     forms = (("full", backend.snapshot), ("without traces", lambda: {"segments": backend.segments()}))
     for form, take in forms:
         try:
+            start = perf_counter()
             payload = _restrict({"segments": [], "device_traces": [], **take(), "oomscope": key}, options)
+            key["seconds"]["snapshot"] = round(perf_counter() - start, 4)
+            _add_call_in_progress(payload, key)
             return writing.write_pickle(payload, job.target, compress=options.compress), form, problems
         except Exception as problem:
             problems.append(f"{form}: {_words(problem)}")
@@ -119,6 +130,22 @@ def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) ->
     except Exception as problem:
         problems.append(f"context only: {_words(problem)}")
     return None, "text", problems
+
+
+def _add_call_in_progress(payload: dict[str, Any], key: dict[str, Any]) -> None:
+    try:
+        found = inflight.rows(payload, key)
+    except Exception as problem:
+        key.setdefault("failures", []).append(f"call in progress: {_words(problem)}")
+        return
+    if found and key.get("walk") is not None:
+        key["tensors"] = key["tensors"] + found
+        total = sum(row["bytes"] for row in found)
+        device, words = found[0]["device"], found[0]["holders"][0]
+        row = {"holder": words, "kind": "call", "device": device, "bytes": total, "retained": total}
+        key["holders"] = sorted(
+            [*key["holders"], {**row, "tensors": len(found), "nodes": 0, "count": 1}], key=lambda row: -row["bytes"]
+        )
 
 
 def _restrict(payload: dict[str, Any], options: Options) -> dict[str, Any]:

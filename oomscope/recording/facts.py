@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import oomscope
 from oomscope.recording import process, stacks
 from oomscope.recording.backend import Backend
-from oomscope.recording.nvml import Nvml
 
 SCHEMA_VERSION = 1
 
@@ -32,29 +30,26 @@ class Facts:
 
     def collect(self, request: dict[str, int] | None) -> dict[str, Any]:
         """Everything but what the session itself knows."""
-        nvml = Nvml()
+        self.ask("constants", self._backend.prepare)
         return {
             "schema_version": SCHEMA_VERSION,
             "version": oomscope.__version__,
             "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "request": request,
-            "devices": self.ask("devices", lambda: self._devices(request, nvml), []),
-            **self.ask("versions", self._backend.versions, {}),
-            "driver": nvml.driver(),
-            "python": platform.python_version(),
-            "platform": platform.platform(),
+            "devices": self.ask("devices", lambda: self._devices(request), []),
+            **(self._backend.constants or {}),
             "allocator": self.ask("allocator", self._backend.allocator),
             "process": self.ask("process", process.describe),
             "stacks": self.ask("stacks", stacks.failing_and_main),
         }
 
-    def _devices(self, request: dict[str, int] | None, nvml: Nvml) -> list[dict[str, Any]]:
+    def _devices(self, request: dict[str, int] | None) -> list[dict[str, Any]]:
         indices = set(self._backend.devices_in_use())
         if request is not None:
             indices.add(request["device"])
-        return [self._device(index, request, nvml) for index in sorted(indices)]
+        return [self._device(index, request) for index in sorted(indices)]
 
-    def _device(self, index: int, request: dict[str, int] | None, nvml: Nvml) -> dict[str, Any]:
+    def _device(self, index: int, request: dict[str, int] | None) -> dict[str, Any]:
         name, uuid = self.ask("name", lambda: self._backend.device_name(index), (None, None))
         free, total = self.ask("memory", lambda: self._backend.memory_info(index), (None, None))
         limit = None
@@ -69,7 +64,7 @@ class Facts:
             "free": free,
             "cap": self._cap(index, total, limit),
             "memory_stats": self.ask("memory_stats", lambda: self._backend.memory_stats(index), {}),
-            "processes": nvml.processes(uuid),
+            "processes": None if self._backend.nvml is None else self._backend.nvml.processes(uuid),
         }
 
     def _cap(self, index: int, total: int | None, limit: int | None) -> int | None:

@@ -16,7 +16,7 @@ from oomscope.recording.options import Options
 from oomscope.recording.saying import say, say_once
 from oomscope.recording.timeline import Timeline, now_us
 
-_DUMP_SHARE = 20  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
+_DUMP_SHARE = 3  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
 _dumping = threading.RLock()
 _beginning = threading.RLock()
 _sequence = 0
@@ -48,6 +48,7 @@ class Session:
         self._kept: list[Path] = []  # this session's dumps of OOMs
         self._latest: Path | None = None  # the dump of the last OOM, whoever made it
         self._undumped = 0  # OOMs since then
+        self._request: dict[str, int] | None = None  # what the last of them asked for
         self._handled: int | None = None  # id of the exception that was dumped
 
     # Begin and end
@@ -76,6 +77,7 @@ class Session:
             self._backend = None
             observer.remove(self)
             return
+        self._backend.prepare()
         joined = history.join(self._backend, self.options)
         self._is_recording = True
         observed = observer.attach(self._backend)
@@ -110,6 +112,7 @@ class Session:
             return False
         self.ooms += 1
         self._undumped += 1
+        self._request = request
         return "oom" in self.options.on and self._is_recording and monotonic() >= self._next_at
 
     def dump_oom(self, request: dict[str, int]) -> None:
@@ -123,7 +126,8 @@ class Session:
 
     def _dump_an_oom(self, captured_at: str, **more: Any) -> None:
         made = self._dump("oom", captured_at, **more)
-        self._next_at = monotonic() + max(self.options.min_interval, _DUMP_SHARE * made.seconds)
+        if self.options.min_interval:
+            self._next_at = monotonic() + max(self.options.min_interval, _DUMP_SHARE * made.seconds)
         for session in observer.active():
             session.learn(made.path)
         if made.path is not None:
@@ -176,7 +180,7 @@ class Session:
         with _dumping:
             captured_at = "call" if error is None else "except"
             if reason == "oom":
-                self._dump_an_oom(captured_at, error=error)
+                self._dump_an_oom(captured_at, error=error, request=self._request if self._undumped else None)
             else:
                 made = self._dump(reason, captured_at, error=error)
                 dump.tell_problems(made)

@@ -25,6 +25,11 @@ def failing_and_main() -> dict[str, list[dict[str, Any]]]:
     return {"failing": failing, "main": _frames(sys._current_frames().get(main.ident or 0))}
 
 
+def is_autograds() -> bool:
+    """Whether this thread is one of autograd's own, which run no Python but what torch calls back."""
+    return threading.current_thread() is not threading.main_thread() and not _frames(sys._getframe())
+
+
 def _frames(frame: FrameType | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     while frame is not None and len(found) < _DEEPEST:

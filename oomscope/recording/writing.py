@@ -68,9 +68,8 @@ def _place(target: Path, write: Callable[[IO[bytes]], Any]) -> Path:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
+            # No fsync: it can wait for seconds behind other writers, and a killed process loses nothing without it.
             write(file)
-            file.flush()
-            os.fsync(file.fileno())
         return _move(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +22,7 @@ from time import perf_counter
 import torch
 
 import oomscope
+from oomscope.recording.nvml import Nvml
 from tests.gpu.programs import GPT, loss_of, tokens_of
 
 ENTRIES = 200_000
@@ -124,9 +127,21 @@ def measure_dump(stacks, entries, train):
     print(
         f"  stacks={stacks:6} {entries:7,} entries, {size / 2**20:6.1f} MiB: bare _dump_snapshot "
         f"{min(bare):6.2f} s; oomscope {dump.seconds - walk:6.2f} s ({(dump.seconds - walk) / min(bare):.2f} x)"
-        f" and the walk {walk:.2f} s over {dump.key['walk']['objects']:,} objects"
+        f" and the walk {walk:.2f} s over {dump.key['walk']['objects']:,} objects; of that {dump.key['seconds']}"
     )
     shutil.rmtree(folder)
+
+
+def measure_first():
+    """The first dump of fresh processes, where libraries are still to be loaded."""
+    for name in ("forward", "leak_hook", "retry"):
+        with tempfile.TemporaryDirectory() as folder:
+            variables = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "per_process_memory_fraction:0.03"}
+            command = [sys.executable, "-m", "tests.gpu.programs", name, folder]
+            subprocess.run(command, env=variables, stderr=subprocess.DEVNULL, check=False)
+            for path in sorted(Path(folder).glob("*.pickle")):
+                key = pickle.loads(path.read_bytes())["oomscope"]
+                print(f"  {name}: walk {key['walk']['seconds']:.2f} s, {key['seconds']}, {path.stat().st_size:,} bytes")
 
 
 def measure_walk(train):
@@ -147,10 +162,15 @@ def measure_walk(train):
 def main():
     os.environ.setdefault("OOMSCOPE_VERDICT", "0")
     print(torch.__version__, torch.cuda.get_device_name(0), "Python", sys.version.split()[0])
+    start = perf_counter()
+    Nvml()
+    print(f"NVML answers after {perf_counter() - start:.3f} s")
     large = trainer(24, 1024, 8, 512)
     measure_steps("GPT, 24 layers of 1024, batch 8 x 512, bf16", large, rounds=4, count=12)
     small = trainer(12, 256, 2, 64)
     measure_steps("GPT, 12 layers of 256, batch 2 x 64 (bound by launches)", small, rounds=4, count=40)
+    print("\nThe first dump of a process")
+    measure_first()
     print("\nFrom the OOM to the file")
     measure_dump("python", 20_000, large)
     measure_dump("python", 200_000, large)

@@ -123,8 +123,8 @@ def _note_names(model, optimizer):
 
 def train_then_run_out():
     """Names of everything after full training steps, then an OOM outside of them."""
-    model = GPT(layers=8).to(DEVICE)
-    optimizer = torch.optim.AdamW(model.parameters())
+    model = GPT(layers=40).to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
     for _ in range(3):
         loss_of(model, tokens_of(2)).backward()
         optimizer.step()

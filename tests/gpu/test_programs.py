@@ -143,6 +143,24 @@ def test_a_disk_that_is_full(tmp_path):
     assert not list(tmp_path.glob(".*.tmp"))
 
 
+def test_a_file_system_that_is_full(tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(folder)], check=False)
+    if mounted.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        done, dumps = run_program("leak_hook", folder)
+        assert done.returncode == 1
+        assert "torch.OutOfMemoryError: CUDA out of memory" in done.stderr
+        assert "No space left on device" in done.stderr
+        assert "held by leak_hook: model.blocks[2].captured" in done.stderr
+        print(done.stderr[-600:], list(folder.iterdir()), len(dumps))
+        assert not list(folder.glob(".*.tmp"))
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 def test_a_folder_that_cannot_be_written(tmp_path):
     done = start(["-m", "tests.gpu.programs", "leak_hook", "/proc/oomscope"], ROOT)
     assert done.returncode == 1
@@ -292,6 +310,31 @@ def test_an_unchanged_program(tmp_path):
     assert shown[: len(shown) - 1][:-2] == plain.stderr.splitlines()[: len(shown) - 1][:-2]
     (path,) = (tmp_path / "oom").glob("*.pickle")
     assert top(pickle.loads(path.read_bytes())) == "unchanged.py: features"
+
+
+COMPILED = """
+import torch, oomscope
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+
+@torch.compile
+def step(x):
+    model(x).sum().backward()
+    optimizer.step()
+
+with oomscope.record(on="exit") as recording:
+    for _ in range(3):
+        step(torch.randn(8, 64, device="cuda"))
+print("done")
+"""
+
+
+def test_a_compiled_step_runs_as_without_recording(tmp_path):
+    (tmp_path / "job.py").write_text(COMPILED)
+    done = start(["job.py"], tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    (path,) = tmp_path.glob("exit_*.pickle")
+    assert "model.weight" in {row["name"] for row in pickle.loads(path.read_bytes())["oomscope"]["tensors"]}
 
 
 LOOP = """

@@ -84,7 +84,7 @@ def test_no_room_at_all_is_said_with_what_is_known(tmp_path, monkeypatch, capfd)
 
     from oomscope.recording import announcing
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(writing, "_move", full)
     made = make(tmp_path)
     announcing.tell_oom(made, build({"verdict": 0}, {}))
     assert made.path is None

@@ -35,6 +35,8 @@ class Holding:
     storages: dict[Key, int] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
     starts: dict[int, str] = field(default_factory=dict)
+    entries: list[tuple[places.Root, int]] = field(default_factory=list)  # each root's edge into the graph
+    entered: dict[int, places.Root] = field(default_factory=dict)  # the root that a start was claimed from
     cycles: set[int] = field(default_factory=set)
     paths: Paths = field(default_factory=Paths)
 
@@ -169,6 +171,9 @@ def flood(holding: Holding, all_roots: list[places.Root]) -> None:
         members.sort(key=lambda member: -sequence_number(holding.objects[member[0]]))
         for node, name in members:
             holding.children[SUPER_ROOT].append(node)
+            holding.entries.append((root, node))
+            if not _is_claimed(holding, node):
+                holding.entered[node] = root
             _claim(holding, node, f"{root.label}: {name}" if name else root.label)
     for key, node in list(holding.numbers.items()):
         item = holding.objects[node]
@@ -210,6 +215,9 @@ def _claim_cycles(holding: Holding) -> None:
             first = min(component, key=lambda node: _is_plain(holding.objects[node]))
             holding.cycles.add(first)
             words = f"reference cycle: {_cycle_words(holding, first, set(component))}"
+        elif holding.children[first] and all(_is_claimed(holding, child) for child in holding.children[first]):
+            # A value that is just being passed to a call, or a running function's cell: no holder of its own.
+            continue
         else:
             words = _unheld_words(holding.objects[first])
         holding.children[SUPER_ROOT].append(first)

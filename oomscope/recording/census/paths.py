@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import types
 from collections import deque
 from collections.abc import Iterable
@@ -78,7 +79,20 @@ def _frame_parts(parent: Any) -> list[tuple[str, Any]]:
         frame = next((getattr(parent, name, None) for name in _frame_names(parent)), None)
     if not is_a(frame, types.FrameType):
         return []
-    return [(f" → {function_name(frame)}: {name}", value) for name, value in local_variables(frame).items()]
+    variables = local_variables(frame)
+    where = f" → {function_name(frame)}: "
+    parts = [(where + name, value) for name, value in variables.items()]
+    names = {id(value): name for name, value in variables.items()}
+    # A variable that an inner function uses too is in a cell.
+    cells = [item for item in gc.get_referents(parent) if type(item) is types.CellType]
+    return parts + [(where + name, cell) for cell in cells if (name := names.get(id(_contents(cell)))) is not None]
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _frame_names(parent: Any) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import types
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from oomscope.recording.census.heap import Deadline
 from oomscope.recording.census.holding import SUPER_ROOT, Holding, is_graph_node, is_tensor_like
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.paths import instance_dict
+from oomscope.recording.census.roots import Root
 from oomscope.recording.census.storages import Storage
 
 _COLLECTIONS = (list, tuple, dict, set, frozenset, deque)
@@ -153,28 +155,40 @@ def _kind(holding: Holding, member: int) -> str:
 
 
 def _kept_alone(holding: Holding, row: Holder, weights: list[int]) -> int:
-    """The bytes on the row's device that no way from the roots reaches but through the row's members."""
-    seen = bytearray(len(weights))
+    """The bytes on the row's device that would go if the row's members let go.
+
+    What a function's callees refer to counts as nothing: those calls are over before it can let go.
+    """
+    owners = [root for member in row.members if (root := _root_of(holding, member)) is not None]
+    passing = {node for root, node in holding.entries if owners and not any(root.outlives(own) for own in owners)}
+    passing -= {node for root, node in holding.entries if any(root.outlives(own) for own in owners)}
+    kept = _reached(holding, row.members, bytearray(len(weights)))
+    others = bytearray(len(weights))
     for member in row.members:
-        seen[member] = 1
-    open_nodes = [SUPER_ROOT]
-    while open_nodes:
-        for child in holding.children[open_nodes.pop()]:
-            if not seen[child]:
-                seen[child] = 1
-                open_nodes.append(child)
-    reached = bytearray(len(weights))
-    open_nodes = list(row.members)
-    total = 0
+        others[member] = 1
+    tops = [node for node in holding.children[SUPER_ROOT] if node not in passing]
+    elsewhere = _reached(holding, tops, others)
+    lost = (holding.objects[node] for node in kept - elsewhere)
+    return sum(item.bytes for item in lost if is_a(item, Storage) and item.device == row.device)
+
+
+def _root_of(holding: Holding, node: int) -> Root | None:
+    while node in holding.parents:
+        node = holding.parents[node]
+    return holding.entered.get(node)
+
+
+def _reached(holding: Holding, starts: Iterable[int], seen: bytearray) -> set[int]:
+    """What can be reached from `starts` without passing what `seen` marks; marks it."""
+    open_nodes = [node for node in starts if not seen[node]]
+    reached = set()
     while open_nodes:
         node = open_nodes.pop()
-        if reached[node] or (seen[node] and node not in row.members):
-            continue
-        reached[node] = 1
-        item = holding.objects[node]
-        total += weights[node] if is_a(item, Storage) and item.device == row.device else 0
-        open_nodes.extend(holding.children[node])
-    return total
+        if not seen[node]:
+            seen[node] = 1
+            reached.add(node)
+            open_nodes.extend(child for child in holding.children[node] if not seen[child])
+    return reached
 
 
 def merge(rows: list[Holder]) -> list[Holder]:

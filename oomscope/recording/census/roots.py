@@ -16,7 +16,11 @@ _OPTIMIZED = 0x1  # CO_OPTIMIZED: the frame of a function, whose locals are not 
 _OWN = str(Path(__file__).resolve().parents[1])
 
 # The order in which roots claim what they hold: what a reader wrote comes before what runs underneath.
-USER_GLOBAL, USER_FRAME, LIBRARY_FRAME, LIBRARY_GLOBAL, CLASS, EXCEPTION = range(6)
+USER_GLOBAL, USER_FRAME, LIBRARY_FRAME, LIBRARY_GLOBAL, CLASS, EXCEPTION, PASSED_ON = range(7)
+_FRAMES = (USER_FRAME, LIBRARY_FRAME, PASSED_ON)
+_MOST_FRAMES = 100_000  # more than any stack is deep
+# What a library function only hands to the next one says nothing to a reader.
+_PASSED_ON = frozenset({"args", "kwargs", "inputs", "self", "fn", "func", "forward_call"})
 
 
 @dataclass(slots=True, frozen=True)
@@ -26,6 +30,12 @@ class Root:
     order: tuple[int, int]
     label: str
     names: Mapping[int, str]
+
+    def outlives(self, other: Root) -> bool:
+        """Whether this place may still be there when `other` is gone: not if it is a call made from there."""
+        if self.order[0] not in _FRAMES or other.order[0] not in _FRAMES:
+            return True
+        return self.order[1] // _MOST_FRAMES != other.order[1] // _MOST_FRAMES or self.order[1] <= other.order[1]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -99,9 +109,15 @@ def frame_roots(stacks: list[list[FrameType]]) -> Iterator[Root]:
     for thread, stack in enumerate(stacks):
         for depth, frame in enumerate(stack):
             code = frame.f_code
-            if code.co_flags & _OPTIMIZED:
-                kind = LIBRARY_FRAME if is_library(code.co_filename) else USER_FRAME
-                yield Root((kind, thread * 10_000 + depth), function_name(frame), _names(local_variables(frame)))
+            if not code.co_flags & _OPTIMIZED:
+                continue
+            place, label, names = thread * _MOST_FRAMES + depth, function_name(frame), _names(local_variables(frame))
+            if not is_library(code.co_filename):
+                yield Root((USER_FRAME, place), label, names)
+                continue
+            passed = {key: name for key, name in names.items() if name in _PASSED_ON}
+            yield Root((LIBRARY_FRAME, place), label, {key: name for key, name in names.items() if key not in passed})
+            yield Root((PASSED_ON, place), label, passed)
 
 
 def _names(variables: Mapping[str, Any]) -> dict[int, str]:

@@ -6,6 +6,7 @@ It makes no CUDA call, unpacks nothing that a hook packed, and leaves nothing be
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
@@ -20,9 +21,11 @@ from oomscope.recording.census.names import Names, root_modules
 from oomscope.recording.census.ranking import Holder, merge, rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
 
+_BASE = re.compile(r": | \(closure\) ")
 _MOST_ROWS = 20_000
 _MOST_HOLDERS = 100
 _HOLDERS_A_TENSOR = 3
+_FROZEN_AT_START = 1000  # CPython 3.12 freezes a few hundred objects of its own
 
 
 @dataclass(slots=True)
@@ -145,7 +148,7 @@ class _Walk:
         if heap.skipped:
             self._facts["notes"].append(f"{heap.skipped} collections of more than 5 million items were not searched")
         frozen = gc.get_freeze_count()
-        if frozen:
+        if frozen > _FROZEN_AT_START:
             self._facts["notes"].append(f"{frozen} objects hidden by gc.freeze() were not searched")
 
     def _find_bases(self, owners: list[Any], stacks: list[list[Any]]) -> None:
@@ -159,7 +162,8 @@ class _Walk:
         for owner in owners:
             if id(owner) in wanted:
                 words = self._holding.label(self._holding.numbers[id(owner)]) if self._holding.numbers else None
-                self._bases[id(owner)] = (words or "").partition(": ")[2] or type(owner).__name__
+                # A closure's variable, a dead frame's: what stands last is what the program writes.
+                self._bases[id(owner)] = _BASE.split(words)[-1] if words else type(owner).__name__
 
     def fill(self, census: Census) -> None:
         """Write rows for the storages and their holders."""
