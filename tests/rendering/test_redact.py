@@ -51,7 +51,8 @@ def test_no_name_of_ones_own_survives(name: str):
     assert private
     copy, _ = redact(original)
     for form, text in every_format(copy).items():
-        found = {secret for secret in private if re.search(rf"(?<![\w-]){re.escape(secret)}(?![\w-])", text)}
+        # A plain search first: it is a hundred times as fast, and usually the last.
+        found = {s for s in private if s in text and re.search(rf"(?<![\w-]){re.escape(s)}(?![\w-])", text)}
         # Ordinary words, which the report uses itself: they are no trace of the program.
         assert {word for word in found if not re.fullmatch(r"[a-z]+", word)} == set(), form
         assert not {word for word in found if f'"{word}"' in text or f"{word} (" in text}, form

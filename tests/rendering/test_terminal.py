@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -48,6 +48,7 @@ def test_hostile_names_move_no_cursor():
     assert len(text) < 60_000
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=500), st.integers(1, 100))
 def test_the_sparkline_loses_no_peak(values: list[int], width: int):
     top = max(*values, 1)
