@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
@@ -404,3 +405,7 @@ class Findings:
     def main(self) -> DeviceFindings | None:
         """The device that the report begins with: the one of `at`."""
         return next((device for device in self.devices if device.device == self.at.device), None)
+
+    def _repr_html_(self) -> str:
+        # Notebooks look for this name on the object itself; the layer that knows HTML does the work.
+        return str(import_module("oomscope.rendering").findings_html(self))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from oomscope.model.layout import Layout
@@ -76,3 +77,7 @@ class Snapshot:
     def entries(self) -> int:
         """Trace entries of all devices together."""
         return sum(len(device.trace) for device in self.devices)
+
+    def _repr_html_(self) -> str:
+        # Notebooks look for this name on the object itself; the layer that knows HTML does the work.
+        return str(import_module("oomscope.rendering").snapshot_html(self))
