@@ -14,6 +14,7 @@ from tests.analysis.oom_programs import (
     Program,
     growth,
     holes_of_another_stream,
+    larger_batch,
     saved_by,
     tight,
     walls_at_a_higher_limit,
@@ -105,6 +106,9 @@ def test_what_is_said_of_a_failure_adds_up(seed: int) -> None:
         oom = judged(kind, seed, with_context=seed % 2 == 0)
         assert oom.totals.allocated <= oom.totals.active <= oom.totals.reserved <= oom.limit.low
         assert oom.limit.high is None or oom.limit.low <= oom.limit.high
+        shown = {one.text: one.bytes for one in oom.verdict.evidence}
+        assert shown.get("The largest piece of that", 0) <= oom.free.usable
+        assert not any("oversized" in text for text in shown)
         bound = program(kind, seed).limit.bytes
         assert bound is not None
         assert oom.limit.low <= bound
@@ -117,6 +121,15 @@ def test_what_would_only_just_have_fitted_is_capacity(seed: int) -> None:
     assert found is not None
     assert found.oom is not None
     assert found.oom.verdict.cause == "capacity"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_steps_that_leave_nothing_behind_are_no_growth(seed: int) -> None:
+    found = analyze(larger_batch(seed).snapshot(with_context=True), whatif=False).main
+    assert found is not None
+    assert found.oom is not None
+    assert not found.growth
+    assert (found.oom.verdict.cause, found.oom.verdict.confidence) == ("capacity", "high")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

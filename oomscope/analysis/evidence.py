@@ -31,17 +31,22 @@ def gather_evidence(case: Case, tested: Tested, active: int) -> tuple[Evidence, 
 def _facts(case: Case, tested: Tested, active: int) -> dict[str, Evidence]:
     free, limit = case.free, case.limit
     bound = {"recorded": "This process could reserve", "device": "With what the device had free, it could reserve"}
+    # With expandable segments a piece can grow, so that it may be larger than all that is free.
+    grows = free.largest > free.usable
+    largest = (
+        "The largest piece, with the pages that could be mapped behind it" if grows else "The largest piece of that"
+    )
     facts = {
         "request": Evidence("Asked for, in one piece", case.size),
         "reserved": Evidence("Reserved by PyTorch when it failed", case.reserved),
         "active": Evidence("In use when it failed", active),
         "limit": Evidence(bound.get(limit.source, "The most that is proven to be allowed"), limit.low),
         "usable": Evidence("Free where the request may look: same pool, stream and size class", free.usable),
-        "largest": Evidence("The largest piece of that", free.largest),
+        "largest": Evidence(largest, free.largest),
     }
-    if tested.qualifying:
+    if tested.qualifying and tested.cause != "oversized_request":
         facts["without"] = Evidence(_without(tested.qualifying[0].cause), tested.qualifying[0].spare)
-    else:
+    elif not tested.qualifying:
         spare = free.usable + limit.low - case.reserved - case.size
         facts["one_piece"] = Evidence("Left over had all usable free bytes been one piece", spare)
     extra = {

@@ -92,9 +92,11 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     group = np.repeat(np.arange(rows), last - first)
     freed = _entry_of(Action.FREE_REQUESTED, action, entries, group, rows)
     gone = _entry_of(Action.FREE_COMPLETED, action, entries, group, rows)
-    # A free that completes without a request was requested before the recording, unless requests are not recorded.
-    unrequested = np.where(born == BEFORE, BEFORE, gone) if (freed >= 0).any() else gone
-    freed = np.where((freed < 0) & (gone >= 0), unrequested, freed)
+    # A free that completes without a request was requested before the recording, unless requests are not recorded:
+    # then blocks from within it show that as well.
+    unrequested = (freed < 0) & (gone >= 0)
+    skipped = bool((unrequested & (born != BEFORE)).any())
+    freed = np.where(unrequested & (skipped | (born != BEFORE)), gone, freed)
 
     followed = np.zeros(rows, np.bool_)
     if rows:
@@ -104,7 +106,7 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     overlapping = int(np.count_nonzero(open_ & followed & (freed < 0)))
     # What lacks its end although the address was used again ended then at the latest.
     gone = np.where(open_ & followed, np.where(freed >= 0, freed, begins_next), gone)
-    freed = np.where((freed < 0) & (open_ | (born != BEFORE)), np.where(gone >= 0, gone, end), freed)
+    freed = np.where((freed < 0) & ~unrequested, np.where(gone >= 0, gone, end), freed)
 
     unended = np.flatnonzero(gone < 0)
     gone[unended] = end

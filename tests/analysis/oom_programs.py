@@ -284,6 +284,31 @@ def walls_at_a_higher_limit(seed: int) -> Program:
     return writer.program(Limit(cap=size))
 
 
+def larger_batch(seed: int) -> Program:
+    """Steps that leave nothing behind, then one on a batch that does not fit: capacity, and no growth."""
+    random = Random(seed)
+    writer, size = Writer(random), random.choice([1, 2]) * GIB
+    layers = [random.randint(3, 9) * MIB for _ in range(8)]
+    weights = [writer.malloc(layer // 4, line=40 + at) for at, layer in enumerate(layers)]
+    steps = random.randint(3, 9)
+    for step in range(steps):
+        factor = random.uniform(0.7, 1.0)
+        activations = [writer.malloc(int(layer * factor), line=50 + at) for at, layer in enumerate(layers)]
+        for name in reversed(activations):
+            gradient = writer.malloc(layers[0] // 4, line=80)
+            writer.free(name)
+            writer.free(gradient)
+        if step == 0:
+            for at in range(len(weights)):
+                writer.malloc(layers[at] // 4, line=905)
+                writer.malloc(layers[at] // 4, line=906)
+        writer.free(writer.malloc(sum(layers) // 4, line=910))
+    factor = 1.2 * size / sum(layers)
+    for at, layer in enumerate(layers):
+        writer.malloc(int(layer * factor), line=50 + at)
+    return writer.program(limit_of(random, size), conf=random.choice(["", "expandable_segments:True"]))
+
+
 KINDS: dict[str, Callable[[int], Program]] = {
     made.__name__: made
     for made in (fragmentation, capacity, private_pools, other_stream, oversized_request, outside_allocator, growth)

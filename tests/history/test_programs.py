@@ -12,7 +12,7 @@ from tests.history.cutting import cut, slack_curve
 from tests.history.programs import CONFIGS, LIMITS, OPERATIONS, Moment, Operation, run
 from tests.history.same import assert_same_layout, assert_tiled
 
-quickly = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quickly = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def sizes_at(history: DeviceHistory, entry: int) -> dict[int, tuple[int, int]]:
