@@ -97,7 +97,9 @@ def test_a_recording_that_lost_its_beginning_is_replayed_from_where_it_begins(
     prepared = subject(recorder.snapshot())
     note(listing(recorder))
     assert prepared.check.addresses == len(recorder.began) - known
-    # Where an expandable segment begins is not in the file; a replay that had to guess wrongly finds that out.
-    assert prepared.check.mismatches == 0 or prepared.config.expandable_segments, prepared.check
+    # Where an expandable segment begins, and how much a block kept that was there before, may not be in the file.
+    # A replay that took it for something else finds that out.
+    uncertain = prepared.config.expandable_segments or prepared.device.slack.any()
+    assert prepared.check.mismatches == 0 or uncertain, prepared.check
     if prepared.check.mismatches == 0:
         assert prepared.recorded.final_reserved == recorder.allocator.reserved
