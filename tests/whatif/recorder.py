@@ -91,19 +91,26 @@ class Recorder:
 
     def snapshot(self, **top: Any) -> Snapshot:
         """What torch would dump now."""
+        return builders.loaded(self.segments(), [self.entries], allocator_settings=self.settings(), **top)
+
+    def segments(self) -> list[builders.Dict]:
+        """The segments that it would list."""
         blocks = [block for block, _ in self.live.values()]
         made = [segment for chain in segments(self.allocator, blocks) for segment in self._segments(chain)]
-        settings = builders.settings(
+        return sorted(made, key=lambda segment: segment["address"])
+
+    def settings(self) -> builders.Dict:
+        """The settings that it would write."""
+        config = self.config
+        return builders.settings(
             PYTORCH_CUDA_ALLOC_CONF=self.conf,
-            max_split_size=-1 if self.config.max_split_size is None else self.config.max_split_size,
-            garbage_collection_threshold=self.config.garbage_collection_threshold,
-            expandable_segments=self.config.expandable_segments,
+            max_split_size=-1 if config.max_split_size is None else config.max_split_size,
+            garbage_collection_threshold=config.garbage_collection_threshold,
+            expandable_segments=config.expandable_segments,
             roundup_power2_divisions={
-                str(1 << power): count for power, count in enumerate(self.config.roundup_power2_divisions)
+                str(1 << power): count for power, count in enumerate(config.roundup_power2_divisions)
             },
         )
-        made.sort(key=lambda segment: segment["address"])
-        return builders.loaded(made, [self.entries], allocator_settings=settings, **top)
 
     def _segments(self, chain: list[Block]) -> list[builders.Dict]:
         """A chain of blocks as torch lists it: one segment for each run of mapped ones."""

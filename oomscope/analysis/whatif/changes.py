@@ -15,7 +15,7 @@ from oomscope.errors import RequestError
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, StackTable
 from oomscope.units import plural
 
-_SITE = re.compile(r"(?P<file>[^:]+?)(?::(?P<line>\d+))?(?:\s*\(?(?P<function>[A-Za-z_<][\w.<>]*)\)?)?\s*\Z")
+_SITE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d+)(?:\s+\(?(?P<function>[A-Za-z_<][\w.<>]*)\)?)?)?\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,139 @@
+"""Answers as text, Markdown and JSON, and the command that prints them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from oomscope.analysis.whatif import WhatIf, whatif
+from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
+from oomscope.commands.errors import run
+from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
+from tests import builders
+from tests.whatif.recorder import Recorder
+
+MIB = 1 << 20
+CONTRACT = {
+    "setting", "limit", "peak_reserved", "final_reserved", "peak_allocated", "segment_allocs", "retries", "oom",
+    "failed_allocation", "headroom", "least_memory", "range", "exact", "note",
+}  # fmt: skip
+
+
+def recorded() -> Recorder:
+    recorder = Recorder()
+    for name in range(6):
+        recorder.malloc(name, 9 * MIB)
+    recorder.free(2)
+    recorder.malloc(9, 30 * MIB)
+    return recorder
+
+
+@pytest.fixture
+def answer() -> WhatIf:
+    return whatif(recorded().snapshot(), 0, limit=64 * MIB)
+
+
+def test_the_json_has_what_was_promised(answer: WhatIf) -> None:
+    document = json.loads(to_json(answer))
+    assert document["schema_version"] == 1
+    assert {"addresses", "mismatches", "first_mismatch"} <= set(document["self_check"])
+    for row in document["whatif"]:
+        assert set(row) >= CONTRACT
+        assert isinstance(row["range"]["peak_reserved"], list)
+    assert document["whatif"][0]["setting"] == "recorded"
+    assert document["whatif"][0]["oom"] is True
+    assert document["whatif"][0]["failed_allocation"] == 6
+
+
+def test_an_unknown_is_null() -> None:
+    refused = WhatIf(0, SelfCheck(3, 1, 2, 5, "it departs"), (WhatIfRow("recorded", note="from the trace"),))
+    row = as_document(refused)["whatif"][0]
+    assert row["peak_reserved"] is None
+    assert row["oom"] is None
+    assert row["range"] == {}
+
+
+@pytest.mark.parametrize("render", [to_text, to_markdown])
+def test_every_row_stands_in_the_table_with_what_holds_for_it(render: object, answer: WhatIf) -> None:
+    text = render(answer)  # type: ignore[operator]
+    for row in answer.rows:
+        assert row.setting in text
+    assert "OOM after 6 allocs" in text
+    assert "up to the last recorded entry" in text
+    assert "all 7 addresses" in text or "all 6 addresses" in text
+    assert "Limit: 64.0 MiB" in text
+    assert "Assumes the same program" in text
+
+
+def test_a_failed_check_says_so_first() -> None:
+    refused = WhatIf(0, SelfCheck(3, 1, 2, 5, "the replay departs at entry 5"), (WhatIfRow("recorded"),))
+    assert to_text(refused).startswith("What if, device 0. Self-check failed: the replay departs at entry 5.")
+
+
+def test_what_was_left_out_is_said() -> None:
+    answer = WhatIf(0, SelfCheck(3, 1, 0, None), (WhatIfRow("recorded"),), ("max_split_size_mb:512",))
+    assert "Left out for want of time: max_split_size_mb:512." in to_text(answer)
+
+
+def test_a_pipe_in_a_setting_does_not_break_the_table() -> None:
+    answer = WhatIf(0, SelfCheck(3, 1, 0, None), (WhatIfRow("a|b"),))
+    row = next(line for line in to_markdown(answer).splitlines() if "a\\|b" in line)
+    assert row.replace("\\|", "").count("|") == 9
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "oom.json"
+    recorder = recorded()
+    recorder.snapshot()
+    document = builders.snapshot(recorder.segments(), [recorder.entries], allocator_settings=recorder.settings())
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_the_command_prints_the_answer(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--setting", "expandable_segments:True", "--limit", "64MiB", "--format", "json"]
+    assert run(["whatif", str(file), *asked]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["setting"] for row in document["whatif"]] == ["recorded", "expandable_segments:True"]
+    assert document["whatif"][1]["limit"] == 64 * MIB
+
+
+def test_the_command_writes_a_file_once(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "out.md"
+    asked = ["whatif", str(file), "-f", "md", "-o", str(target)]
+    assert run(asked) == 0
+    assert target.read_text().startswith("### What if")
+    assert run(asked) == 1
+    assert "Error: " in capsys.readouterr().err
+    assert run([*asked, "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (["--setting", "expandable_segments:yes"], 1, "expandable_segments is True or False, not 'yes'"),
+        (["--limit", "much"], 2, "--limit: 'much' is not a size"),
+        (["--gpu", "Voodoo"], 1, "neither a size such as 24GiB nor a known device"),
+        (["--device", "7"], 1, "nothing about device 7; it has 0"),
+        (["--without", "nowhere.py:3"], 1, "no recorded allocation comes from nowhere.py:3"),
+        (["--scale", "model.py:3"], 1, "is not SITE=FACTOR"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(
+    file: Path, asked: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["whatif", str(file), *asked]) == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("Error: ")
+    assert error.count("\n") == 1
+
+
+def test_a_snapshot_without_a_trace_cannot_be_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text(json.dumps(builders.snapshot([builders.segment(1 << 40, [builders.block(2 * MIB)])])))
+    assert run(["whatif", str(path)]) == 1
+    assert "nothing to replay" in capsys.readouterr().err
