@@ -15,6 +15,8 @@ from oomscope.model import BoolArray, IntArray
 
 _LEAST_BIRTHS = 8
 _LEAST_SIZES = 5
+_MOST_ROUNDS_AGO = 3
+"""Rounds; what has not grown for longer than that was growing earlier and no longer is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,17 +43,33 @@ def find_reallocations(history: DeviceHistory, eligible: BoolArray, at: int) -> 
     lifetimes = history.lifetimes
     rows = np.flatnonzero(eligible & (lifetimes.stack >= 0) & (lifetimes.born <= at))
     rows = rows[np.lexsort((lifetimes.born[rows], lifetimes.stack[rows]))]
-    stack, size = lifetimes.stack[rows], history.size[rows]
+    stack = lifetimes.stack[rows]
     if len(rows) < _LEAST_BIRTHS:
         return []
     starts = np.flatnonzero(np.append(True, stack[1:] != stack[:-1]))
     ends = np.append(starts[1:], len(rows))
-    falls = np.append(0, np.cumsum((stack[1:] == stack[:-1]) & (size[1:] < size[:-1])))
-    fallen = falls[ends - 1] - falls[starts]
-    births = ends - starts
-    chosen = np.flatnonzero((births >= _LEAST_BIRTHS) & (fallen <= 0.05 * births) & (size[ends - 1] > size[starts]))
-    found = [_follow(history, rows[starts[one] : ends[one]], at) for one in chosen.tolist()]
+    alive = np.add.reduceat((lifetimes.freed[rows] > at).astype(np.int64), starts)
+    chosen = np.flatnonzero((ends - starts >= _LEAST_BIRTHS) & (alive > 0))
+    found = [_of_stack(history, rows[starts[one] : ends[one]], at) for one in chosen.tolist()]
     return [one for one in found if one is not None]
+
+
+def _of_stack(history: DeviceHistory, rows: IntArray, at: int) -> Reallocation | None:
+    """Follow the blocks of one stack; where smaller ones from the same line lie between, without those.
+
+    ``cache = torch.cat([cache, step(x)])`` makes the new piece and the joined block on one line.
+    """
+    size = history.size[rows]
+    large = rows[2 * size >= np.maximum.accumulate(size)]
+    for some in (rows,) if len(large) == len(rows) else (rows, large):
+        if _rises(history.size[some]) and (found := _follow(history, some, at)) is not None:
+            return found
+    return None
+
+
+def _rises(size: IntArray) -> bool:
+    falls = int(np.count_nonzero(size[1:] < size[:-1]))
+    return len(size) >= _LEAST_BIRTHS and falls <= 0.05 * len(size) and bool(size[-1] > size[0])
 
 
 def _follow(history: DeviceHistory, rows: IntArray, at: int) -> Reallocation | None:
@@ -66,6 +84,9 @@ def _follow(history: DeviceHistory, rows: IntArray, at: int) -> Reallocation | N
             lag = guess
             break
     else:
+        return None
+    born = lifetimes.born[rows]
+    if at - born[-1] > _MOST_ROUNDS_AGO * float(np.median(born[lag:] - born[:-lag])):
         return None
     rounds = size[: len(size) // lag * lag].reshape(-1, lag).sum(axis=1).astype(np.float64)
     place = np.arange(len(rounds), dtype=np.float64)
