@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oomscope.analysis.evident_sizes import beyond, first_of_size, last_birth, next_birth, one_for_each
+from oomscope.analysis.evident_sizes import beyond, copies_all, first_of_size, last_birth, next_birth, one_for_each
 from oomscope.analysis.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER, unframed_is_backward
 from oomscope.analysis.records import CATEGORIES, Steps
 from oomscope.analysis.stack_roles import Mark, Role, StackRoles, find_roles
@@ -30,6 +30,9 @@ _WORKSPACES = np.array(
     ],
     np.int64,
 )
+
+_LEAST_COPIED = 4
+"""Tensors; of fewer, equal sizes may be chance."""
 
 
 def categorize(
@@ -88,6 +91,8 @@ class _Inference:
         self._without_frames()
         self._constructed()
         self._communication()
+        self._as_later_ones()
+        self._copies()
         return self.category
 
     def _happens(self, phase: int) -> BoolArray:
@@ -278,6 +283,33 @@ class _Inference:
         cached = (self.mark[rows] & Mark.CACHE) != 0
         learns = (np.isin(self.bytes[rows], trained) | (len(trained) == 0)) & ~cached
         self.category[rows] = np.where(learns, PARAMETER, BUFFER)
+
+    def _as_later_ones(self) -> None:
+        """What is alive from before a trace that wrapped is what later live blocks of the same stack are."""
+        live = (self.lifetimes.freed >= self.end) & (self.role == Role.NEUTRAL)
+        rows = np.flatnonzero(live & self.before & (self.category == UNKNOWN))
+        later = np.flatnonzero(live & ~self.before & np.isin(self.lifetimes.stack, self.lifetimes.stack[rows]))
+        if len(rows) and len(later):
+            of_stack = np.full(int(self.lifetimes.stack.max()) + 1, UNKNOWN, np.uint8)
+            of_stack[self.lifetimes.stack[later]] = self.category[later]
+            self.category[rows] = of_stack[self.lifetimes.stack[rows]]
+
+    def _copies(self) -> None:
+        """One line that makes a tensor as large as each parameter, once, copies the model: a clone of a state dict.
+
+        Where gradients but no optimizer are seen, it may as well be the state of one written by hand.
+        """
+        trains = bool(np.any(self.role == Role.BACKWARD)) or bool(self.from_engine.any())
+        if trains and self.steps.source != "annotations" and not np.any(self.role == Role.OPTIMIZER):
+            return
+        live = self.lifetimes.freed >= self.end
+        model = np.sort(self.bytes[live & self.is_parameter])
+        rows = np.flatnonzero(live & (self.role == Role.NEUTRAL) & (self.category == UNKNOWN))
+        stacks, count = np.unique(self.lifetimes.stack[rows], return_counts=True)
+        for stack in stacks[count >= _LEAST_COPIED].tolist():
+            mine = rows[self.lifetimes.stack[rows] == stack]
+            if copies_all(self.bytes[mine], model):
+                self.category[mine] = PARAMETER
 
 
 def _apply_names(context: Mapping[str, Any] | None, history: DeviceHistory, category: UInt8Array) -> BoolArray:

@@ -50,6 +50,24 @@ def one_for_each(size: IntArray, order: IntArray, owed: IntArray) -> BoolArray:
     return chosen
 
 
+def copies_all(size: IntArray, model: IntArray) -> bool:
+    """Whether nine tenths of `size`, by bytes, and of one `model` are the same sizes, as often.
+
+    Args:
+        size: bytes of each tensor that may be a copy.
+        model: bytes of each parameter; the model may be there more than once already.
+    """
+    sizes, count = np.unique(size, return_counts=True)
+    theirs, their_count = np.unique(model, return_counts=True)
+    if len(sizes) < 2 or not len(theirs):
+        return False
+    at = np.minimum(np.searchsorted(theirs, sizes), len(theirs) - 1)
+    same = np.where(theirs[at] == sizes, np.minimum(count, their_count[at]), 0)
+    times = max(1, round(float(model.sum()) / float(size.sum())))
+    shared = int((same * sizes).sum())
+    return shared >= 0.9 * int(size.sum()) and shared * times >= 0.9 * int(model.sum())
+
+
 def first_of_size(size: IntArray, group: IntArray, order: IntArray) -> BoolArray:
     """Which rows come first, by `order`, among those of their size and group."""
     chosen = np.zeros(len(size), np.bool_)
