@@ -4,23 +4,26 @@ Three ways to grow are told apart: generations (every step leaves something behi
 by a larger one again and again, as `torch.cat` does with a cache), and growth over time where no steps are known.
 
 A model, its gradients, its optimizer's states and libraries' workspaces are made once and no growth. Neither is what
-one step gathers, nor a window of the last few steps, nor what a program keeps from its first steps.
+one step gathers, nor a window of the last few steps, nor what a program keeps from its first steps, nor a list that was
+filled by a loop that has ended.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oomscope.analysis.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.phases import BACKWARD as BACKWARD_PHASE
+from oomscope.analysis.phases import FORWARD, OPTIMIZER
 from oomscope.analysis.reallocation import find_reallocations
 from oomscope.analysis.records import Growth, Steps
 from oomscope.analysis.repeats import find_rounds
 from oomscope.analysis.sites import SiteTable
-from oomscope.analysis.stack_roles import Role, find_roles
-from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.analysis.stack_roles import Mark, Role, find_roles
+from oomscope.history import BEFORE, DeviceHistory
+from oomscope.model import Action, BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import FloatArray
 
 _LEAST_BYTES = 1 << 20
@@ -53,7 +56,7 @@ def find_growth(
         sites: `SiteTable(snapshot.stacks)`, where that is at hand.
     """
     sites = sites or SiteTable(snapshot.stacks)
-    subject = _Subject.of(history, categories, phases, at_entry, sites)
+    subject = _Subject.of(snapshot, history, categories, phases, at_entry, sites)
     boundaries = np.array(steps.boundaries, np.int64)
     boundaries = boundaries[boundaries <= at_entry]
     found = [*_reallocated(subject)]
@@ -62,7 +65,9 @@ def find_growth(
     found += _by_generation(subject, boundaries)
     inner = _rounds_within(subject, boundaries, snapshot)
     if len(inner):
-        found += [one for one in _by_generation(subject, inner) if _place(one) not in set(map(_place, found))]
+        known = set(map(_place, found))
+        finer = [one for one in _by_generation(subject, inner) if _place(one) not in known]
+        found += [replace(one, within_step=True) for one in finer]
     if len(boundaries) < 3 and not found:
         found += _over_time(subject, snapshot)
     return tuple(sorted(found, key=lambda one: -one.live_bytes))
@@ -79,6 +84,7 @@ class _Subject:
     Attributes:
         key: int64[lifetimes], one number for each site and caller; all allocations without frames share one.
         eligible: which lifetimes may be part of growth.
+        earlier: which are alive from before the first entry; they are growth where later ones of their site are.
         least: bytes below which nothing is reported.
     """
 
@@ -88,11 +94,13 @@ class _Subject:
     sites: SiteTable
     key: IntArray
     eligible: BoolArray
+    earlier: BoolArray
     least: int
 
     @classmethod
     def of(
         cls,
+        snapshot: Snapshot,
         history: DeviceHistory,
         categories: UInt8Array,
         phases: UInt8Array,
@@ -103,10 +111,13 @@ class _Subject:
         key = (
             (sites.sites(lifetimes.stack).astype(np.int64) + 1) * (len(sites) + 1) + sites.callers(lifetimes.stack) + 1
         )
-        made_once = np.isin(categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE, BUFFER])
-        eligible = ~made_once & (lifetimes.born >= 0) & (lifetimes.born <= at) & ~_in_private_pool(history)
+        is_cache = (find_roles(snapshot.stacks).mark[lifetimes.stack] & Mark.CACHE) != 0
+        made_once = np.isin(categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE])
+        may_grow = ~made_once & ((categories != BUFFER) | is_cache) & ~_in_private_pool(history)
+        eligible = may_grow & (lifetimes.born >= 0) & (lifetimes.born <= at)
+        earlier = may_grow & (lifetimes.born == BEFORE) & (lifetimes.stack >= 0) & lifetimes.allocated_at(at)
         least = max(_LEAST_BYTES, int(_LEAST_SHARE * history.curves.at(at)[0]))
-        return cls(history, phases, at, sites, key, eligible, least)
+        return cls(history, phases, at, sites, key, eligible, earlier, least)
 
     def growth(
         self, row: int, kind: str, live: IntArray, per_step: float, generations: int, fit: float, spared: int
@@ -121,7 +132,7 @@ class _Subject:
             generations=generations,
             live_bytes=int(self.history.size[live].sum()),
             kind=kind,
-            since_entry=int(self.history.lifetimes.born[live].min()),
+            since_entry=max(int(self.history.lifetimes.born[live].min()), 0),
             fit=round(fit, 4),
             spared_bytes=spared,
         )
@@ -148,7 +159,7 @@ def _in_private_pool(history: DeviceHistory) -> BoolArray:
 def _by_generation(subject: _Subject, boundaries: IntArray) -> list[Growth]:
     """Sites of which blocks from several earlier steps are alive, more of them after every step."""
     steps = len(boundaries)
-    if steps < 3:
+    if steps < 3 or _is_over(subject, boundaries):
         return []
     lifetimes = subject.history.lifetimes
     live = np.flatnonzero(subject.eligible & lifetimes.allocated_at(subject.at) & (lifetimes.born >= boundaries[0]))
@@ -182,7 +193,42 @@ def _generations(subject: _Subject, boundaries: IntArray, live: IntArray, step: 
     spared = int(size[step < alive[-1]].sum())
     if int(size.sum()) < subject.least:
         return None
-    return subject.growth(int(live[0]), "generations", live, slope, len(alive), fit, spared)
+    earlier = _generations_before(subject, live) if old[0] <= period else live[:0]
+    before = int(subject.history.size[earlier].sum())
+    count = len(alive) + round(before * len(alive) / int(size.sum()))
+    together = np.concatenate([live, earlier])
+    return subject.growth(int(live[0]), "generations", together, slope, count, fit, spared + before)
+
+
+def _generations_before(subject: _Subject, live: IntArray) -> IntArray:
+    """Blocks that the site of the growing rows `live` left behind before the first entry of a trace that wrapped."""
+    size = subject.history.size
+    same = subject.earlier & (subject.key == subject.key[live[0]])
+    return np.flatnonzero(same & (size >= size[live].min()) & (size <= size[live].max()))
+
+
+def _is_over(subject: _Subject, boundaries: IntArray) -> bool:
+    """Whether the loop of these rounds has ended: what came last is none of its code, and longer than a round.
+
+    A training loop is never over: what an evaluation or the next epoch then needs is short of what the steps left.
+    """
+    lifetimes, trace = subject.history.lifetimes, subject.history.trace
+    rows = np.flatnonzero((lifetimes.born >= boundaries[0]) & (lifetimes.born <= subject.at))
+    rows = rows[np.argsort(lifetimes.born[rows])]
+    phase, stack = subject.phases[rows], lifetimes.stack[rows]
+    if np.any((phase == BACKWARD_PHASE) | (phase == OPTIMIZER)):
+        return False
+    within = lifetimes.born[rows] < boundaries[-1]
+    loop = np.unique(stack[within])
+    after = np.isin(stack, loop)[::-1]
+    strange = int(np.argmax(after)) if after.any() else len(rows)
+    if trace.action[subject.at] == Action.OOM:
+        if trace.stack[subject.at] in loop:
+            return False
+        strange += 1
+    usual = float(np.median(np.diff(np.searchsorted(lifetimes.born[rows], boundaries))))
+    # A loop without a forward only fills something; there is no next batch to wait for.
+    return strange > usual * (2 if np.any(phase[within] == FORWARD) else 1)
 
 
 def _at_step_ends(subject: _Subject, boundaries: IntArray, key: int) -> FloatArray:

@@ -79,7 +79,8 @@ def _growth(subject: Subject, request: FailedRequest, tested: Tested, growth: tu
         )
     else:
         what = (
-            f"Every step keeps {format_bytes(per_step)} that the one before it did not: {first.generations} "
+            f"Every {'round within the last step' if first.within_step else 'step'} keeps {format_bytes(per_step)} "
+            f"that the one before it did not: {first.generations} "
             f"generations are alive from {place(first.site)}{held}"
         )
     needs = max(request.totals.active - spared + request.size, 0)

@@ -205,6 +205,8 @@ class Growth:
     fit: float
     spared_bytes: int = 0
     """What would be free if only the newest generation were alive (or the block had its early size)."""
+    within_step: bool = False
+    """Found only among the rounds of a loop inside one step, such as micro-batches, which may end with that step."""
 
 
 @dataclass(frozen=True, slots=True)

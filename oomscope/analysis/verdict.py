@@ -65,7 +65,8 @@ def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Te
     if tested.cause == "oversized_request":
         return "high" if tested.certain or case.size > LARGEST_CARD else "medium"
     if tested.cause == "growth":
-        return "high" if min(growth.fit for growth in case.growth) >= 0.9 and tested.certain else "medium"
+        lasts = not any(growth.within_step for growth in case.growth)
+        return "high" if lasts and min(growth.fit for growth in case.growth) >= 0.9 and tested.certain else "medium"
     if tested.cause == "capacity":
         if not tested.certain or (tested.together and not tested.qualifying):
             return "medium"
