@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from oomscope.analysis import categories as kinds
@@ -11,7 +13,7 @@ from oomscope.analysis.records import Driver, Growth
 from oomscope.analysis.sites import SiteTable
 from oomscope.analysis.stack_roles import Mark, Role, find_roles
 from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, IntArray, Snapshot, StackTable, UInt8Array
+from oomscope.model import BoolArray, Frame, IntArray, Snapshot, StackTable, UInt8Array
 
 SLUGS = (
     "activations", "parameters", "gradients", "optimizer_state", "optimizer_temporaries", "logits", "attention_scores",
@@ -30,6 +32,12 @@ _SLUG_OF_CATEGORY = {
 _LEAST_LOGITS = 1 << 20
 _LEAST_CACHES = 4
 """Blocks; keys and values of two layers."""
+_LEAST_LONGER = 1.25
+"""By how much a batch must be larger than all before it, before growth says linear or square."""
+_FASTER = 1.4
+"""The power between linear and square; some of a larger batch may be more sequences, not longer ones."""
+_LEAST_FRAMED = 0.25
+"""Of a driver's bytes; with fewer from known lines, its site is the code without frames."""
 _GRAPH_SHARE = 0.3
 """A kept graph keeps what its forwards saved: many of their stacks. A list of results keeps one or two."""
 
@@ -64,12 +72,23 @@ def find_drivers(
 
 
 def _driver(number: int, rows: IntArray, history: DeviceHistory, sites: SiteTable) -> Driver:
-    """One driver, with the site that holds most of its bytes (None where that has no frames)."""
+    """One driver, with the site that holds most of its bytes (None where next to nothing has frames)."""
     size = history.size[rows]
     site = sites.sites(history.lifetimes.stack[rows])
     values, where = np.unique(site, return_inverse=True)
-    largest = int(values[np.argmax(np.bincount(where, weights=size))])
+    held = np.bincount(where, weights=size)
+    if held[values >= 0].sum() >= _LEAST_FRAMED * held.sum():
+        held[values < 0] = 0
+    largest = int(values[np.argmax(held)])
     return Driver(SLUGS[number], int(size.sum()), sites.location(largest))
+
+
+def _forward_around(frames: Sequence[Frame], level: int) -> int | None:
+    """The frame of the module's forward that the frame `level` runs in; None outside any module."""
+    for outer in range(level, len(frames) - 1):
+        if frames[outer + 1].name.rpartition(".")[2] == "_call_impl":
+            return outer
+    return None
 
 
 class _Naming:
@@ -115,7 +134,7 @@ class _Naming:
         self.slug[chosen] = SLUGS.index(slug)
 
     def _is_logits(self, passing: BoolArray) -> BoolArray:
-        """What a loss works on, and what is as large in either precision and made as rarely."""
+        """What a loss works on, what is as large in either precision and made as rarely, and the gradients of those."""
         loss = passing & ((self.mark & Mark.LOSS) != 0) & (self.role != Role.UNFRAMED)
         sizes = np.unique(self.bytes[loss & (self.bytes >= _LEAST_LOGITS)])
         if not len(sizes):
@@ -124,30 +143,66 @@ class _Naming:
         count = np.bincount(self.stack[self.stack >= 0], minlength=1)
         most = int(count[self.stack[loss]].max())
         rare = (self.stack >= 0) & (count[np.maximum(self.stack, 0)] <= most + 1)
-        return np.asarray(loss | (passing & alike & rare))
+        chosen = loss | (passing & alike & rare)
+        others = np.unique(self.bytes[passing & ~chosen & (self.stack >= 0)])
+        gradient = passing & (self.stack < 0) & np.isin(self.bytes, np.setdiff1d(sizes, others))
+        return np.asarray(chosen | gradient)
 
     def _is_attention(self, passing: BoolArray) -> BoolArray:
         """Tokens × tokens: what a function with linear layers makes that is far larger than all their outputs.
 
         In a function called attention one such block is enough; elsewhere it takes two of a size (scores and softmax),
-        or one that is larger still.
+        or one that is larger still. The linear layers may stand in the module's forward and the scores in a function
+        that it calls; then two of a size prove nothing, for much else is called from there.
         """
         chosen = np.zeros(len(passing), np.bool_)
         linear = passing & ((self.mark & Mark.LINEAR) != 0)
         if not linear.any():
             return chosen
-        call = self._calls(passing)
-        for one in np.unique(call[linear]).tolist():
-            same = passing & (call == one)
-            largest = int(self.bytes[same & linear].max())
-            far = same & ~linear & (self.bytes >= max(1.5 * largest, _LEAST_LOGITS))
-            sizes, count = np.unique(self.bytes[far], return_counts=True)
-            named = (self.mark & Mark.ATTENTION) != 0
-            chosen |= far & (named | np.isin(self.bytes, sizes[count > 1]) | (self.bytes >= 4 * largest))
+        named = (self.mark & Mark.ATTENTION) != 0
+        for whole_module in (False, True):
+            call = self._calls(passing, whole_module=whole_module)
+            for one in np.unique(call[linear & (call >= 0)]).tolist():
+                same = passing & (call == one)
+                largest = int(self.bytes[same & linear].max())
+                far = same & ~linear & (self.bytes >= max(1.5 * largest, _LEAST_LOGITS))
+                sizes, count = np.unique(self.bytes[far], return_counts=True)
+                twice = np.isin(self.bytes, sizes[count > 1]) & (not whole_module)
+                chosen |= far & (named | twice | (self.bytes >= 4 * largest))
+                chosen |= far & self._outgrows(same, linear, far & ~chosen)
         return chosen
 
-    def _calls(self, passing: BoolArray) -> IntArray:
-        """A number for the call of the function that each block's site stands in; -1 where there is no site."""
+    def _outgrows(self, same: BoolArray, linear: BoolArray, far: BoolArray) -> BoolArray:
+        """Blocks of `far` whose lines grow faster from batch to batch than the linear layers of their call.
+
+        Outputs grow with the number of tokens, scores with its square.
+        """
+        chosen = np.zeros(len(far), np.bool_)
+        if not far.any():
+            return chosen
+        lifetimes = self.history.lifetimes
+        past = (lifetimes.born >= 0) & (lifetimes.born < lifetimes.born[self.rows[same]].min())
+        requested = np.where(lifetimes.requested >= 0, lifetimes.requested, self.history.size)
+        is_linear = (self.roles.mark[lifetimes.stack] & Mark.LINEAR) != 0
+        site, past_site = self.sites.sites(self.stack), self.sites.sites(lifetimes.stack)
+
+        def grown(rows: BoolArray, past_rows: BoolArray) -> float:
+            return float(self.bytes[rows].max()) / max(float(requested[past_rows].max(initial=0)), 1.0)
+
+        linear_sites = np.unique(site[same & linear])
+        tokens = grown(same & linear, past & is_linear & np.isin(past_site, linear_sites))
+        for one in np.unique(site[far]).tolist():
+            here = past & ~is_linear & (past_site == one)
+            mine = far & (site == one)
+            if here.any() and tokens >= _LEAST_LONGER and grown(mine, here) >= tokens**_FASTER:
+                chosen |= mine
+        return chosen
+
+    def _calls(self, passing: BoolArray, *, whole_module: bool) -> IntArray:
+        """A number for the call that each block's site stands in, of its function or of the module's forward around.
+
+        It is -1 where there is no site, or no module around it.
+        """
         number: dict[tuple[object, ...], int] = {}
         of_stack = np.full(len(self.stacks) + 1, -1, np.int64)
         for stack in np.unique(self.stack[passing & (self.stack >= 0)]).tolist():
@@ -159,8 +214,10 @@ class _Naming:
                     site.line,
                     site.function,
                 ):
-                    call = (frame.filename, frame.name, frames[level + 1 :])
-                    of_stack[stack] = number.setdefault(call, len(number))
+                    end = _forward_around(frames, level) if whole_module else level
+                    if end is not None:
+                        call = (frames[end].filename, frames[end].name, frames[end + 1 :])
+                        of_stack[stack] = number.setdefault(call, len(number))
                     break
         return np.asarray(of_stack[self.stack])
 
@@ -171,9 +228,8 @@ class _Naming:
         """
         chosen = np.zeros(len(self.rows), np.bool_)
         all_roles = self.roles.role[self.history.lifetimes.stack]
-        trains = np.isin(all_roles, [Role.BACKWARD, Role.OPTIMIZER]).any()
         forwards = self.history.lifetimes.born[(all_roles == Role.FORWARD) & (self.history.lifetimes.born >= 0)]
-        if trains or not len(forwards) or not np.any(self.category == kinds.PARAMETER):
+        if not len(forwards) or not self._only_infers():
             return chosen
         early = (self.category == kinds.UNKNOWN) & (self.history.lifetimes.born[self.rows] < forwards.min())
         early &= self.stack >= 0
@@ -183,6 +239,12 @@ class _Naming:
             if equal and self.bytes[mine].sum() >= 0.1 * self.bytes.sum():
                 chosen |= mine
         return chosen
+
+    def _only_infers(self) -> bool:
+        """Whether there is a model and nothing trains it."""
+        roles = self.roles.role[self.history.lifetimes.stack]
+        trains = np.isin(roles, [Role.BACKWARD, Role.OPTIMIZER]).any()
+        return not trains and bool(np.any(self.category == kinds.PARAMETER))
 
     def _is_copy(self) -> BoolArray:
         parameters = np.flatnonzero(self.slug == SLUGS.index("parameters"))
@@ -201,8 +263,12 @@ class _Naming:
             self._name(together, "retained_graph" if self._is_graph(together) else "accumulated_tensors")
         for one, rows in growing:
             if one.kind == "reallocation":
-                # A model that joins a little to a tensor in every forward remembers its tokens.
+                # A model that joins a little to a tensor in every forward remembers its tokens; and so does a loop
+                # around one that joins to a tensor for each layer.
                 in_model = (self.role == Role.FORWARD) | ((self.mark & Mark.ATTENTION) != 0)
+                alike = np.count_nonzero(10 * self.bytes[rows] >= 9 * self.bytes[rows].max(initial=0))
+                if alike >= _LEAST_CACHES and self._only_infers():
+                    in_model |= rows
                 self._name(rows & ~in_model, "accumulated_tensors")
                 self._name(rows & in_model, "kv_cache")
             self._name(rows & ((self.mark & Mark.CACHE) != 0), "kv_cache")
