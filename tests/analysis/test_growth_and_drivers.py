@@ -7,7 +7,7 @@ import pytest
 from oomscope.analysis.bill import make_bill
 from oomscope.history import device_history, recorded_config
 from tests.analysis.asking import Diagnosis, diagnose
-from tests.analysis.programs import BATCH, CALL, LOADING, MAIN, MIB, TORCH, Program, Training, forward
+from tests.analysis.programs import BACKWARD, BATCH, CALL, LOADING, LOSS, MAIN, MIB, TORCH, Program, Training, forward
 from tests.builders import frame
 from tests.shared import needs_shared, shared_snapshot
 
@@ -118,6 +118,81 @@ def test_a_cache_that_is_joined_to_is_growth_by_reallocation():
     assert diagnosis.drivers()[0].slug == "kv_cache"
 
 
+def test_a_cache_joined_on_the_line_that_makes_the_new_piece_is_growth():
+    program, old = Program(), {}
+    program.alloc(6 * MIB, LOADING)
+    joining = (frame("generate", 7, "/workspace/serve.py"), MAIN)
+    for token in range(30):
+        for layer in range(4):
+            piece = program.alloc((1 + (token + layer) % 2) * MIB, joining)
+            if layer in old:
+                joined = program.alloc((8 + 2 * token) * MIB, joining)
+                program.free(old[layer])
+                old[layer] = joined
+            else:
+                old[layer] = program.alloc(8 * MIB, joining)
+            program.free(piece)
+    diagnosis = diagnose(*program.history())
+    (growth,) = diagnosis.growth()
+    assert (growth.kind, growth.live_bytes) == ("reallocation", 4 * 66 * MIB)
+    assert diagnosis.drivers()[0].slug == "kv_cache"
+
+
+def test_a_cache_that_has_long_stopped_growing_is_no_growth():
+    program, old = Program(), 0
+    for token in range(30):
+        new = program.alloc((8 + token) * MIB, forward(60))
+        if old:
+            program.free(old)
+        old = new
+    for number in range(40):
+        program.alloc(MIB, (frame(f"work_{number}", number, "/workspace/serve.py"), MAIN))
+    assert diagnose(*program.history()).growth() == ()
+
+
+def fill(program: Program, rounds: int) -> None:
+    """Keep one block of two from each round."""
+    for _ in range(rounds):
+        program.alloc(4 * MIB, (frame("fill", 5, "/workspace/serve.py"), MAIN))
+        program.free(program.alloc(3 * MIB, (frame("fill", 6, "/workspace/serve.py"), MAIN)))
+
+
+def test_a_list_is_growth_while_its_loop_runs_and_none_once_it_has_ended():
+    running, ended = Program(), Program()
+    for program in (running, ended):
+        fill(program, 30)
+    running.oom(4 * MIB, (frame("fill", 5, "/workspace/serve.py"), MAIN))
+    for number in range(3):
+        ended.alloc(40 * MIB, (frame("serve", 10 + number, "/workspace/serve.py"), MAIN))
+    ended.oom(90 * MIB, (frame("serve", 20, "/workspace/serve.py"), MAIN))
+    assert [one.generations for one in diagnose(*running.history()).growth()] == [30]
+    assert diagnose(*ended.history()).growth() == ()
+
+
+def test_growth_inside_one_step_is_marked_as_such():
+    steps, rounds = Training(), Training()
+    for _ in range(6):
+        steps.step(keep=1)
+    for _ in range(2):
+        rounds.step()
+    for _ in range(40):
+        rounds.free(rounds.alloc(MIB, BATCH), *rounds.forward()[1:])
+    assert [one.within_step for one in diagnose(*steps.history()).growth()] == [False]
+    assert [one.within_step for one in diagnose(*rounds.history()).growth()] == [True]
+
+
+def test_generations_from_before_a_wrapped_trace_count():
+    program = Training()
+    for number in range(10):
+        if number == 4:
+            gone, before = len(program.entries), program.time
+        program.step(keep=1)
+    program.entries = program.entries[gone:]
+    program.annotations = [mark for mark in program.annotations if mark["time_us"] >= before]
+    (growth,) = diagnose(*program.history()).growth()
+    assert (growth.generations, growth.live_bytes, growth.spared_bytes) == (10, 40 * MIB, 36 * MIB)
+
+
 def test_growth_over_time_needs_no_steps():
     program, keeping = Program(), (frame("keep", 5, "/workspace/serve.py"), MAIN)
     for number in range(40):
@@ -145,6 +220,69 @@ def test_a_copy_of_the_model_is_a_driver_of_its_own():
             program.alloc(size * MIB, stack)
     found = {driver.slug: driver.bytes for driver in diagnose(*program.history()).drivers()}
     assert found == {"parameters": 20 * MIB, "duplicate_model": 20 * MIB}
+
+
+def cloned(*, by_optimizer: bool) -> dict[str, int]:
+    program = Training(annotated=by_optimizer)
+    cloning = (frame("average", 72, "/workspace/train/train.py"), MAIN)
+    for size in (5, 4, 2, 1):
+        program.alloc(size * MIB, LOADING)
+    for size in (*(mine // MIB for mine in program.SIZES), 5, 4, 2, 1):
+        program.alloc(size * MIB, cloning)
+    activations = program.forward()
+    gradients = [program.alloc(size, BACKWARD) for size in program.SIZES]
+    program.free(*activations)
+    if by_optimizer:
+        program.optimize()
+    program.free(*gradients)
+    program.forward()
+    return {driver.slug: driver.bytes for driver in diagnose(*program.history()).drivers()}
+
+
+def test_a_cloned_state_dict_is_a_copy_of_the_model():
+    assert cloned(by_optimizer=True)["duplicate_model"] == 21 * MIB
+
+
+def test_tensors_like_the_parameters_may_be_states_of_an_optimizer_written_by_hand():
+    assert "duplicate_model" not in cloned(by_optimizer=False)
+
+
+def test_the_gradient_of_logits_belongs_to_them():
+    loss = (frame("cross_entropy", 3504, f"{TORCH}/nn/functional.py"), *LOSS)
+    program = Training()
+    program.step()
+    program.forward()
+    program.alloc(96 * MIB, loss)
+    program.alloc(96 * MIB, BACKWARD)
+    first = diagnose(*program.history()).drivers()[0]
+    assert (first.slug, first.bytes) == ("logits", 192 * MIB)
+    assert first.site is not None
+    assert first.site.function == "loss"
+
+
+def in_block(line: int, *inner: tuple[str, int, str]) -> tuple[dict, ...]:
+    """A stack inside a block's forward: in one of its linear layers, or in a function that it calls."""
+    inside = [frame(*one) for one in inner] or [frame("forward", 134, f"{TORCH}/nn/modules/linear.py"), CALL]
+    return (*inside, frame("forward", line, "/workspace/train/model.py"), CALL, MAIN)
+
+
+def test_scores_made_in_a_function_that_the_forward_calls_are_told_too():
+    program = Training()
+    program.alloc(8 * MIB, in_block(50))
+    program.alloc(64 * MIB, in_block(51, ("mix", 22, "/workspace/train/model.py")))
+    assert diagnose(*program.history()).drivers()[0].slug == "attention_scores"
+
+
+@pytest.mark.parametrize(("before", "slug"), [(4, "attention_scores"), (16, "activations")])
+def test_what_grows_with_the_square_of_the_tokens_is_scores(before, slug):
+    """Four times the tokens: sixteen times the scores, but four times anything else."""
+    mixing = in_block(51, ("mix", 22, "/workspace/train/model.py"))
+    program = Training()
+    program.free(program.alloc(10 * MIB, in_block(50)), program.alloc(before * MIB, mixing))
+    program.alloc(40 * MIB, in_block(50))
+    program.alloc(64 * MIB, mixing)
+    first = diagnose(*program.history()).drivers()[0]
+    assert (first.slug, first.site and first.site.function) == (slug, "mix")
 
 
 def test_scores_of_an_attention_are_told_from_other_activations():
