@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.headlines import driver_words, place
+from oomscope.analysis.headlines import place
 from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.records import Advice, Driver, Growth, Pin
+from oomscope.analysis.remedies import CONF, FAQ, GRAPHS, MEMORY, REMEDIES
 from oomscope.analysis.subject import Subject
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.units import format_bytes, plural
 
-_NOTES = "PyTorch documentation, CUDA semantics: memory management"
-_CONF = "PyTorch documentation, CUDA semantics: optimizing memory usage with PYTORCH_ALLOC_CONF"
-_FAQ = "PyTorch documentation, FAQ: my model reports out of memory"
-_GRAPHS = "PyTorch documentation, CUDA semantics: graph memory management"
-_CHECKPOINT = "PyTorch documentation, torch.utils.checkpoint"
-_SDPA = "PyTorch documentation, torch.nn.functional.scaled_dot_product_attention"
-_FSDP = "PyTorch documentation, FullyShardedDataParallel and ZeroRedundancyOptimizer"
-_OPTIM = "PyTorch documentation, torch.optim"
 _EXPANDABLE = "expandable_segments:True"
 
 
@@ -31,49 +24,50 @@ def advise(
     pins: tuple[Pin, ...],
 ) -> tuple[Advice, ...]:
     """Advice for `request`, what helps most first, what was refuted last."""
-    if cause == "growth":
-        found = list(_against_growth(growth, drivers))
-    elif cause == "fragmentation":
-        found = list(_against_fragmentation(subject, request, pins))
-    elif cause == "private_pools":
-        found = [
-            Advice(
-                "Capture the graphs into one pool (pass pool=first_graph.pool()), the largest batch first, or capture "
-                "fewer sizes.",
-                "Graphs that are not replayed at the same time can share a pool; today each keeps its own free bytes.",
-                request.free.walled,
-                "Graphs of one pool must be replayed in the order of their capture",
-                _GRAPHS,
-            )
-        ]
-    elif cause == "other_stream":
-        found = [
-            Advice(
-                "Allocate on one stream, or wait for the side stream (stream.synchronize(), wait_stream) before the "
-                "next large request; avoid record_stream where the order of streams is known.",
-                "The allocator gives a block back only to the stream it was allocated on, and a recorded one only "
-                "when that stream has passed.",
-                request.free.other_streams + request.free.pending,
-                "Waiting costs overlap",
-                _NOTES,
-            )
-        ]
-    elif cause == "outside_allocator":
-        found = [_against_outside(subject)]
-    elif cause == "oversized_request":
-        found = [
-            Advice(
-                f"Make {place(request.site)} work in pieces, and look for an accidental broadcast: N×1 against N, a "
-                "one-hot, a pairwise distance.",
-                f"One tensor of {format_bytes(request.size)} is asked for.",
-                request.size,
-                "A loop over pieces",
-                _FAQ,
-            )
-        ]
-    else:
-        found = list(_against_capacity(request, drivers))
-    return (*found, *_refuted(subject, request, cause))
+    against: dict[str, Iterator[Advice]] = {
+        "growth": _against_growth(growth, drivers),
+        "fragmentation": _against_fragmentation(subject, request, pins),
+        "private_pools": _against_walls(request),
+        "other_stream": _against_streams(request),
+        "outside_allocator": _against_outside(subject),
+        "oversized_request": _against_size(request),
+        "capacity": _against_capacity(request, drivers),
+    }
+    return (*against[cause], *_refuted(subject, request, cause))
+
+
+def _against_walls(request: FailedRequest) -> Iterator[Advice]:
+    yield Advice(
+        "Capture the graphs into one pool (pass pool=first_graph.pool()), the largest batch first, or capture fewer "
+        "sizes.",
+        "Graphs that are not replayed at the same time can share a pool; today each keeps its own free bytes.",
+        request.free.walled,
+        "Graphs of one pool must be replayed in the order of their capture",
+        GRAPHS,
+    )
+
+
+def _against_streams(request: FailedRequest) -> Iterator[Advice]:
+    yield Advice(
+        "Allocate on one stream, or wait for the side stream (stream.synchronize(), wait_stream) before the next large "
+        "request; avoid record_stream where the order of streams is known.",
+        "The allocator gives a block back only to the stream it was allocated on, and a recorded one only when that "
+        "stream has passed.",
+        request.free.other_streams + request.free.pending,
+        "Waiting costs overlap",
+        MEMORY,
+    )
+
+
+def _against_size(request: FailedRequest) -> Iterator[Advice]:
+    yield Advice(
+        f"Make {place(request.site)} work in pieces, and look for an accidental broadcast: N×1 against N, a one-hot, a "
+        "pairwise distance.",
+        f"One tensor of {format_bytes(request.size)} is asked for.",
+        request.size,
+        "A loop over pieces",
+        FAQ,
+    )
 
 
 def _against_growth(growth: tuple[Growth, ...], drivers: tuple[Driver, ...]) -> Iterator[Advice]:
@@ -93,7 +87,7 @@ def _against_growth(growth: tuple[Growth, ...], drivers: tuple[Driver, ...]) -> 
             f"{plural(one.generations, 'generation')} of it are alive; only the newest is needed.",
             one.spared_bytes,
             "none, if the older ones are not used",
-            _FAQ,
+            FAQ,
         )
 
 
@@ -108,7 +102,7 @@ def _let_go_of_graphs(growth: list[Growth]) -> Advice:
         + f" made in {plural(max(one.generations for one in growth), 'step')} is alive; only the newest is needed.",
         sum(one.spared_bytes for one in growth),
         "none, if no later backward needs the older graphs",
-        _FAQ,
+        FAQ,
     )
 
 
@@ -120,7 +114,7 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
             _replayed(row) if row else "It was made for sizes that change: freed pages can serve any later request.",
             request.free.usable,
             "Some platforms do not support it (WSL2, Jetson), and some versions cannot share such tensors by IPC",
-            _CONF,
+            CONF,
         )
     for pin in pins[:2]:
         yield Advice(
@@ -129,7 +123,7 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
             _scattered(pin),
             pin.alone_bytes or pin.stranded_bytes,
             "A change of the program",
-            _NOTES,
+            MEMORY,
         )
     if subject.varied_sizes > 4:
         yield Advice(
@@ -137,7 +131,7 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
             f"{place(request.site)} has asked for {subject.varied_sizes} different sizes; each leaves its own holes.",
             None,
             "Padding computes on nothing",
-            _CONF,
+            CONF,
         )
 
 
@@ -160,104 +154,23 @@ def _replayed(row: WhatIfRow) -> str:
     return text + "."
 
 
-def _against_outside(subject: Subject) -> Advice:
+def _against_outside(subject: Subject) -> Iterator[Advice]:
     who = ", ".join(name for name, _ in subject.outside_names[:3])
-    return Advice(
+    yield Advice(
         "End or move the other users of the card" + (f": {who}." if who else " (nvidia-smi lists them)."),
         "Nothing in this process's own allocations is unusual.",
         subject.outside,
         "",
-        _NOTES,
+        MEMORY,
     )
 
 
 def _against_capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> Iterator[Advice]:
-    bytes_of = {driver.slug: driver.bytes for driver in drivers}
-    top = [driver.slug for driver in drivers[:3] if driver.bytes > 0.05 * max(request.totals.allocated, 1)]
-    remedies = {
-        "activations": (
-            "Checkpoint the blocks of the model (torch.utils.checkpoint), or run smaller micro-batches and accumulate "
-            "gradients.",
-            "About half of the activations, or in proportion to the batch.",
-            bytes_of.get("activations", 0) // 2,
-            "Checkpointing computes the forward pass twice",
-            _CHECKPOINT,
-        ),
-        "logits": (
-            "Compute the loss in chunks, or by a fused linear cross-entropy, and do not upcast all logits at once.",
-            "Logits, their float copy and their gradient are alive together.",
-            bytes_of.get("logits", 0) // 2,
-            "A loop over chunks",
-            _FAQ,
-        ),
-        "attention_scores": (
-            "Use scaled_dot_product_attention instead of building the scores.",
-            "Scores grow with the square of the length.",
-            bytes_of.get("attention_scores"),
-            "none where a fused kernel exists",
-            _SDPA,
-        ),
-        "optimizer_state": (
-            "Shard the optimizer state over the ranks (FSDP, ZeroRedundancyOptimizer), or use an optimizer with less "
-            "state (8-bit, Adafactor, SGD).",
-            "The state is as large as a multiple of the parameters, whatever the batch.",
-            bytes_of.get("optimizer_state", 0) // 2,
-            "Communication, or less precise state",
-            _FSDP,
-        ),
-        "optimizer_temporaries": (
-            "Use fused=True, or foreach=False, in the optimizer.",
-            "The foreach implementation holds temporaries as large as the parameters.",
-            bytes_of.get("optimizer_temporaries"),
-            "foreach=False is slower",
-            _OPTIM,
-        ),
-        "gradients": (
-            "Call optimizer.zero_grad(set_to_none=True) right after the step.",
-            "Gradients that are set to None are not there during the next forward pass.",
-            bytes_of.get("gradients"),
-            "none; it is the default since torch 2.0",
-            _OPTIM,
-        ),
-        "parameters": (
-            "Keep the parameters in a smaller type, or shard the model (FSDP).",
-            "They are there all the time.",
-            bytes_of.get("parameters", 0) // 2,
-            "Precision, or communication",
-            _FSDP,
-        ),
-        "duplicate_model": (
-            "Load the weights on the CPU (map_location='cpu'), or on the meta device with assign=True.",
-            "Two sets of equal tensors are alive.",
-            bytes_of.get("duplicate_model"),
-            "none",
-            "PyTorch documentation, torch.load",
-        ),
-        "kv_cache": (
-            "Bound the cache: a smaller share for it, shorter contexts, fewer sequences at once, or a smaller type.",
-            "It is a budget chosen by the program.",
-            bytes_of.get("kv_cache", 0) // 2,
-            "Fewer or shorter sequences",
-            _FAQ,
-        ),
-        "accumulated_tensors": (
-            "Move collected results to the CPU as they come.",
-            "They are kept on the device and not used there.",
-            bytes_of.get("accumulated_tensors"),
-            "A copy for each step",
-            _FAQ,
-        ),
-        "retained_graph": (
-            "Detach what is kept from step to step.",
-            "A tensor that requires gradients keeps the graph that made it.",
-            bytes_of.get("retained_graph"),
-            "none",
-            _FAQ,
-        ),
-    }
-    for slug in top:
-        if slug in remedies:
-            yield Advice(*remedies[slug])
+    for driver in drivers[:3]:
+        remedy = REMEDIES.get(driver.slug)
+        if remedy is not None and driver.bytes > 0.05 * max(request.totals.allocated, 1):
+            saves = int(driver.bytes * remedy.share)
+            yield Advice(remedy.action, remedy.why, saves, remedy.price, remedy.source)
 
 
 def _refuted(subject: Subject, request: FailedRequest, cause: str) -> Iterator[Advice]:
@@ -297,6 +210,3 @@ def _refuted(subject: Subject, request: FailedRequest, cause: str) -> Iterator[A
 
 def _refutation(action: str, why: str) -> Advice:
     return Advice(action, why, None, "", "", refuted=True)
-
-
-__all__ = ["advise", "driver_words"]
