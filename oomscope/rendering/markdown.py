@@ -125,7 +125,7 @@ def _advice(advice: Sequence[Advice]) -> str:
 
 def _advice_item(advice: Advice) -> str:
     action = escaped(clean(advice.action, 400).rstrip("."))
-    saves = f" (saves {format_bytes(advice.saves_bytes)})" if advice.saves_bytes is not None else ""
+    saves = f" (saves about {format_bytes(advice.saves_bytes)})" if advice.saves_bytes is not None else ""
     why = f" {escaped(clean(advice.why, 600))}" if advice.why else ""
     price = f" Price: {escaped(clean(advice.price, 300))}." if advice.price else ""
     lead = "Would not have helped: " if advice.refuted else ""

@@ -119,7 +119,7 @@ def _advice(advice: Advice) -> Text:
         text.append("Would not have helped: ", style="dim")
     text.append(clean(advice.action, 400).rstrip("."), style="" if advice.refuted else "bold")
     if advice.saves_bytes is not None:
-        text.append(f" (saves {format_bytes(advice.saves_bytes)})")
+        text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
     text.append(f". {clean(advice.why, 600)}" if advice.why else ".")
     if advice.price:
         text.append(f" Price: {clean(advice.price, 300)}.")
