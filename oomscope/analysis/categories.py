@@ -304,7 +304,7 @@ class _Inference:
             return
         live = self.lifetimes.freed >= self.end
         model = np.sort(self.bytes[live & self.is_parameter])
-        rows = np.flatnonzero(live & (self.role == Role.NEUTRAL) & (self.category == UNKNOWN))
+        rows = np.flatnonzero((self.role == Role.NEUTRAL) & (self.category == UNKNOWN))
         stacks, count = np.unique(self.lifetimes.stack[rows], return_counts=True)
         for stack in stacks[count >= _LEAST_COPIED].tolist():
             mine = rows[self.lifetimes.stack[rows] == stack]
