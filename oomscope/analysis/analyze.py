@@ -12,6 +12,7 @@ from oomscope.analysis.attribution import Attribution, attribute, site_uses
 from oomscope.analysis.bill import make_bill
 from oomscope.analysis.categories import categorize
 from oomscope.analysis.drivers import find_drivers
+from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.fragmentation import fragmentation
 from oomscope.analysis.growth import find_growth
 from oomscope.analysis.instants import choose_instant, entry_at
@@ -21,7 +22,7 @@ from oomscope.analysis.ooms import FailedRequest, failed_requests, the_one_that_
 from oomscope.analysis.phases import phase_of
 from oomscope.analysis.pins import find_pins
 from oomscope.analysis.quality import history_kind, recording_quality
-from oomscope.analysis.records import CATEGORIES, PHASES, DeviceFindings, Findings, Growth, Oom, Steps
+from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Oom, Steps
 from oomscope.analysis.sites import SiteTable
 from oomscope.analysis.steps import find_steps
 from oomscope.analysis.subject import Subject

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from oomscope.analysis.attribution import attribute
-from oomscope.analysis.records import CATEGORIES, DeviceFindings, Findings
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.sites import SiteTable
 from oomscope.model import IntArray
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oomscope.analysis.records import CATEGORIES, DeviceFindings
+from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.sites import is_cpp
 from oomscope.model import NO_STACK, StackTable
 from oomscope.rendering.attribution import Keys

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 import oomscope
 from oomscope import resources
-from oomscope.analysis.records import DeviceFindings, Findings
+from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering import charts, palette, views, words
 from oomscope.rendering.attribution import keys_of

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from oomscope.analysis.records import CATEGORIES, DeviceFindings, Findings
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import CATEGORIES
 from oomscope.model import IntArray
 from oomscope.rendering import charts, palette
 from oomscope.rendering.attribution import Keys

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from oomscope import __version__
-from oomscope.analysis.records import CATEGORIES, PHASES, DeviceFindings, Findings, SiteUse
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import CATEGORIES, PHASES, SiteUse
 from oomscope.analysis.whatif.records import WhatIf
 
 SCHEMA_VERSION = 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from oomscope.analysis.records import Advice, DeviceFindings, Findings
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Advice
 from oomscope.rendering import tables, words
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten, shortener

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from oomscope.analysis.records import Findings
+from oomscope.analysis.findings import Findings
 from oomscope.model import Snapshot
 from oomscope.rendering.html import render_html
 from oomscope.units import format_bytes, format_count

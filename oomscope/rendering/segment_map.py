@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.fragmentation import free_bytes
-from oomscope.analysis.records import CATEGORIES, DeviceFindings
+from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
 from oomscope.model import BlockState, IntArray, Layout, PoolId
 from oomscope.model.arrays import BoolArray, address_text

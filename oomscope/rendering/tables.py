@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oomscope.analysis.records import DeviceFindings, Findings
+from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.rendering import words
 from oomscope.rendering.clean import clean

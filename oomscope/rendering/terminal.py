@@ -12,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from oomscope.analysis.records import Advice, DeviceFindings, Findings
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Advice
 from oomscope.rendering import tables, words
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten, shortener

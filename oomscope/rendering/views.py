@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.records import CATEGORIES, PHASES, DeviceFindings, Findings, Growth, Oom, Pin, SiteUse
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Oom, Pin, SiteUse
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import StackTable
 from oomscope.rendering.attribution import Keys

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import At, DeviceFindings, Findings, Growth, Limit, Location, Oom, Pin, SiteUse, Steps
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import At, Growth, Limit, Location, Oom, Pin, SiteUse, Steps
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten
 from oomscope.units import format_bytes, format_count, format_duration, plural

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from oomscope.analysis.records import Findings
+from oomscope.analysis.findings import Findings
 from oomscope.errors import OutputError
 
 

@@ -19,8 +19,8 @@ from oomscope.analysis.attribution import (
     NO_STACK_KEPT,
     ONLY_TORCH,
 )
+from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.names import named_tensors
-from oomscope.analysis.records import DeviceFindings
 from oomscope.errors import OomscopeError
 from oomscope.model import Snapshot
 from oomscope.reading import load

@@ -75,7 +75,7 @@ def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     extraction = extract(snapshot, device, runs, limit.limit.address_space)
     replayer = Replayer(extraction.program, release)
     begin = time.monotonic()
-    recorded = replayer.run(device.config, limit.limit, recorded_addresses(device))
+    recorded = replayer.run(device.config, limit.limit, recorded_addresses(device), note_addresses=True)
     seconds = time.monotonic() - begin
     check = compare(device, extraction.program, recorded)
     return Subject(device, release, limit, extraction, replayer, recorded, check, seconds)

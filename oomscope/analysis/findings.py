@@ -1,0 +1,91 @@
+"""The findings: everything a report shows about a snapshot, device by device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from oomscope.analysis.records import (
+    At,
+    Bill,
+    Fragmentation,
+    Growth,
+    NamedTensor,
+    Oom,
+    Peak,
+    Pin,
+    Reconciliation,
+    Recording,
+    SiteUse,
+    Steps,
+    Totals,
+    Usage,
+)
+from oomscope.analysis.whatif.records import WhatIf
+from oomscope.history import DeviceHistory
+from oomscope.model import Snapshot, UInt8Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceFindings:
+    """Everything about one device. `at_entry` is the entry of this device that the attribution is about."""
+
+    device: int
+    history: DeviceHistory
+    at_entry: int
+    usage: Usage
+    at: Totals
+    peak: Peak | None
+    reconciliation: Reconciliation
+    fragmentation: Fragmentation
+    sites: tuple[SiteUse, ...]
+    categories: Mapping[str, int] = field(default_factory=dict)
+    categories_source: str = "inferred"
+    category_of: UInt8Array | None = None
+    """uint8[lifetimes], indices into `CATEGORIES`."""
+    phases: Mapping[str, int] = field(default_factory=dict)
+    phase_of: UInt8Array | None = None
+    """uint8[lifetimes], indices into `PHASES`."""
+    names: tuple[NamedTensor, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    growth: tuple[Growth, ...] = ()
+    steps: Steps = field(default_factory=lambda: Steps(0, "none"))
+    oom: Oom | None = None
+    ooms: tuple[Oom, ...] = ()
+    bill: Bill | None = None
+    device_total: int | None = None
+    """Bytes of the card, where the recording knows them."""
+    outside: int | None = None
+    """Bytes of the card that neither this allocator holds nor are free, where known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """What `analyze` found; `write_report` and the renderers make text of it."""
+
+    snapshot: Snapshot
+    recording: Recording
+    at: At
+    devices: tuple[DeviceFindings, ...]
+    whatif: tuple[WhatIf, ...] = ()
+
+    def device(self, index: int) -> DeviceFindings:
+        """The findings about the device with CUDA index `index`.
+
+        Raises:
+            KeyError: the snapshot holds nothing about it.
+        """
+        for device in self.devices:
+            if device.device == index:
+                return device
+        raise KeyError(index)
+
+    @property
+    def main(self) -> DeviceFindings | None:
+        """The device that the report begins with: the one of `at`."""
+        return next((device for device in self.devices if device.device == self.at.device), None)
+
+    def _repr_html_(self) -> str:
+        # Notebooks look for this name on the object itself; the layer that knows HTML does the work.
+        return str(import_module("oomscope.rendering").findings_html(self))
