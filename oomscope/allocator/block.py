@@ -22,10 +22,11 @@ class Block:
             waits for other streams (``allocated || event_count > 0``).
         mapped: False for the part of an expandable segment that has no memory behind it.
         segment: the expandable segment it belongs to, None for a block from cudaMalloc.
+        key: where it stands among the free blocks; meaningless while it is not free.
         gc_count_base: calls of get_free_block that its pool had seen when the block was put into it.
     """
 
-    __slots__ = ("address", "gc_count_base", "home", "is_free", "mapped", "next", "prev", "segment", "size")
+    __slots__ = ("address", "gc_count_base", "home", "is_free", "key", "mapped", "next", "prev", "segment", "size")
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Block:
         self.next = next
         self.is_free = False
         self.mapped = True
+        self.key = 0
         self.gc_count_base = 0
 
     @property
@@ -118,7 +120,7 @@ class StreamPool:
         """Put a free block into the pool (BlockPool::insert_into_blocks)."""
         block.is_free = True
         block.gc_count_base = self.pool.get_free_blocks_call_count
-        key = block.size << ADDRESS_BITS | block.address
+        key = block.key = block.size << ADDRESS_BITS | block.address
         position = bisect_left(self.keys, key)
         self.keys.insert(position, key)
         self.blocks.insert(position, block)
@@ -126,8 +128,7 @@ class StreamPool:
     def erase(self, block: Block) -> None:
         """Take a block out of the pool."""
         block.is_free = False
-        key = block.size << ADDRESS_BITS | block.address
-        position = bisect_left(self.keys, key)
+        position = bisect_left(self.keys, block.key)
         del self.keys[position]
         del self.blocks[position]
 

@@ -98,14 +98,19 @@ class DeviceCachingAllocator:
             return UNBOUNDED, MIN_BLOCK_SIZE - 1
         return self.max_split_size, SMALL_SIZE
 
-    def malloc(self, size: int, home: StreamPool) -> Block | None:
-        """Serve a request of `size` bytes, already rounded; None when the device is out of memory.
+    def malloc(self, size: int, home: StreamPool, least_key: int | None = None) -> Block | None:
+        """Serve a request; None when the device is out of memory.
 
         `malloc`, `get_free_block`, `should_split` and `alloc_found_block` in one, for nearly all of a replay's time
         is spent here and in `free_block`.
+
+        Args:
+            size: bytes, already rounded.
+            home: where to look for a free block, and where the rest of one goes.
+            least_key: the least that the key of a block of this size can be, where it is known.
         """
         keys = home.keys
-        position = bisect_left(keys, size << ADDRESS_BITS)
+        position = bisect_left(keys, size << ADDRESS_BITS if least_key is None else least_key)
         if self.judges_blocks or (home.unmapped and position < len(keys)):
             position = self._choose(size, home, position)
         if position < len(keys):
@@ -135,7 +140,7 @@ class DeviceCachingAllocator:
             block.is_free = True
             if self.collects_garbage:
                 block.gc_count_base = home.pool.get_free_blocks_call_count
-            key = remaining << ADDRESS_BITS | address
+            key = block.key = remaining << ADDRESS_BITS | address
             position = bisect_left(keys, key)
             keys.insert(position, key)
             home.blocks.insert(position, block)
@@ -236,7 +241,7 @@ class DeviceCachingAllocator:
         neighbour = block.prev
         if neighbour is not None and neighbour.is_free:
             address = neighbour.address
-            position = bisect_left(keys, neighbour.size << ADDRESS_BITS | address)
+            position = bisect_left(keys, neighbour.key)
             del keys[position]
             del blocks[position]
             size += neighbour.size
@@ -246,7 +251,7 @@ class DeviceCachingAllocator:
                 neighbour.next = block
         neighbour = block.next
         if neighbour is not None and neighbour.is_free:
-            position = bisect_left(keys, neighbour.size << ADDRESS_BITS | neighbour.address)
+            position = bisect_left(keys, neighbour.key)
             del keys[position]
             del blocks[position]
             size += neighbour.size
@@ -258,7 +263,7 @@ class DeviceCachingAllocator:
         block.is_free = True
         if self.collects_garbage:
             block.gc_count_base = home.pool.get_free_blocks_call_count
-        key = size << ADDRESS_BITS | address
+        key = block.key = size << ADDRESS_BITS | address
         position = bisect_left(keys, key)
         keys.insert(position, key)
         blocks.insert(position, block)

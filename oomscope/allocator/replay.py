@@ -6,11 +6,12 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from oomscope.allocator.addresses import Addresses
-from oomscope.allocator.block import Block, StreamPool
+from oomscope.allocator.block import ADDRESS_BITS, Block, StreamPool
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.device import UNBOUNDED, DeviceCachingAllocator
 from oomscope.allocator.initial import restore
@@ -18,7 +19,7 @@ from oomscope.allocator.limits import NO_LIMIT, Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.rounding import SMALL_SIZE, allocation_size, round_sizes
 from oomscope.allocator.torch_releases import LATEST, Release
-from oomscope.model import Action
+from oomscope.model import Action, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Replay:
             collection makes every cap different. `end` is None where nothing was refused.
         failures: the requests that could not be served. The program ends at the first that the recorded one was
             served; it goes on after those that it was refused itself.
-        addresses: for each request in the order of the program, where its block lay; -1 where it failed.
+        addresses: for each request in the order of the program, where its block lay; -1 where it failed. Empty if they
+            were not to be noted.
         segment_events: (action, address, size) of every change of the reserved memory.
         may_depend_on_addresses: whether another order of segment addresses could have given another result.
     """
@@ -105,9 +107,8 @@ class Replayer:
         self.program = program
         self.codes = _codes(program)
         self._capturing = {number for number, pool in enumerate(program.pools) if release.captures(pool)}
-        self._streams, self._stream = np.unique(program.stream, return_inverse=True)
-        # By roundup_power2_divisions: the rounded sizes, and the kinds of pools with the one of each request.
-        self._rounded: dict[tuple[int, ...], tuple[list[int], list[int], list[int]]] = {}
+        # By roundup_power2_divisions: the distinct (rounded size, pool, stream), and which of them each request is.
+        self._kinds: dict[tuple[int, ...], tuple[list[tuple[int, int, int]], list[int]]] = {}
 
     def run(
         self,
@@ -116,6 +117,7 @@ class Replayer:
         addresses: Addresses | None = None,
         *,
         stop_at_failure: bool = False,
+        note_addresses: bool = False,
     ) -> Replay:
         """Run the program under `config` until it ends or a request fails that the recorded run was served.
 
@@ -124,10 +126,11 @@ class Replayer:
             limit: what may be reserved.
             addresses: where new segments lie; ascending if None.
             stop_at_failure: whether to end at any request that fails.
+            note_addresses: whether to keep the address of every block.
         """
         allocator = DeviceCachingAllocator(config, limit, addresses, self._capturing)
         with _collector_paused():
-            run = _Run(allocator, self.program, *self._requests(allocator))
+            run = _Run(allocator, self.program, self._requests(allocator), [] if note_addresses else None)
             run.steps(self.codes, stop_at_failure)
         several = any(count > 1 for count in allocator.expandable_segments.values())
         return Replay(
@@ -140,49 +143,58 @@ class Replayer:
             retries=allocator.num_alloc_retries,
             same_caps=_same_caps(allocator),
             failures=tuple(run.failures),
-            addresses=run.addresses,
+            addresses=run.addresses or [],
             segment_events=allocator.segment_events,
             # One range of addresses a stream and pool leaves nothing to choose between.
             may_depend_on_addresses=several or not config.expandable_segments or self.program.initial is not None,
         )
 
-    def _requests(self, allocator: DeviceCachingAllocator) -> tuple[list[int], list[StreamPool]]:
-        """The rounded size of each request, and the free blocks that serve it."""
+    def _requests(self, allocator: DeviceCachingAllocator) -> list[_Request]:
+        """What `allocator` is asked for, by number; equal requests are one object, for the sake of the cache."""
         divisions = allocator.config.roundup_power2_divisions
-        if divisions not in self._rounded:
-            rounded = round_sizes(self.program.size, allocator.config)
-            kinds = (self.program.owner * len(self._streams) + self._stream) * 2 + (rounded <= SMALL_SIZE)
-            distinct, which = np.unique(kinds, return_inverse=True)
-            self._rounded[divisions] = rounded.tolist(), distinct.tolist(), which.tolist()
-        sizes, distinct_kinds, kind_of = self._rounded[divisions]
-        pools = []
-        for kind in distinct_kinds:
-            owner, stream = divmod(kind // 2, len(self._streams))
-            pools.append(allocator.get_pool(kind % 2 == 1, int(self._streams[stream]), owner))
-        return sizes, list(map(pools.__getitem__, kind_of))
+        if divisions not in self._kinds:
+            self._kinds[divisions] = self._distinct(round_sizes(self.program.size, allocator.config))
+        kinds, kind_of = self._kinds[divisions]
+        requests = [
+            (size, allocator.get_pool(size <= SMALL_SIZE, stream, owner), size << ADDRESS_BITS)
+            for size, owner, stream in kinds
+        ]
+        return list(map(requests.__getitem__, kind_of))
+
+    def _distinct(self, rounded: IntArray) -> tuple[list[tuple[int, int, int]], list[int]]:
+        streams, stream = np.unique(self.program.stream, return_inverse=True)
+        owners = int(self.program.owner.max(initial=0)) + 1
+        kinds = (rounded * owners + self.program.owner) * max(len(streams), 1) + stream
+        distinct, which = np.unique(kinds, return_inverse=True)
+        size_and_owner, stream_row = np.divmod(distinct, max(len(streams), 1))
+        size, owner = np.divmod(size_and_owner, owners)
+        return list(zip(size.tolist(), owner.tolist(), streams[stream_row].tolist(), strict=True)), which.tolist()
 
 
 class _Run:
     """The state of one replay."""
 
     def __init__(
-        self, allocator: DeviceCachingAllocator, program: Program, sizes: list[int], homes: list[StreamPool]
+        self,
+        allocator: DeviceCachingAllocator,
+        program: Program,
+        requests: list[_Request],
+        addresses: list[int] | None,
     ) -> None:
         self.allocator = allocator
         self.program = program
-        self.sizes = sizes
-        self.homes = homes
+        self.requests = requests
         self.blocks: list[Block | None] = [None] * program.requests
         self.failures: list[Failure] = []
-        self.addresses: list[int] = []
+        self.addresses = addresses
         if program.initial is not None:
             restore(allocator, program.initial, self.blocks)
 
     def steps(self, codes: list[int], stop_at_failure: bool) -> None:
         """Take every step. The two that make up nearly all of a program are told apart by their sign alone."""
-        allocator, blocks, sizes, homes = self.allocator, self.blocks, self.sizes, self.homes
-        malloc, free_block, note = allocator.malloc, allocator.free_block, self.addresses.append
-        requests = len(sizes)
+        allocator, blocks, requests = self.allocator, self.blocks, self.requests
+        malloc = allocator.malloc if self.addresses is None else self._malloc_and_note
+        free_block, rare = allocator.free_block, len(requests)
         for code in codes:
             if code < 0:
                 block = blocks[~code]
@@ -190,16 +202,22 @@ class _Run:
                     blocks[~code] = None
                     allocator.allocated -= block.size
                     free_block(block)
-            elif code < requests:
-                blocks[code] = block = malloc(sizes[code], homes[code])
+            elif code < rare:
+                size, home, least_key = requests[code]
+                blocks[code] = block = malloc(size, home, least_key)
                 if block is None:
                     self._fail(code, recorded=False)
                     return
-                note(block.address)
             else:
-                self._rare_step(code - requests)
+                self._rare_step(code - rare)
                 if stop_at_failure and self.failures:
                     return
+
+    def _malloc_and_note(self, size: int, home: StreamPool, least_key: int) -> Block | None:
+        block = self.allocator.malloc(size, home, least_key)
+        assert self.addresses is not None
+        self.addresses.append(-1 if block is None else block.address)
+        return block
 
     def _rare_step(self, step: int) -> None:
         op, argument = int(self.program.op[step]), int(self.program.argument[step])
@@ -219,16 +237,15 @@ class _Run:
             self._try_malloc(argument)
 
     def _try_malloc(self, number: int) -> None:
-        block = self.allocator.malloc(self.sizes[number], self.homes[number])
+        malloc = self.allocator.malloc if self.addresses is None else self._malloc_and_note
+        block = malloc(*self.requests[number])
         if block is None:
             self._fail(number, recorded=True)
             return
-        self.addresses.append(block.address)
         self.allocator.allocated -= block.size
         self.allocator.free_block(block)
 
     def _fail(self, number: int, *, recorded: bool) -> None:
-        self.addresses.append(-1)
         steps = np.flatnonzero((self.program.argument == number) & np.isin(self.program.op, _REQUESTS))
         self.failures.append(
             Failure(
@@ -236,11 +253,14 @@ class _Run:
                 entry=int(self.program.entry[steps[0]]),
                 requested=int(self.program.size[number]),
                 reserved=self.allocator.reserved,
-                alloc_size=allocation_size(self.sizes[number], self.allocator.config),
+                alloc_size=allocation_size(self.requests[number][0], self.allocator.config),
                 recorded=recorded,
             )
         )
 
+
+_Request: TypeAlias = tuple[int, StreamPool, int]
+"""Rounded size, where to look, and the least key of a block that is large enough."""
 
 _REQUESTS = (Op.MALLOC, Op.TRY_MALLOC)
 
