@@ -5,11 +5,14 @@ Every answer allows for versions that do not have it. Tests put their own `Backe
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
 import platform
-from collections.abc import Callable
+import sys
+import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from oomscope.recording.nvml import Nvml
@@ -97,15 +100,17 @@ class Backend:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything torch knows: segments, traces, settings."""
-        found: dict[str, Any] = self.torch.cuda.memory._snapshot()
+        with _without_loading_inductor(self.torch):
+            found: dict[str, Any] = self.torch.cuda.memory._snapshot()
         return found
 
     def segments(self) -> list[dict[str, Any]]:
         """The segments alone, without traces, where torch can leave them out."""
         snapshot = self.torch.cuda.memory_snapshot
-        if "include_traces" in inspect.signature(snapshot).parameters:
-            return list(snapshot(include_traces=False))
-        return list(snapshot())
+        with _without_loading_inductor(self.torch):
+            if "include_traces" in inspect.signature(snapshot).parameters:
+                return list(snapshot(include_traces=False))
+            return list(snapshot())
 
     def devices_in_use(self) -> list[int]:
         """The devices on which this process has reserved memory; asking others would make a context there."""
@@ -174,6 +179,25 @@ class Backend:
         compiler = getattr(self.torch, "compiler", None)
         asked = getattr(compiler, "is_compiling", None)
         return bool(asked()) if asked is not None else False
+
+
+@contextlib.contextmanager
+def _without_loading_inductor(torch: Any) -> Iterator[None]:
+    """Spare a snapshot the three or four seconds that importing torch._inductor takes.
+
+    Where torch writes out Python frames it looks for ``torch._inductor.codecache``, to translate generated code, and
+    the look alone imports it. Where it is not loaded there is no generated code.
+    """
+    if "torch._inductor" in sys.modules or "_inductor" in vars(torch):
+        yield
+        return
+    stand_in = types.SimpleNamespace()
+    torch._inductor = stand_in
+    try:
+        yield
+    finally:
+        if vars(torch).get("_inductor") is stand_in:
+            del torch._inductor
 
 
 def _instead(torch: Any) -> str:

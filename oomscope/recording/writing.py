@@ -68,7 +68,7 @@ def _place(target: Path, write: Callable[[IO[bytes]], Any]) -> Path:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            # No fsync: it can wait for seconds behind other writers, and a killed process loses nothing without it.
+            # No fsync: what a killed process has written stays; only a machine that goes down could lose it.
             write(file)
         return _move(temporary, target)
     except BaseException:

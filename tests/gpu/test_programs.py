@@ -337,6 +337,69 @@ def test_a_compiled_step_runs_as_without_recording(tmp_path):
     assert "model.weight" in {row["name"] for row in pickle.loads(path.read_bytes())["oomscope"]["tensors"]}
 
 
+POOLS = """
+import torch, oomscope
+from oomscope import recording
+
+x = torch.zeros(1000, device="cuda")
+torch.cuda.synchronize()
+
+def capture():
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x + 1
+        z = torch.zeros(1 << 40, device="cuda")
+
+def pool():
+    kept = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(kept):
+        torch.zeros(1 << 40, device="cuda")
+
+for attempt in (capture, pool):
+    with oomscope.record(min_interval=0) as recorder:
+        try:
+            attempt()
+        except torch.OutOfMemoryError as error:
+            print(attempt.__name__, type(error).__name__, recorder.ooms, len(recorder.files))
+        except RuntimeError as error:
+            print(attempt.__name__, type(error).__name__, str(error)[:100], recorder.ooms, len(recorder.files))
+    torch.cuda.synchronize()
+print((x + 1).sum().item())
+"""
+
+
+def test_ooms_while_a_graph_is_captured_and_in_a_pool(tmp_path):
+    (tmp_path / "job.py").write_text(POOLS)
+    done = start(["job.py"], tmp_path)
+    print(done.stdout, done.stderr[-1500:])
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["capture OutOfMemoryError 1 1", "pool OutOfMemoryError 1 1", "1000.0"]
+
+
+def test_accelerate_launch(tmp_path):
+    pytest.importorskip("accelerate", reason="needs accelerate")
+    launcher = ["-m", "accelerate.commands.launch", "--num_processes", "1", "--num_machines", "1"]
+    launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "-m", "oomscope", "run", "-o", "oom"]
+    done = start([*launcher, str(EXAMPLES / "unchanged.py")], tmp_path)
+    assert done.returncode == 1
+    assert "torch.OutOfMemoryError: CUDA out of memory" in done.stderr
+    (path,) = (tmp_path / "oom").glob("*.pickle")
+    assert top(pickle.loads(path.read_bytes())) == "unchanged.py: features"
+
+
+def test_a_model_on_two_devices(tmp_path):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("there is one device")
+    done, dumps = run_program("two_devices", tmp_path)
+    assert done.returncode == 1
+    key = dumps[-1]["oomscope"]
+    assert key["request"]["device"] == 1
+    assert [device["device"] for device in key["devices"]] == [0, 1]
+    assert top(dumps[-1]) == "two_devices: outputs"
+    assert {row["device"] for row in key["tensors"]} == {0, 1}
+    assert len(key["steps"][-2]["allocated"]) == 2
+
+
 LOOP = """
 import time, torch
 weight = torch.zeros(1000, 1000, device="cuda")

@@ -114,7 +114,17 @@ def _submodules(root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         open_modules.extend((f"{path}.{key}", child) for key, child in reversed(_members(module, "_modules")))
 
 
+def _is_generated(module: Any) -> bool:
+    return any(kind.__module__.startswith(("torch.fx", "torch._dynamo")) for kind in type(module).__mro__)
+
+
 def root_modules(modules: list[Any]) -> list[Any]:
-    """The modules that are no other module's child; those that only form rings come last."""
-    below = {id(child) for module in modules for _, child in _members(module, "_modules") if child is not module}
-    return [m for m in modules if id(m) not in below] + [m for m in modules if id(m) in below]
+    """The modules that are no other module's child; then the compiler's copies, and what only forms rings."""
+    below = {
+        id(child)
+        for module in modules
+        if not _is_generated(module)
+        for _, child in _members(module, "_modules")
+        if child is not module
+    }
+    return sorted(modules, key=lambda module: (id(module) in below, _is_generated(module)))
