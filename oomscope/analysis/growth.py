@@ -187,8 +187,10 @@ def _generations(subject: _Subject, boundaries: IntArray, live: IntArray, step: 
         return None
     size = subject.history.size[live]
     curve = _at_step_ends(subject, boundaries, int(subject.key[live[0]]))[int(old[0]) :]
-    slope, fit = _line(curve)
-    if slope <= 0 or fit < _LEAST_FIT or curve[-1] < 0.98 * curve.max() or slope * len(curve) < 0.3 * curve[-1]:
+    # In the midst of a step, what the site makes for this step alone stands on top of what earlier ones left.
+    ended = curve[:-1] if len(curve) > 3 else curve
+    slope, fit = _line(ended)
+    if slope <= 0 or fit < _LEAST_FIT or ended[-1] < 0.98 * ended.max() or slope * len(ended) < 0.3 * ended[-1]:
         return None
     spared = int(size[step < alive[-1]].sum())
     if int(size.sum()) < subject.least:

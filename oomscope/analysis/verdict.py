@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oomscope.analysis.advice import advise
 from oomscope.analysis.counterfactuals import MARGIN, Case, Tested, decide
 from oomscope.analysis.evidence import gather_evidence
@@ -10,6 +12,9 @@ from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.records import Driver, Growth, Pin, Verdict
 from oomscope.analysis.subject import Subject
 from oomscope.units import GIB, format_bytes
+
+STEADY = 0.9
+"""R² of live bytes over steps from which on growth is beyond doubt."""
 
 SURE_OF_HOLES = 0.10
 """The share of the limit that must be left over to be sure of fragmentation. A program that fills its memory fails at
@@ -65,8 +70,8 @@ def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Te
     if tested.cause == "oversized_request":
         return "high" if tested.certain or case.size > LARGEST_CARD else "medium"
     if tested.cause == "growth":
-        lasts = not any(growth.within_step for growth in case.growth)
-        return "high" if lasts and min(growth.fit for growth in case.growth) >= 0.9 and tested.certain else "medium"
+        steady = tuple(one for one in case.growth if one.fit >= STEADY and not one.within_step)
+        return "high" if tested.certain and decide(replace(case, growth=steady)).cause == "growth" else "medium"
     if tested.cause == "capacity":
         if not tested.certain or (tested.together and not tested.qualifying):
             return "medium"
