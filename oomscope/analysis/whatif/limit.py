@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.rounding import allocation_size, round_size
-from oomscope.analysis.whatif.runs import OBTAINS, ReleaseRun, following, reserved_before
+from oomscope.analysis.limits import device_context, number
+from oomscope.analysis.whatif.runs import OBTAINS, ReleaseRun, following
 from oomscope.history import DeviceHistory
-from oomscope.model import Action, IntArray, Snapshot, Trace
+from oomscope.model import Action, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,81 +33,96 @@ class RecordedLimit:
     source: str
 
 
-def recorded_limit(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun]) -> RecordedLimit:
-    """The limit under which `device` was recorded."""
-    config = device.config
-    total = _context_number(snapshot, device.index, "total")
-    known = _from_context(snapshot, device, total)
-    if known is not None:
-        return known
-    reserved = reserved_before(device.trace, device.layout.reserved)
-    full = _full_device(device.trace, reserved, config)
-    if full is not None:
-        return RecordedLimit(Limit(capacity=full, device_total=total), full, full, "device")
-    refused = _refused(device.trace, reserved, runs, config)
-    if refused is None:
-        return RecordedLimit(Limit(device_total=total), None, None, "none")
-    low = _served(device.trace, reserved, config)
-    return RecordedLimit(Limit(cap=min(low, refused - 1), device_total=total), low, refused - 1, "bracket")
+def possible_limits(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun]) -> list[RecordedLimit]:
+    """The limits under which `device` may have been recorded, the likeliest first.
+
+    Which of them it was, the replay of the recording tells: what the dump knows of the device is of one moment only,
+    and caps can be changed on the way.
+    """
+    context = device_context(snapshot, device.index)
+    total = number(context, "total")
+    found = [_from_context(context, device, total), _full_device(device, total), _bracket(device, runs, total)]
+    if device.config.garbage_collection_threshold:
+        found.append(_from_collections(device, runs, total))
+    return [*filter(None, found), RecordedLimit(Limit(device_total=total), None, None, "none")]
 
 
-def _from_context(snapshot: Snapshot, device: DeviceHistory, total: int | None) -> RecordedLimit | None:
+def _from_context(context: Mapping[str, Any], device: DeviceHistory, total: int | None) -> RecordedLimit | None:
     """The limit as the dump's own context has it: the cap, and what the device had free."""
-    cap = _context_number(snapshot, device.index, "cap")
-    free = _context_number(snapshot, device.index, "free")
+    cap, free = number(context, "cap"), number(context, "free")
+    fraction = device.config.per_process_memory_fraction
+    if cap is None and fraction is not None and total is not None:
+        cap = int(fraction * total)
     if cap is None and free is None:
         return None
-    capacity = None if free is None else free + device.layout.reserved
-    limit = Limit(cap=cap, capacity=capacity, device_total=total)
+    limit = Limit(cap=cap, capacity=None if free is None else free + device.layout.reserved, device_total=total)
     return RecordedLimit(limit, limit.bytes, limit.bytes, "recorded")
 
 
-def _context_number(snapshot: Snapshot, index: int, key: str) -> int | None:
-    for record in (snapshot.context or {}).get("devices") or ():
-        if record.get("device") == index and isinstance(record.get(key), int):
-            number: int = record[key]
-            return number
-    return None
-
-
-def _full_device(trace: Trace, reserved: IntArray, config: AllocatorConfig) -> int | None:
+def _full_device(device: DeviceHistory, total: int | None) -> RecordedLimit | None:
     """What the device could give, where it had less left than a refused request needed."""
-    bounds = []
+    trace, bounds = device.trace, []
     for entry in trace.entries(Action.OOM).tolist():
         device_free = int(trace.address[entry])
-        if device_free < allocation_size(int(trace.size[entry]), config):
-            bounds.append(int(reserved[entry]) + device_free)
-    return max(bounds, default=None)
+        if device_free < allocation_size(int(trace.size[entry]), device.config):
+            bounds.append(int(device.curves.reserved[entry]) + device_free)
+    if not bounds:
+        return None
+    return RecordedLimit(Limit(capacity=max(bounds), device_total=total), max(bounds), max(bounds), "device")
 
 
-def _refused(trace: Trace, reserved: IntArray, runs: list[ReleaseRun], config: AllocatorConfig) -> int | None:
+def _bracket(device: DeviceHistory, runs: list[ReleaseRun], total: int | None) -> RecordedLimit | None:
+    """A cap between what was served and what was refused; None where nothing was refused."""
+    refused = _refused(device, runs)
+    if refused is None:
+        return None
+    low, high = _served(device), refused - 1
+    return RecordedLimit(Limit(cap=min(low, high), device_total=total), min(low, high), high, "bracket")
+
+
+def _from_collections(device: DeviceHistory, runs: list[ReleaseRun], total: int | None) -> RecordedLimit | None:
+    """The largest cap under which all that was collected was above the threshold."""
+    reserved = [int(device.curves.reserved[run.begin]) for run in runs if not run.by_empty_cache]
+    if not reserved:
+        return None
+    cap = int((min(reserved) - 1) / device.config.garbage_collection_threshold)
+    low = _served(device)
+    return RecordedLimit(Limit(cap=max(cap, low), device_total=total), low, max(cap, low), "bracket")
+
+
+def _refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
     """The least sum of reserved bytes and a request that was refused at first; None where none was."""
+    trace, reserved, config = device.trace, device.curves.reserved, device.config
     sums = [
         int(reserved[entry]) + allocation_size(int(trace.size[entry]), config)
         for entry in trace.entries(Action.OOM).tolist()
     ]
     answers = trace.entries(Action.ALLOC, Action.OOM)
     for run in runs:
-        if run.by_empty_cache:
+        # What was collected as garbage was not refused.
+        if run.by_empty_cache or config.garbage_collection_threshold:
             continue
         entry = int(following(np.array([run.end]), answers, len(trace))[0])
-        if entry < len(trace) and not config.garbage_collection_threshold:
+        if entry < len(trace):
             requested = round_size(int(trace.size[entry]), config)
             sums.append(int(reserved[run.begin]) + allocation_size(requested, config))
     return min(sums, default=None)
 
 
-def _served(trace: Trace, reserved: IntArray, config: AllocatorConfig) -> int:
+def _served(device: DeviceHistory) -> int:
     """The largest sum of reserved bytes and a request that obtained memory.
 
     A map obtains only the pages that were missing, but the cap is compared with the whole request.
     """
-    most = int(reserved.max())
+    trace, reserved, config = device.trace, device.curves.reserved, device.config
+    if not config.expandable_segments:
+        return int(reserved.max())
+    most = 0
     obtains = np.isin(trace.action, OBTAINS)
     first = np.flatnonzero(obtains & ~np.append(False, obtains[:-1]))
-    request = following(first, trace.entries(Action.ALLOC), len(trace))
+    request = following(first, trace.entries(Action.ALLOC, Action.OOM), len(trace))
     for entry, answer in zip(first.tolist(), request.tolist(), strict=True):
-        if answer < len(trace) and trace.action[entry] == Action.SEGMENT_MAP:
+        if answer < len(trace) and trace.action[answer] == Action.ALLOC:
             requested = round_size(int(trace.size[answer]), config)
             most = max(most, int(reserved[entry]) + allocation_size(requested, config))
     return most

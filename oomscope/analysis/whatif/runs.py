@@ -62,18 +62,6 @@ def _has_empty_cache(trace: Trace, stacks: StackTable, entries: IntArray) -> Boo
     return np.isin(numbers, list(calls))
 
 
-def reserved_before(trace: Trace, final: int) -> IntArray:
-    """int64[entries + 1]: bytes reserved before each entry, and after the last; anchored at the final segments."""
-    change = np.zeros(len(trace), np.int64)
-    obtains = np.isin(trace.action, OBTAINS)
-    returns = np.isin(trace.action, RETURNS)
-    change[obtains] = trace.size[obtains]
-    change[returns] = -trace.size[returns]
-    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(change)])
-    anchored: IntArray = total + (final - total[-1])
-    return anchored
-
-
 def following(entries: IntArray, wanted: Sequence[int] | IntArray, none: int) -> IntArray:
     """For each of `entries`, the first of the ascending `wanted` at or after it; `none` where there is none."""
     choices = np.append(np.asarray(wanted, np.int64), none)

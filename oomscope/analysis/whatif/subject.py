@@ -14,9 +14,9 @@ from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.allocator.torch_releases import Release, release_of
 from oomscope.analysis.whatif.extraction import Extraction, extract
-from oomscope.analysis.whatif.limit import RecordedLimit, recorded_limit
+from oomscope.analysis.whatif.limit import RecordedLimit, possible_limits
 from oomscope.analysis.whatif.records import SelfCheck
-from oomscope.analysis.whatif.runs import OBTAINS, RETURNS, release_runs
+from oomscope.analysis.whatif.runs import OBTAINS, RETURNS, ReleaseRun, release_runs
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, Snapshot
 
@@ -69,9 +69,18 @@ class Subject:
 
 def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     """Extract the program of `device`, replay it as it was recorded, and compare."""
-    release = release_of(snapshot.schema)
     runs = release_runs(device.trace, snapshot.stacks)
-    limit = recorded_limit(snapshot, device, runs)
+    subjects = (_with_limit(snapshot, device, runs, limit) for limit in possible_limits(snapshot, device, runs))
+    best = next(subjects)
+    for subject in subjects:
+        if not best.check.mismatches:
+            break
+        best = min(best, subject, key=lambda one: one.check.mismatches)
+    return best
+
+
+def _with_limit(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun], limit: RecordedLimit) -> Subject:
+    release = release_of(snapshot.schema)
     extraction = extract(snapshot, device, runs, limit.limit.address_space)
     replayer = Replayer(extraction.program, release)
     begin = time.monotonic()

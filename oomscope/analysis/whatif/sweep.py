@@ -17,7 +17,7 @@ from oomscope.analysis.whatif.answer import UP_TO_THE_LAST, Case, Clock, Effort,
 from oomscope.analysis.whatif.changes import Changes, changed_program
 from oomscope.analysis.whatif.orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
-from oomscope.analysis.whatif.runs import OBTAINS, reserved_before
+from oomscope.analysis.whatif.runs import OBTAINS
 from oomscope.analysis.whatif.settings import Emptying, Setting
 from oomscope.analysis.whatif.subject import Subject
 from oomscope.model import Action, Snapshot
@@ -246,11 +246,10 @@ def _from_the_trace(subject: Subject, check: SelfCheck) -> WhatIfRow:
     """What is known of the recorded setting without a replay."""
     trace, layout = subject.device.trace, subject.device.layout
     ooms = trace.entries(Action.OOM)
-    reserved = reserved_before(trace, layout.reserved)
     return WhatIfRow(
         setting=RECORDED,
         limit=subject.limit.limit.bytes,
-        peak_reserved=int(reserved.max()),
+        peak_reserved=int(subject.device.curves.reserved.max()),
         final_reserved=layout.reserved,
         segment_allocs=len(trace.entries(*OBTAINS)),
         oom=len(ooms) > 0,
