@@ -17,7 +17,7 @@ from oomscope.analysis.fragmentation import fragmentation
 from oomscope.analysis.growth import find_growth
 from oomscope.analysis.instants import choose_instant, entry_at
 from oomscope.analysis.limits import device_context, number, outside_bytes
-from oomscope.analysis.names import named_tensors
+from oomscope.analysis.names import holders, named_tensors, suspect
 from oomscope.analysis.ooms import FailedRequest, failed_requests, the_one_that_matters
 from oomscope.analysis.phases import phase_of
 from oomscope.analysis.pins import find_pins
@@ -131,6 +131,7 @@ def _find(snapshot: Snapshot, one: _Examined, sites: SiteTable, entry: int, repl
         phases=_live_by(one.phases, PHASES, history, entry),
         phase_of=one.phases,
         names=named_tensors(snapshot, history.index),
+        holders=holders(snapshot, history.index),
         pins=find_pins(history, one.attribution, sites, entry, layout),
         growth=growth,
         steps=one.steps,
@@ -181,7 +182,6 @@ def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay:
     stack = history.trace.stack[request.entry]
     alike = lifetimes.requested[lifetimes.stack == stack] if stack >= 0 else np.zeros(0, np.int64)
     live = lifetimes.active_at(request.entry)
-    names = named_tensors(snapshot, history.index)
     return Subject(
         device=history.index,
         config=history.config,
@@ -192,9 +192,9 @@ def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay:
         outside=outside_bytes(snapshot, history, device_free=request.device_free, reserved=request.totals.reserved),
         outside_names=_processes(context),
         uncertain_bytes=int(history.slack[live].sum()),
-        names_known=bool(names),
+        names_known=bool(named_tensors(snapshot, history.index)),
         varied_sizes=len(np.unique(alike)),
-        holder=next((name.holders[0] for name in names if name.holders), None),
+        holder=suspect(holders(snapshot, history.index)),
         whatif=replay,
     )
 

@@ -11,6 +11,7 @@ from oomscope.analysis.records import (
     Bill,
     Fragmentation,
     Growth,
+    Holder,
     NamedTensor,
     Oom,
     Peak,
@@ -48,6 +49,7 @@ class DeviceFindings:
     phase_of: UInt8Array | None = None
     """uint8[lifetimes], indices into `PHASES`."""
     names: tuple[NamedTensor, ...] = ()
+    holders: tuple[Holder, ...] = ()
     pins: tuple[Pin, ...] = ()
     growth: tuple[Growth, ...] = ()
     steps: Steps = field(default_factory=lambda: Steps(0, "none"))

@@ -30,6 +30,8 @@ _LEAST_BYTES = 1 << 20
 _LEAST_SHARE = 0.005
 """Of the allocated bytes; less is not worth a reader's time."""
 _LEAST_FIT = 0.8
+_LEAST_BEFORE = 3
+"""Blocks from before the trace that show that a site has left something behind all along."""
 _LEAST_OVER_TIME = 16
 """Blocks; without steps there is less to go on."""
 
@@ -179,8 +181,12 @@ def _generations(subject: _Subject, boundaries: IntArray, live: IntArray, step: 
     current = len(boundaries) - 1
     alive = np.unique(step)
     old = alive[alive < current]
-    whole = len(old) == current  # every step so far left something
-    if len(old) < (2 if whole else 3):
+    if not len(old):
+        return None
+    earlier = _generations_before(subject, live[step < current])
+    # Every step so far left something, or those before the trace did as well.
+    goes_on = len(old) == current or len(earlier) >= _LEAST_BEFORE
+    if len(old) < (2 if goes_on else 3):
         return None
     period = float(np.median(np.diff(alive))) if len(alive) > 1 else 1.0
     if alive[-1] < current - max(1.0, period) or len(alive) < 0.6 * ((alive[-1] - alive[0]) / period + 1):
@@ -188,16 +194,16 @@ def _generations(subject: _Subject, boundaries: IntArray, live: IntArray, step: 
     size = subject.history.size[live]
     curve = _at_step_ends(subject, boundaries, int(subject.key[live[0]]))[int(old[0]) :]
     # In the midst of a step, what the site makes for this step alone stands on top of what earlier ones left.
-    ended = curve[:-1] if len(curve) > 3 else curve
+    ended = curve[:-1] if len(curve) > 3 or len(earlier) >= _LEAST_BEFORE else curve
     slope, fit = _line(ended)
     if slope <= 0 or fit < _LEAST_FIT or ended[-1] < 0.98 * ended.max() or slope * len(ended) < 0.3 * ended[-1]:
         return None
     spared = int(size[step < alive[-1]].sum())
     if int(size.sum()) < subject.least:
         return None
-    earlier = _generations_before(subject, live) if old[0] <= period else live[:0]
+    earlier = earlier if old[0] <= period else live[:0]
     before = int(subject.history.size[earlier].sum())
-    count = len(alive) + round(before * len(alive) / int(size.sum()))
+    count = len(alive) + round(before * len(old) / int(size[step < current].sum()))
     together = np.concatenate([live, earlier])
     return subject.growth(int(live[0]), "generations", together, slope, count, fit, spared + before)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oomscope.analysis.limits import number
-from oomscope.analysis.records import CATEGORIES, NamedTensor
+from oomscope.analysis.records import CATEGORIES, Holder, NamedTensor
 from oomscope.model import Snapshot
 
 
@@ -33,3 +33,31 @@ def _named(record: Mapping[str, Any]) -> NamedTensor | None:
         shape=None if sides is None else tuple(sides),
         holders=tuple(str(holder) for holder in holders) if isinstance(holders, (list, tuple)) else (),
     )
+
+
+BELONGINGS = frozenset({"parameter", "buffer", "gradient", "optimizer_state"})
+"""Kinds of holders that every training has; what they hold is seldom what went wrong."""
+
+
+def holders(snapshot: Snapshot, device: int) -> tuple[Holder, ...]:
+    """Who keeps the memory of `device` alive, by the bytes that each alone retains; most first."""
+    records = (snapshot.context or {}).get("holders")
+    if not isinstance(records, (list, tuple)):
+        return ()
+    found = [
+        Holder(
+            holder=str(record.get("holder", "")),
+            kind=str(record.get("kind", "")),
+            bytes=number(record, "bytes") or 0,
+            retained=number(record, "retained") or 0,
+            tensors=number(record, "tensors") or 0,
+        )
+        for record in records
+        if isinstance(record, Mapping) and record.get("device") == device
+    ]
+    return tuple(sorted(found, key=lambda one: -one.retained))
+
+
+def suspect(found: tuple[Holder, ...]) -> str | None:
+    """The holder that retains most, leaving out what belongs to every model; None where none is known."""
+    return next((one.holder for one in found if one.kind not in BELONGINGS and one.holder), None)

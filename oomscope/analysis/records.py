@@ -167,6 +167,25 @@ class NamedTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """A Python object that keeps memory alive, as the recording found it.
+
+    Attributes:
+        holder: the path to it from something a person knows, such as ``train: total_loss``.
+        kind: what it is: ``collection``, ``graph``, ``cycle``, ``parameter``, …
+        bytes: all it reaches.
+        retained: what would come free with it alone, as a dominator tree gives it.
+        tensors: how many tensors those are.
+    """
+
+    holder: str
+    kind: str
+    bytes: int
+    retained: int
+    tensors: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pin:
     """A site whose live blocks keep free bytes from being released."""
 

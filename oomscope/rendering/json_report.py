@@ -82,6 +82,7 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "phases": _shares(device.phases, PHASES),
         "sites": _sites(device),
         "names": plain(device.names),
+        "holders": plain(device.holders),
         "pins": plain(device.pins),
         "growth": plain(device.growth),
         "steps": plain(device.steps),

@@ -63,6 +63,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
                 tables.categories(device),
                 tables.phases(device),
                 *([tables.sites(device, shorten, 30)] if len(device.sites) > _TOP else []),
+                tables.holders(device, 20),
                 tables.names(device, 20),
                 tables.growth(device, shorten, 15),
                 tables.pins(device, shorten, 15),

@@ -56,8 +56,10 @@ def _text(key: str, text: str, aliases: Aliases, parent: str) -> str:
         return text
     if key == "name" and parent == "processes":
         return aliases.alias("process", text)
-    if key in ("name", "holders", "saved_for"):
+    if key in ("name", "holder", "holders", "saved_for"):
         return aliases.name(text)
+    if key == "kind" and re.fullmatch(r"parameter|buffer|gradient|optimizer_state|collection|graph|cycle|tensor", text):
+        return text
     if key in _KEPT_TEXTS:
         return text if key != "type" else _class(text, aliases)
     return aliases.alias("text", text)

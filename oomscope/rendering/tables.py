@@ -128,6 +128,16 @@ def names(device: DeviceFindings, most: int) -> Table:
     return Table("Tensors by name", ("bytes", "what", "name", "held by"), tuple(rows), frozenset({0}), more)
 
 
+def holders(device: DeviceFindings, most: int) -> Table:
+    """Which Python objects keep memory alive, by what each alone retains."""
+    rows = [
+        (format_bytes(one.retained), format_bytes(one.bytes), format_count(one.tensors), clean(one.holder, 160))
+        for one in device.holders[:most]
+    ]
+    headings = ("retains", "reaches", "tensors", "held by")
+    return Table("Who keeps it alive", headings, tuple(rows), frozenset({0, 1, 2}), len(device.holders) - len(rows))
+
+
 def growth(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     """What rises and does not come back."""
     rows = [

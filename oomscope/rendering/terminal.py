@@ -66,7 +66,9 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     yield from chain.from_iterable(_section(tables.whatif(answer)) for answer in answers if answer.rows)
     yield from _section(tables.categories(device), headings=False)
     yield from _section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
-    yield from _section(tables.names(device, _TOP))
+    yield from _section(tables.holders(device, _TOP))
+    if not device.holders:
+        yield from _section(tables.names(device, _TOP))
     if device.growth:
         yield from _section(tables.growth(device, shorten, _TOP))
     elif device.history.entries:

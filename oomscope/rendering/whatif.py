@@ -150,7 +150,11 @@ def _notes(answer: WhatIf) -> list[str]:
             rows.setdefault(note, []).append(row.setting)
     common = [note for note, settings in rows.items() if len(settings) == len(answer.rows)]
     lines = [f"All figures: {'; '.join(common)}. {_limit_text(answer)}"]
-    lines += [f"{', '.join(settings)}: {note}." for note, settings in rows.items() if note not in common]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for note, settings in rows.items():
+        if note not in common:
+            alike.setdefault(tuple(settings), []).append(note)
+    lines += [f"{' · '.join(settings)}: {'; '.join(notes)}." for settings, notes in alike.items()]
     if answer.skipped:
         lines.append(f"Left out for want of time: {', '.join(answer.skipped)}.")
     return lines

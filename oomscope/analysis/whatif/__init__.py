@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
 from oomscope.analysis.whatif.gpus import capacity
@@ -12,7 +12,7 @@ from oomscope.analysis.whatif.subject import prepare
 from oomscope.analysis.whatif.sweep import EXPANDABLE, Question, sweep
 from oomscope.errors import RequestError
 from oomscope.history import DeviceHistory, device_history, recorded_config
-from oomscope.model import Snapshot
+from oomscope.model import BoolArray, Snapshot
 
 __all__ = ["EXPANDABLE", "RECORDED", "Question", "SelfCheck", "WhatIf", "WhatIfRow", "report_whatif", "whatif"]
 
@@ -26,10 +26,12 @@ def whatif(
     gpu: str | int | None = None,
     without: Sequence[str] = (),
     scale: Sequence[str] = (),
+    free: Sequence[str] = (),
     orders: int = DEFAULT_ORDERS,
     least_memory: str = "auto",
     budget_s: float | None = None,
     steps: Sequence[int] = (),
+    phases: Mapping[str, BoolArray] | None = None,
     history: DeviceHistory | None = None,
 ) -> WhatIf:
     """Replay what was recorded on a device under other settings of the allocator.
@@ -41,12 +43,14 @@ def whatif(
         limit: bytes that the process may reserve, as `torch.cuda.set_per_process_memory_fraction` bounds them.
         gpu: a physical card, by size (``24GiB``) or name (``A100-40``); or its bytes.
         without: places in the code (``metrics.py:17``) whose allocations are left out.
-        scale: ``SITE=FACTOR``: places whose allocations are larger or smaller.
+        scale: ``SITE=FACTOR``: places, or `phases`, whose allocations are larger or smaller.
+        free: places whose allocations are given back at the end of their step at the latest.
         orders: how many orders of segment addresses are tried where they can matter.
         least_memory: for which rows orders are tried and the least memory is searched for: ``auto`` (the recorded
             setting, expandable segments, and what `settings` names), ``all`` or ``none``.
         budget_s: seconds that it may take; what would take longer is left out, and said to be.
-        steps: entries where the steps of the program begin, for `empty_cache` between them.
+        steps: entries where the steps of the program begin.
+        phases: for each named phase of the program, bool[lifetimes]: what it allocated.
         history: of the device, where it is there already.
 
     Raises:
@@ -56,11 +60,14 @@ def whatif(
         settings=None if settings is None else tuple(settings),
         limit=limit,
         gpu=capacity(gpu) if isinstance(gpu, str) else gpu,
-        changes=Changes(tuple(map(parse_site, without)), tuple(map(parse_scaling, scale))),
+        changes=Changes(
+            tuple(map(parse_site, without)), tuple(map(parse_scaling, scale)), tuple(map(parse_site, free))
+        ),
         orders=orders,
         thorough=least_memory,
         budget_s=budget_s,
         steps=tuple(steps),
+        phases=phases or {},
     )
     subject = prepare(snapshot, history or _history(snapshot, device))
     return sweep(snapshot, subject, question)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 import numpy as np
 
-from oomscope.allocator.program import Program
+from oomscope.allocator.program import Op, Program
 from oomscope.analysis.whatif.subject import Subject
 from oomscope.errors import RequestError
-from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, StackTable
+from oomscope.model import NO_STACK, Action, BoolArray, Frame, StackTable
 from oomscope.units import plural
 
 _SITE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d+)(?:\s+\(?(?P<function>[A-Za-z_<][\w.<>]*)\)?)?)?\Z")
@@ -51,20 +51,23 @@ class Changes:
 
     Attributes:
         without: places whose allocations are left out.
-        scale: places that allocate more or less.
+        scale: places, or phases of the program, that allocate more or less.
+        free: places whose allocations are given back at the end of their step at the latest.
     """
 
     without: tuple[Site, ...] = ()
     scale: tuple[Scaling, ...] = ()
+    free: tuple[Site, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.without or self.scale)
+        return bool(self.without or self.scale or self.free)
 
     @property
     def text(self) -> str:
         """For the name of a row."""
         parts = [f"without {site.text}" for site in self.without]
         parts += [f"{scaling.site.text} × {scaling.factor:g}" for scaling in self.scale]
+        parts += [f"{site.text} freed each step" for site in self.free]
         return ", ".join(parts)
 
 
@@ -97,48 +100,89 @@ def parse_scaling(text: str) -> Scaling:
     return Scaling(parse_site(site), factor)
 
 
-def changed_program(subject: Subject, stacks: StackTable, changes: Changes) -> tuple[Program, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """What is known of the recorded program beyond its requests.
+
+    Attributes:
+        stacks: every call stack of the snapshot.
+        phases: for each named phase of the program, bool[lifetimes]: what it allocated.
+        steps: entries where the steps of the program begin, ascending.
+    """
+
+    stacks: StackTable
+    phases: Mapping[str, BoolArray] = field(default_factory=dict)
+    steps: tuple[int, ...] = ()
+
+
+def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[Program, tuple[str, ...]]:
     """The changed program, and what was changed in it.
 
     A place counts wherever it stands in the stack of an allocation: without a line there is nothing of what it calls.
-    What has no Python stack, such as most of a backward pass, is not found.
+    What has no Python stack, such as most of a backward pass, is found by its phase only.
 
     Raises:
-        RequestError: nothing was allocated at one of the places.
+        RequestError: nothing was allocated at one of the places, or the steps that are to be used are not known.
     """
     program = subject.extraction.program.replaced_compactly()
-    stack = _stacks(subject)
     size = program.size.copy()
     notes = []
     for scaling in changes.scale:
-        found = _found(scaling.site, stack, stacks)
+        found = _found(scaling.site, subject, marks)
         size[found] = np.maximum(np.round(size[found] * scaling.factor), 1).astype(np.int64)
-        notes.append(f"{plural(int(found.sum()), 'allocation')} of {scaling.site.text} scaled by {scaling.factor:g}")
+        notes.append(f"{_counted(found)} of {scaling.site.text} scaled by {scaling.factor:g}")
+    program = replace(program, size=size)
+    for site in changes.free:
+        found = _found(site, subject, marks)
+        program = _freed_each_step(program, found, marks.steps)
+        notes.append(f"{_counted(found)} of {site.text} given back at the end of their step at the latest")
     kept = np.ones(program.requests, np.bool_)
     for site in changes.without:
-        found = _found(site, stack, stacks)
+        found = _found(site, subject, marks)
         kept &= ~found
-        notes.append(f"{plural(int(found.sum()), 'allocation')} of {site.text} left out")
-    return replace(program, size=size).keep(kept), tuple(notes)
+        notes.append(f"{_counted(found)} of {site.text} left out")
+    return program.keep(kept), tuple(notes)
 
 
-def _stacks(subject: Subject) -> IntArray:
-    """int64[requests]: the stack that each comes from."""
+def _counted(found: BoolArray) -> str:
+    return plural(int(found.sum()), "allocation")
+
+
+def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
+    """bool[requests]: which come from a place, or from the phase of that name."""
     row = subject.extraction.row
-    stack = np.where(row >= 0, subject.device.lifetimes.stack[row], NO_STACK).astype(np.int64)
-    trace = subject.device.trace
-    stack[row < 0] = trace.stack[trace.entries(Action.OOM)]
-    return stack
-
-
-def _found(site: Site, stack: IntArray, stacks: StackTable) -> BoolArray:
-    hits = _stacks_with(site, stacks)
-    found = np.isin(stack, hits)
+    if site.text in marks.phases:
+        found = np.where(row >= 0, marks.phases[site.text][row], False)
+    else:
+        stack = np.where(row >= 0, subject.device.lifetimes.stack[row], NO_STACK).astype(np.int64)
+        trace = subject.device.trace
+        stack[row < 0] = trace.stack[trace.entries(Action.OOM)]
+        found = np.isin(stack, _stacks_with(site, marks.stacks))
     if not found.any():
+        phases = f"; phases are {', '.join(marks.phases)}" if marks.phases else ""
         raise RequestError(
-            f"no recorded allocation comes from {site.text}; name a file and line as the report shows it."
+            f"no recorded allocation comes from {site.text}; name a file and line as the report shows them{phases}."
         )
     return found
+
+
+def _freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> Program:
+    """The program in which the requests that are `found` end with their step."""
+    if not len(steps):
+        raise RequestError("the steps of the program are not known, so nothing can be given back at their ends.")
+    requests = np.full(program.requests, -1, np.int64)
+    asked = np.isin(program.op, (Op.MALLOC, Op.TRY_MALLOC))
+    requests[program.argument[asked]] = program.entry[asked]
+    begins = np.append(np.asarray(steps, np.int64), np.iinfo(np.int64).max)
+    step_end = begins[np.searchsorted(begins, requests, side="right")]
+    last = np.full(program.requests, np.iinfo(np.int64).max)
+    given = np.isin(program.op, (Op.FREE, Op.FREE_REQUESTED))
+    last[program.argument[given]] = program.entry[given]
+    outlives = np.flatnonzero(found & (last > step_end))
+    ends = np.isin(program.op, (Op.FREE, Op.FREE_REQUESTED, Op.FREE_COMPLETED))
+    program = program.without_steps(ends & np.isin(program.argument, outlives))
+    order = outlives[np.argsort(step_end[outlives], kind="stable")]
+    return program.with_steps(Op.FREE, step_end[order], order)
 
 
 def _stacks_with(site: Site, stacks: StackTable) -> Sequence[int]:

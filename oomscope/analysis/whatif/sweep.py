@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,13 +14,13 @@ from oomscope.allocator.replay import Replayer
 from oomscope.allocator.torch_releases import INTRODUCED
 from oomscope.analysis.whatif import settings as tried
 from oomscope.analysis.whatif.answer import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
-from oomscope.analysis.whatif.changes import Changes, changed_program
+from oomscope.analysis.whatif.changes import Changes, Marks, changed_program
 from oomscope.analysis.whatif.orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.runs import OBTAINS
 from oomscope.analysis.whatif.settings import Emptying, Setting
 from oomscope.analysis.whatif.subject import Subject
-from oomscope.model import Action, Snapshot
+from oomscope.model import Action, BoolArray, Snapshot
 from oomscope.units import plural
 
 EXPANDABLE = "expandable_segments:True"
@@ -43,6 +43,7 @@ class Question:
         budget_s: seconds that all of it may take; what would take longer is left out. None: no bound.
         started: when the work began, by `time.monotonic`.
         steps: entries where the steps of the program begin, ascending.
+        phases: for each named phase of the program, bool[lifetimes]: what it allocated.
     """
 
     settings: tuple[str, ...] | None = None
@@ -54,6 +55,7 @@ class Question:
     budget_s: float | None = None
     started: float = field(default_factory=time.monotonic)
     steps: tuple[int, ...] = ()
+    phases: Mapping[str, BoolArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,8 @@ def _changed_rows(
     """The rows of the changed program."""
     if not question.changes:
         return []
-    program, notes = changed_program(subject, snapshot.stacks, question.changes)
+    marks = Marks(snapshot.stacks, question.phases, question.steps)
+    program, notes = changed_program(subject, marks, question.changes)
     replayer = Replayer(program, subject.release)
     names = question.settings if question.settings is not None else (EXPANDABLE,)
     rows = []
