@@ -70,7 +70,8 @@ def read_options(tokens: Sequence[str]) -> Mapping[Option, Any]:
 def _value_tokens(key: str, tokens: Sequence[str], position: int) -> tuple[Sequence[str], int]:
     """The tokens of the value that starts after the colon at `position`, and the position behind them."""
     if position >= len(tokens) or tokens[position] != ":":
-        raise ValueError(f"{key} needs a value, written {key}:VALUE")
+        name, _, value = key.partition("=")
+        raise ValueError(f"{key} needs a value, written {name}:{value or 'VALUE'}")
     begin = position + 1
     if begin >= len(tokens) or tokens[begin] in (",", ":", "]"):
         raise ValueError(f"{key} needs a value, written {key}:VALUE")

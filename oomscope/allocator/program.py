@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from oomscope.model import IntArray, Layout, PoolId, UInt8Array
+from oomscope.model import BoolArray, IntArray, Layout, PoolId, UInt8Array
 
 
 class Op(IntEnum):
@@ -88,19 +88,23 @@ class Program:
             initial=None,
         )
 
-    def with_steps(self, op: Op, entries: IntArray, argument: int = -1) -> Program:
+    def with_steps(self, op: Op, entries: IntArray, arguments: IntArray | int = -1) -> Program:
         """The program with a step `op` before the first step of each of `entries`, which ascend."""
         at = np.searchsorted(self.entry, entries)
         return replace(
             self,
             op=np.insert(self.op, at, op),
-            argument=np.insert(self.argument, at, argument),
+            argument=np.insert(self.argument, at, arguments),
             entry=np.insert(self.entry, at, entries),
         )
 
-    def keep(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Program:
+    def without_steps(self, dropped: BoolArray) -> Program:
+        """The program without the steps that are `dropped`."""
+        return replace(self, op=self.op[~dropped], argument=self.argument[~dropped], entry=self.entry[~dropped])
+
+    def keep(self, kept: BoolArray) -> Program:
         """The program without the requests that are not `kept`, nor anything that is done with them."""
         about_request = (self.op != Op.EMPTY_CACHE) & (self.op != Op.POOL_FREEABLE)
-        steps = ~about_request
-        steps[about_request] = kept[self.argument[about_request]]
-        return replace(self, op=self.op[steps], argument=self.argument[steps], entry=self.entry[steps])
+        dropped = np.zeros(len(self.op), np.bool_)
+        dropped[about_request] = ~kept[self.argument[about_request]]
+        return self.without_steps(dropped)

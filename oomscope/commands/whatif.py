@@ -32,7 +32,15 @@ FORMATS = ("text", "md", "json")
 )
 @click.option("--gpu", metavar="SIZE|NAME", help="A physical card instead: 24GiB, A100-40, H100, …")
 @click.option("--without", multiple=True, metavar="SITE", help="Leave out what FILE:LINE allocates (an estimate).")
-@click.option("--scale", multiple=True, metavar="SITE=FACTOR", help="Scale what FILE:LINE allocates (an estimate).")
+@click.option(
+    "--scale",
+    multiple=True,
+    metavar="SITE=FACTOR",
+    help="Scale what FILE:LINE, or a phase (forward, backward, optimizer), allocates (an estimate).",
+)
+@click.option(
+    "--free-each-step", "free", multiple=True, metavar="SITE", help="Give back at the end of each step (an estimate)."
+)
 @options.device_option
 @click.option(
     "--least-memory",
@@ -61,6 +69,7 @@ def command(
     gpu: str | None,
     without: tuple[str, ...],
     scale: tuple[str, ...],
+    free: tuple[str, ...],
     device: int | None,
     least_memory: str,
     orders: int,
@@ -79,12 +88,15 @@ def command(
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
         progress.stage("Replaying")
+        from oomscope.analysis.phases import phase_of
+        from oomscope.analysis.records import PHASES
         from oomscope.analysis.steps import find_steps
         from oomscope.analysis.whatif import whatif
         from oomscope.history import device_history, recorded_config
 
         chosen = _choose(loaded, device)
         history = device_history(chosen, recorded_config(loaded))
+        phase = phase_of(loaded, history)
         answer = whatif(
             loaded,
             chosen.index,
@@ -93,9 +105,11 @@ def command(
             gpu=gpu,
             without=without,
             scale=scale,
+            free=free,
             orders=orders,
             least_memory=least_memory,
-            steps=find_steps(loaded, history).boundaries,
+            steps=find_steps(loaded, history, phase).boundaries,
+            phases={name: phase == number for number, name in enumerate(PHASES)},
             history=history,
         )
     if not answer.self_check.addresses:

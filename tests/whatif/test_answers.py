@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -324,3 +325,35 @@ def test_under_garbage_collection_the_least_memory_is_found_cap_by_cap() -> None
     least = least_memory(prepared.replayer, config, Ascending)
     assert prepared.replayer.run(config, Limit(cap=least.cap), Ascending()).survived
     assert not prepared.replayer.run(config, Limit(cap=least.cap - 2 * MIB), Ascending()).survived
+
+
+def test_a_phase_can_be_scaled_by_its_name() -> None:
+    recorder = Recorder()
+    recorder.malloc(0, 40 * MIB)
+    recorder.malloc(1, 60 * MIB)
+    answer = ask(recorder, scale=["forward=0.5"], phases={"forward": np.array([False, True])})
+    assert answer.rows[1].peak_reserved == 70 * MIB
+    with pytest.raises(RequestError, match="phases are forward"):
+        ask(recorder, scale=["backward=0.5"], phases={"forward": np.array([False, True])})
+
+
+def leaking() -> tuple[Recorder, list[int]]:
+    """Each step keeps 30 MiB of one line, and uses 20 MiB of another."""
+    recorder, begins = Recorder(), []
+    for step in range(5):
+        begins.append(len(recorder.entries))
+        recorder.malloc(100 + step, 30 * MIB, frames=[builders.frame("log", 17, "metrics.py")])
+        recorder.malloc(step, 20 * MIB)
+        recorder.free(step)
+    return recorder, begins
+
+
+def test_what_a_line_keeps_can_be_given_back_each_step() -> None:
+    recorder, begins = leaking()
+    answer = ask(recorder, free=["metrics.py:17"], steps=begins)
+    assert answer.rows[0].peak_reserved == 170 * MIB
+    assert answer.rows[1].setting == "recorded, metrics.py:17 freed each step"
+    assert answer.rows[1].peak_reserved == 50 * MIB
+    assert answer.rows[1].peak_allocated == 50 * MIB
+    with pytest.raises(RequestError, match="steps of the program are not known"):
+        ask(recorder, free=["metrics.py:17"])

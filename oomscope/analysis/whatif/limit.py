@@ -73,7 +73,7 @@ def _full_device(device: DeviceHistory, total: int | None) -> RecordedLimit | No
 
 def _bracket(device: DeviceHistory, runs: list[ReleaseRun], total: int | None) -> RecordedLimit | None:
     """A cap between what was served and what was refused; None where nothing was refused."""
-    refused = _refused(device, runs)
+    refused = least_refused(device, runs)
     if refused is None:
         return None
     low, high = _served(device), refused - 1
@@ -90,7 +90,7 @@ def _from_collections(device: DeviceHistory, runs: list[ReleaseRun], total: int 
     return RecordedLimit(Limit(cap=max(cap, low), device_total=total), low, max(cap, low), "bracket")
 
 
-def _refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
+def least_refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
     """The least sum of reserved bytes and a request that was refused at first; None where none was."""
     trace, reserved, config = device.trace, device.curves.reserved, device.config
     sums = [
