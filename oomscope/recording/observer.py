@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from oomscope.recording.session import Session
 
 _active: list[Session] = []
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal's snapshot may come between
 _inside = threading.local()
 _attached_to: Any = None
 
@@ -94,7 +94,7 @@ def _words(problem: BaseException) -> str:
 
 def _after_fork() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _active.clear()
 
 

@@ -80,6 +80,17 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 }
 
 
+def plain(value: Any) -> Any:
+    """`value` in plain containers, strings and numbers: all that a dump may hold, so that every viewer opens it."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, Mapping):
+        return {plain(key) if isinstance(key, (str, int)) else str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return str(value)
+
+
 def _listed(values: Iterable[object]) -> str:
     return ", ".join(map(repr, values))
 

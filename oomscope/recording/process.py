@@ -48,13 +48,28 @@ def _first_number(names: tuple[str, ...], environment: Mapping[str, str]) -> int
 
 
 def rank() -> int | None:
-    """This process's rank, by its launcher's variables; no collective is ever asked."""
-    return _first_number(_RANK, os.environ)
+    """This process's rank, by its launcher's variables or its process group; no collective is ever asked."""
+    known = _first_number(_RANK, os.environ)
+    return _rank_in_group() if known is None else known
+
+
+def _rank_in_group() -> int | None:
+    """Lightning, for one, starts its ranks without telling them by a variable."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        return int(distributed.get_rank()) if distributed.is_available() and distributed.is_initialized() else None
+    except Exception:
+        return None
 
 
 def local_rank() -> int | None:
     """The rank on this machine."""
     return _first_number(_LOCAL_RANK, os.environ)
+
+
+def world_size() -> int | None:
+    """How many ranks there are."""
+    return _first_number(_WORLD_SIZE, os.environ)
 
 
 def host() -> str:
@@ -70,7 +85,7 @@ def describe() -> dict[str, Any]:
         "argv": hide_secrets(sys.argv),
         "rank": rank(),
         "local_rank": local_rank(),
-        "world_size": _first_number(_WORLD_SIZE, os.environ),
+        "world_size": world_size(),
         "environment": {name: os.environ[name] for name in _TELLING if name in os.environ},
     }
 

@@ -72,10 +72,14 @@ class Recording:
 
     def __exit__(self, kind: type[BaseException] | None, error: _Error, trace: TracebackType | None) -> None:
         with self._lock:
-            mine = self._open.get(threading.get_ident()) or next(iter(self._open.values()))
-            session = mine.pop()
-            self._open = {thread: sessions for thread, sessions in self._open.items() if sessions}
-        session.leave(error)
+            # A coroutine or a generator may end in another thread than it began in.
+            thread = threading.get_ident() if threading.get_ident() in self._open else next(iter(self._open), None)
+            sessions = self._open.get(thread, []) if thread is not None else []
+            session = sessions.pop() if sessions else None
+            if thread is not None and not sessions:
+                del self._open[thread]
+        if session is not None:
+            session.leave(error)
 
     async def __aenter__(self) -> Recording:
         return self.__enter__()

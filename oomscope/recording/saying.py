@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 
+from oomscope.recording import process
+
 _said: set[str] = set()
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal may come between
 
 
 def say(message: str) -> None:
     """One line, with the rank in front where there is more than one."""
-    rank = os.environ.get("RANK")
-    prefix = f"oomscope [rank {rank}]: " if rank and os.environ.get("WORLD_SIZE") != "1" else "oomscope: "
     try:
+        rank = process.rank()
+        prefix = "oomscope: " if rank is None or process.world_size() == 1 else f"oomscope [rank {rank}]: "
         sys.stderr.write(prefix + message + "\n")
         sys.stderr.flush()
     except Exception:  # noqa: S110 - there is nowhere left to say it

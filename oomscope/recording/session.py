@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from oomscope.recording import announcing, backend, dump, exceptions, history, observer, process, signals, writing
-from oomscope.recording.options import Options
+from oomscope.recording.options import Options, plain
 from oomscope.recording.saying import say, say_once
 from oomscope.recording.timeline import Timeline, now_us
 
@@ -89,6 +89,7 @@ class Session:
         """End: dump what is due, then stop the recording, for torch forgets it at once."""
         if os.getpid() != self._pid:
             return
+        self.serve()
         if self._backend is not None and self._is_recording:
             with _guarded("the dump at the end failed"):
                 self._dump_at_end(self._backend, error)
@@ -177,7 +178,7 @@ class Session:
             error.add_note(f"oomscope: {self._latest}")
 
     def _dump_late(self, reason: str, error: BaseException | None) -> None:
-        with _dumping:
+        with _dumping, observer.undisturbed():
             captured_at = "call" if error is None else "except"
             if reason == "oom":
                 self._dump_an_oom(captured_at, error=error, request=self._request if self._undumped else None)
@@ -192,7 +193,7 @@ class Session:
         """A dump at will; returns where it went, None where there is nothing to dump."""
         if self._backend is None or not self._backend.is_up():
             return None
-        with _dumping:
+        with _dumping, observer.undisturbed():
             made = self._dump(reason, "call", target=None if path is None else Path(path))
             dump.tell_problems(made)
             return made.path
@@ -252,7 +253,7 @@ class Session:
 
     def _own_facts(self) -> dict[str, Any]:
         rows = self._timeline.rows() if self._timeline is not None else {}
-        return {"recording": {**self._facts, "ooms": self.ooms}, **rows, "metadata": dict(self.options.metadata)}
+        return {"recording": {**self._facts, "ooms": self.ooms}, **rows, "metadata": plain(self.options.metadata)}
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ class Timeline:
         self._backend = backend
         self._steps: deque[dict[str, Any]] = deque(maxlen=_MOST_STEPS)
         self._marks: deque[tuple[str, int]] = deque(maxlen=_MOST_MARKS)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's snapshot may come between
         self._open: Step | None = None
         self._last: tuple[int, list[int]] | None = None
         self._count = 0

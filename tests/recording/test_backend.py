@@ -29,11 +29,3 @@ def test_writing_out_frames_does_not_import_the_compiler():
     """The C++ that writes out a snapshot's Python frames is the one that writes out any captured traceback."""
     done = subprocess.run([sys.executable, "-c", SYMBOLIZE], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_programs_modules_name_their_tensors_before_the_compilers_copies():
-    from oomscope.recording.census.names import root_modules
-
-    model = torch.nn.Linear(3, 3)
-    copy = torch.fx.GraphModule(model, torch.fx.symbolic_trace(model).graph)
-    assert root_modules([copy, model]) == [model, copy]

@@ -321,6 +321,16 @@ def test_tracked_names_win(taken):
     assert taken.row(net.blocks[0].linear.weight)["name"] == "student.blocks.0.linear.weight"
 
 
+def test_the_compilers_modules_name_nothing_that_has_a_name(taken):
+    model = Model()
+    traced = torch.fx.symbolic_trace(Block())
+    traced.again = model.blocks[0].linear
+    traced.register_buffer("constant", torch.ones(999))
+    taken()
+    assert taken.row(model.blocks[0].linear.weight)["name"] == "model.blocks.0.linear.weight"
+    assert taken.row(traced.constant)["name"] == "traced.constant"
+
+
 def test_what_is_saved_for_backward(taken):
     def train():
         model = Model()

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="recording needs torch")
 
 import oomscope  # noqa: E402
 from oomscope import recording  # noqa: E402
+from oomscope.recording import observer  # noqa: E402
 from tests.recording.fake import MESSAGE  # noqa: E402
 
 
@@ -539,6 +540,22 @@ def test_a_signal_asks_for_a_snapshot(fake, dumps):
         signal.raise_signal(signal.SIGUSR1)
     assert [dump["oomscope"]["reason"] for dump in dumps()] == ["signal"]
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+
+
+def test_a_signal_while_a_step_is_noted_waits_for_nothing(fake, dumps, monkeypatch):
+    """The handler runs between two instructions of whatever the main thread does, locks held or not."""
+    signal = pytest.importorskip("signal")
+    if not hasattr(signal, "SIGUSR1"):
+        pytest.skip("no SIGUSR1 here")
+    with oomscope.record(signal="SIGUSR1") as recorder:
+        timeline = recorder._last.timeline
+        with timeline._lock, observer._lock:
+            signal.raise_signal(signal.SIGUSR1)
+        monkeypatch.setattr(fake, "allocator", lambda: signal.raise_signal(signal.SIGUSR1))
+        recorder.snapshot()  # asked for another while one is made: it comes with the next step
+        monkeypatch.undo()
+        recorder.step()
+    assert [dump["oomscope"]["reason"] for dump in dumps()] == ["signal", "request", "signal"]
 
 
 def test_a_signal_that_someone_handles_is_theirs(fake, dumps, capfd):

@@ -9,11 +9,12 @@ import os
 import pickle
 import pickletools
 import stat
+from pathlib import Path
 
 import pytest
 
 from oomscope.recording import dump, writing
-from oomscope.recording.options import build
+from oomscope.recording.options import build, plain
 from oomscope.recording.process import hide_secrets
 
 torch = pytest.importorskip("torch", reason="the backend needs torch")
@@ -34,6 +35,16 @@ def test_protocol_4_and_only_plain_values(tmp_path):
     assert next(pickletools.genops(made.path.read_bytes()))[1] == 4
     assert not names & {"GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "NEWOBJ", "BYTEARRAY8"}
     assert list(tmp_path.iterdir()) == [made.path]
+
+
+def test_metadata_is_made_plain():
+    class Odd(str):
+        pass
+
+    value = {"path": Path("/x"), 3: (1, 2.5, None), "odd": Odd("s"), "deep": {"a": {True}}, (1, 2): torch.ones(1)}
+    made = plain(value)
+    assert made == {"path": "/x", 3: [1, 2.5, None], "odd": "s", "deep": {"a": [True]}, "(1, 2)": "tensor([1.])"}
+    assert type(made["odd"]) is str
 
 
 def test_nothing_is_ever_overwritten(tmp_path):

@@ -35,6 +35,13 @@ class Names:
         self.others: dict[Key, int] = {}  # how many more names share the storage
         self.owned: set[int] = set()  # ids of tensors that a module or optimizer owns
         self._parameters: dict[int, Name] = {}
+        self._is_filling = False
+
+    def fill_modules(self, roots: Iterable[Any]) -> None:
+        """Name what only these modules hold; what has a name keeps it alone."""
+        self._is_filling = True
+        self.add_modules(roots)
+        self._is_filling = False
 
     def add_modules(self, roots: Iterable[Any]) -> None:
         """Name what these modules and those below them hold; the first module to claim a tensor names it."""
@@ -61,7 +68,7 @@ class Names:
             if key is None:
                 continue
             known = self.by_storage.setdefault(key, name)
-            if known != name:
+            if known != name and not self._is_filling:
                 self.others[key] = self.others.get(key, 0) + 1
 
     def add_optimizer(self, optimizer: Any) -> None:
@@ -114,17 +121,12 @@ def _submodules(root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         open_modules.extend((f"{path}.{key}", child) for key, child in reversed(_members(module, "_modules")))
 
 
-def _is_generated(module: Any) -> bool:
-    return any(kind.__module__.startswith(("torch.fx", "torch._dynamo")) for kind in type(module).__mro__)
-
-
 def root_modules(modules: list[Any]) -> list[Any]:
-    """The modules that are no other module's child; then the compiler's copies, and what only forms rings."""
-    below = {
-        id(child)
-        for module in modules
-        if not _is_generated(module)
-        for _, child in _members(module, "_modules")
-        if child is not module
-    }
-    return sorted(modules, key=lambda module: (id(module) in below, _is_generated(module)))
+    """The modules that are no other module's child; what only forms rings comes last."""
+    below = {id(child) for module in modules for _, child in _members(module, "_modules") if child is not module}
+    return sorted(modules, key=lambda module: id(module) in below)
+
+
+def is_generated(module: Any) -> bool:
+    """Whether torch.compile or torch.fx made this module: it holds the program's tensors under names of its own."""
+    return any(kind.__module__.startswith(("torch.fx", "torch._dynamo")) for kind in type(module).__mro__)

@@ -17,7 +17,7 @@ from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
 from oomscope.recording.census.holding import Holding, add_tensors, climb, flood, live_frames
 from oomscope.recording.census.kinds import is_a
-from oomscope.recording.census.names import Names, root_modules
+from oomscope.recording.census.names import Names, is_generated, root_modules
 from oomscope.recording.census.ranking import Holder, merge, rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
 
@@ -127,10 +127,13 @@ class _Walk:
         tracked = list(self._tracked.values())
         self._bases.update((id(item), name) for name, item in self._tracked.items())
         modules = [item for item in tracked if is_a(item, self._torch.nn.Module)]
-        roots = [*modules, *root_modules(found.modules)]
+        roots = [*modules, *root_modules([module for module in found.modules if not is_generated(module)])]
+        generated = root_modules([module for module in found.modules if is_generated(module)])
         self._names.add_modules(roots)
         for optimizer in found.optimizers:
             self._names.add_optimizer(optimizer)
+        self._names.fill_modules(generated)
+        roots += generated
         used = {name.base for name in self._names.by_storage.values()}
         used |= {name.owner for name in self._names.by_storage.values()}
         return [item for item in {id(i): i for i in [*roots, *found.optimizers]}.values() if id(item) in used]
