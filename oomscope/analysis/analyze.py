@@ -11,12 +11,13 @@ import numpy as np
 from oomscope.analysis.attribution import Attribution, attribute, site_uses
 from oomscope.analysis.bill import make_bill
 from oomscope.analysis.categories import categorize
+from oomscope.analysis.context import device_context, number
 from oomscope.analysis.drivers import find_drivers
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.fragmentation import fragmentation
 from oomscope.analysis.growth import find_growth
 from oomscope.analysis.instants import choose_instant, entry_at
-from oomscope.analysis.limits import device_context, number, outside_bytes
+from oomscope.analysis.limits import outside_bytes
 from oomscope.analysis.names import holders, named_tensors, suspect
 from oomscope.analysis.ooms import FailedRequest, failed_requests, the_one_that_matters
 from oomscope.analysis.phases import phase_of

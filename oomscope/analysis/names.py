@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oomscope.analysis.limits import number
+from oomscope.analysis.context import number
 from oomscope.analysis.records import CATEGORIES, Holder, NamedTensor
 from oomscope.model import Snapshot
 

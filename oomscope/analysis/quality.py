@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oomscope.analysis.limits import number
+from oomscope.analysis.context import number
 from oomscope.analysis.records import Recording
 from oomscope.analysis.sites import SiteTable
 from oomscope.history import BEFORE, DeviceHistory

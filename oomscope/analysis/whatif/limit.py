@@ -10,8 +10,8 @@ import numpy as np
 
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.rounding import allocation_size, round_size
-from oomscope.analysis.limits import device_context, number
-from oomscope.analysis.whatif.runs import OBTAINS, ReleaseRun, following
+from oomscope.analysis.context import device_context, number
+from oomscope.analysis.whatif.runs import OBTAINS, ReleaseRun, following, least_refused
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, Snapshot
 
@@ -88,25 +88,6 @@ def _from_collections(device: DeviceHistory, runs: list[ReleaseRun], total: int 
     cap = int((min(reserved) - 1) / device.config.garbage_collection_threshold)
     low = _served(device)
     return RecordedLimit(Limit(cap=max(cap, low), device_total=total), low, max(cap, low), "bracket")
-
-
-def least_refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
-    """The least sum of reserved bytes and a request that was refused at first; None where none was."""
-    trace, reserved, config = device.trace, device.curves.reserved, device.config
-    sums = [
-        int(reserved[entry]) + allocation_size(int(trace.size[entry]), config)
-        for entry in trace.entries(Action.OOM).tolist()
-    ]
-    answers = trace.entries(Action.ALLOC, Action.OOM)
-    for run in runs:
-        # What was collected as garbage was not refused.
-        if run.by_empty_cache or config.garbage_collection_threshold:
-            continue
-        entry = int(following(np.array([run.end]), answers, len(trace))[0])
-        if entry < len(trace):
-            requested = round_size(int(trace.size[entry]), config)
-            sums.append(int(reserved[run.begin]) + allocation_size(requested, config))
-    return min(sums, default=None)
 
 
 def _served(device: DeviceHistory) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oomscope.allocator.rounding import allocation_size, round_size
+from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, StackTable, Trace
 
 RETURNS = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
@@ -67,3 +69,22 @@ def following(entries: IntArray, wanted: Sequence[int] | IntArray, none: int) ->
     choices = np.append(np.asarray(wanted, np.int64), none)
     result: IntArray = choices[np.searchsorted(choices[:-1], entries)]
     return result
+
+
+def least_refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
+    """The least sum of reserved bytes and a request that was refused at first; None where none was."""
+    trace, reserved, config = device.trace, device.curves.reserved, device.config
+    sums = [
+        int(reserved[entry]) + allocation_size(int(trace.size[entry]), config)
+        for entry in trace.entries(Action.OOM).tolist()
+    ]
+    answers = trace.entries(Action.ALLOC, Action.OOM)
+    for run in runs:
+        # What was collected as garbage was not refused.
+        if run.by_empty_cache or config.garbage_collection_threshold:
+            continue
+        entry = int(following(np.array([run.end]), answers, len(trace))[0])
+        if entry < len(trace):
+            requested = round_size(int(trace.size[entry]), config)
+            sums.append(int(reserved[run.begin]) + allocation_size(requested, config))
+    return min(sums, default=None)
