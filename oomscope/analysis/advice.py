@@ -111,8 +111,11 @@ def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple
     if not subject.config.expandable_segments and (row is None or row.oom is False):
         yield Advice(
             f"Set PYTORCH_ALLOC_CONF={_EXPANDABLE} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9).",
-            _replayed(row) if row else "It was made for sizes that change: freed pages can serve any later request.",
-            request.free.usable,
+            _replayed(row)
+            if row
+            else "It was made for sizes that change: freed pages can serve any later request. Not tried on this "
+            "recording: `oomscope whatif` tells whether it would have been enough.",
+            request.free.usable if row else None,
             "Some platforms do not support it (WSL2, Jetson), and some versions cannot share such tensors by IPC",
             CONF,
         )

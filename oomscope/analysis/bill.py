@@ -40,7 +40,7 @@ def make_bill(snapshot: Snapshot, history: DeviceHistory, categories: UInt8Array
     rows: list[tuple[str, int | None, int]] = [("parameters", count * item, parameters)]
     rows.append(("gradients", count * item if trains else None, int(there[GRADIENT])))
     rows.append(("optimizer state", _expected_states(history, categories, live, count, item), states))
-    rows.append(("activations", None, int(there[ACTIVATION] + there[TEMPORARY])))
+    rows.append(("activations and temporaries", None, int(there[ACTIVATION] + there[TEMPORARY])))
     return Bill(count, parameters, tuple(rows), "recorded" if recorded else "inferred")
 
 

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from oomscope.allocator import AllocatorConfig, allocation_size
+from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.rounding import SMALL_BUFFER, page_size
+from oomscope.analysis.context import device_context, number
 from oomscope.analysis.records import Limit
+from oomscope.analysis.whatif.runs import least_refused, release_runs
 from oomscope.history import DeviceHistory
-from oomscope.model import Action, Snapshot
-
-
-def device_context(snapshot: Snapshot, device: int) -> Mapping[str, Any]:
-    """What the recording by oomscope wrote about `device`; empty where there is nothing."""
-    for record in _list((snapshot.context or {}).get("devices")):
-        if isinstance(record, Mapping) and record.get("device") == device:
-            return record
-    return {}
-
-
-def _list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else []
-
-
-def number(record: Mapping[str, Any], key: str) -> int | None:
-    """The integer at `key` of a foreign record, None for anything else."""
-    value = record.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+from oomscope.model import Snapshot
 
 
 def outside_bytes(
@@ -64,7 +45,7 @@ def limit_at(snapshot: Snapshot, history: DeviceHistory, alloc_size: int, device
         return Limit(recorded, recorded, "recorded")
     if device_free is not None and device_free < _needed(alloc_size, history.config):
         return Limit(reserved + device_free, reserved + device_free, "device")
-    return _bracket(history, reserved, alloc_size, entry)
+    return _bracket(snapshot, history, reserved, alloc_size, entry)
 
 
 def _needed(alloc_size: int, config: AllocatorConfig) -> int:
@@ -75,18 +56,15 @@ def _needed(alloc_size: int, config: AllocatorConfig) -> int:
     return -(-alloc_size // page) * page
 
 
-def _bracket(history: DeviceHistory, reserved: int, alloc_size: int, entry: int) -> Limit:
+def _bracket(snapshot: Snapshot, history: DeviceHistory, reserved: int, alloc_size: int, entry: int) -> Limit:
     """Between the most ever reserved and the least that a cap refused, over the whole trace.
 
-    Where the two contradict each other the cap was changed on the way, and only what came before `entry` counts.
+    A request that was refused at first, and served once cached blocks had been released, counts as well. Where
+    the two contradict each other the cap was changed on the way, and only what came before `entry` counts.
     """
-    refused = [
-        int(history.curves.reserved[failed + 1]) + asked - 1
-        for failed in history.trace.entries(Action.OOM).tolist()
-        if (asked := allocation_size(int(history.trace.size[failed]), history.config))
-        <= int(history.trace.address[failed])
-    ]
-    most, least = int(history.curves.reserved.max()), min([*refused, reserved + alloc_size - 1])
+    refused = least_refused(history, release_runs(history.trace, snapshot.stacks))
+    most = int(history.curves.reserved.max())
+    least = min(reserved + alloc_size, refused or reserved + alloc_size) - 1
     if most <= least:
         return Limit(most, least, "bracket")
     most = int(history.curves.reserved[: entry + 2].max())

@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from oomscope.analysis import Findings
 
 FORMATS = ("html", "md", "json", "text")
+_FORMAT_OF = {".md": "md", ".markdown": "md", ".json": "json", ".txt": "text"}
 
 
 @click.command("report")
 @options.snapshot_argument
-@click.option(
-    "-f", "--format", "form", type=click.Choice(FORMATS), default="html", show_default=True, help="What to write."
-)
+@click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="What to write; by the name of -o, else html.")
 @options.output_options
 @options.analysis_options
 @options.redact_options
@@ -36,7 +35,7 @@ FORMATS = ("html", "md", "json", "text")
 @options.debug_option
 def command(
     snapshot: str,
-    form: str,
+    form: str | None,
     output: str | None,
     force: bool,
     at: str | int,
@@ -53,6 +52,7 @@ def command(
     HTML goes to a file named after the snapshot in the current folder, the other formats to stdout, unless -o says
     otherwise.
     """
+    form = form or _FORMAT_OF.get(Path(output or "").suffix.lower(), "html")
     if bundle and output:
         raise click.UsageError("--bundle is an output of its own; leave out -o.", click.get_current_context())
     output = output or bundle or (f"{stem(snapshot)}.html" if form == "html" else STDOUT)

@@ -53,6 +53,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
     answers = [answer for answer in findings.whatif if answer.device == device.device and answer.rows]
     return [
         _table(tables.evidence(device, 10)),
+        escaped(words.elsewhere(findings.at, device) or ""),
         f"**Memory, {escaped(when)}**\n\n{_table(tables.memory(device))}",
         _advice(verdict.advice[:12] if verdict else ()),
         *(_titled(tables.whatif(answer)) for answer in answers),

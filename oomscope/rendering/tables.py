@@ -70,7 +70,7 @@ def _holes(device: DeviceFindings) -> str:
 def _around(device: DeviceFindings) -> list[tuple[str, str, str]]:
     rows = []
     oom = device.oom
-    if oom is not None:
+    if oom is not None and oom.entry == device.at_entry:
         rows.append(("Asked for", format_bytes(oom.requested), f"{format_bytes(oom.alloc_size)} from the device"))
         rows.append(("Limit", words.limit_text(oom.limit), words.words(oom.limit.source, words.LIMIT_LABELS)))
         rows.append(("Free on the device", _bytes(oom.device_free), "at the OOM"))
@@ -162,7 +162,10 @@ def pins(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     ]
     headings = ("stranded", "blocks", "live", "segments", "site")
     more = len(device.pins) - len(rows)
-    return Table("What keeps the free part in place", headings, tuple(rows), frozenset({0, 1, 2, 3}), more)
+    title = "What keeps the free part in place"
+    if len(device.pins) > 1:
+        title += " (sites may share a segment; then both count what it keeps)"
+    return Table(title, headings, tuple(rows), frozenset({0, 1, 2, 3}), more)
 
 
 def pools(device: DeviceFindings, most: int) -> Table:

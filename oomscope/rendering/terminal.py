@@ -58,6 +58,8 @@ def summary(findings: Findings, *, title: str | None = None, width: int = WIDTH)
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
     when = words.instant(findings.at, device.history.entries)
     yield from _section(tables.evidence(device, 10), headings=False)
+    if note := words.elsewhere(findings.at, device):
+        yield from (Text(note), Text())
     yield from _section(tables.memory(device), f"Memory, {when}", headings=False)
     yield from _timeline(device, width)
     if device.oom is not None:

@@ -162,6 +162,15 @@ def instant(at: At, entries: int) -> str:
     )
 
 
+def elsewhere(at: At, device: DeviceFindings) -> str | None:
+    """Where the verdict is about another instant than the figures: a sentence that says so."""
+    if device.oom is None or device.oom.entry == device.at_entry:
+        return None
+    where = instant(at, device.history.entries)
+    verdict = f"the OOM, entry {format_count(device.oom.entry)}"
+    return f"The verdict and its numbers are about {verdict}; memory and who holds it are shown {where}."
+
+
 def before_oom(device: DeviceFindings, entry: int) -> str:
     """When `entry` happened, told from the OOM: ``2.31 s before``; by its number where there is no OOM or no time."""
     trace, oom = device.history.trace, device.oom
@@ -179,10 +188,12 @@ def limit_text(limit: Limit) -> str:
 
 
 def growth_text(growth: Growth, device: DeviceFindings) -> str:
-    """How a site grows: ``+20.0 MiB a step, 33 alive, since 2.31 s before``."""
+    """How a site grows: ``+20.0 MiB a step, 33 alive, since 2.31 s before the OOM``."""
     step = "an entry" if growth.kind == "time" else "a step"
     alive = f", {growth.generations} alive" if growth.kind == "generations" else ""
-    return f"+{format_bytes(growth.bytes_per_step)} {step}{alive}, since {before_oom(device, growth.since_entry)}"
+    since = before_oom(device, growth.since_entry)
+    since += " the OOM" if since.endswith(" before") else ""
+    return f"+{format_bytes(growth.bytes_per_step)} {step}{alive}, since {since}"
 
 
 def no_growth(steps: Steps) -> str:
