@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oomscope.allocator.torch_releases import Release
 from oomscope.units import MIB
 
 _SEPARATORS = re.compile(r"([,:\[\]])")
@@ -33,7 +34,7 @@ class Option:
     """
 
     key: str
-    read: Callable[[str, Sequence[str]], Any]
+    read: Callable[[str, Sequence[str], Release], Any]
     field: str = ""
     at_least_large_segment: bool = False
 
@@ -43,8 +44,8 @@ def tokenize(text: str) -> list[str]:
     return [token for token in _SEPARATORS.split(_SPACES.sub("", text)) if token]
 
 
-def read_options(tokens: Sequence[str]) -> Mapping[Option, Any]:
-    """Each option that `tokens` name with its value; the last one counts where a key comes twice.
+def read_options(tokens: Sequence[str], release: Release) -> Mapping[Option, Any]:
+    """Each option that `tokens` name with its value, as `release` reads it; the last counts where a key comes twice.
 
     Raises:
         ValueError: one sentence about the first thing that torch would refuse.
@@ -61,7 +62,7 @@ def read_options(tokens: Sequence[str]) -> Mapping[Option, Any]:
         if option is None:
             raise ValueError(f"{key!r} is no setting of the CUDA caching allocator; known are {', '.join(_ACTING)}")
         options.pop(option, None)
-        options[option] = option.read(key, value)
+        options[option] = option.read(key, value, release)
         if position < len(tokens) and tokens[position] != ",":
             raise ValueError(f"a comma is missing after {key}, before {tokens[position]!r}")
     return options
@@ -100,18 +101,18 @@ def _integer(key: str, text: str) -> int:
     return _UNSIGNED - number if match[1] == "-" and number else number
 
 
-def _megabytes(key: str, value: Sequence[str]) -> int:
+def _megabytes(key: str, value: Sequence[str], _: Release) -> int:
     return min(_integer(key, _single(key, value)), (_UNSIGNED - 1) // MIB) * MIB
 
 
-def _large_segment(key: str, value: Sequence[str]) -> int:
-    size = _megabytes(key, value)
+def _large_segment(key: str, value: Sequence[str], release: Release) -> int:
+    size = _megabytes(key, value, release)
     if size <= 10 * MIB:
         raise ValueError(f"{key} must be above 10")
     return size
 
 
-def _flag(key: str, value: Sequence[str]) -> bool:
+def _flag(key: str, value: Sequence[str], _: Release) -> bool:
     text = _single(key, value)
     if text not in ("True", "False"):
         raise ValueError(f"{key} is True or False, not {text!r}")
@@ -126,39 +127,39 @@ def _real(key: str, value: Sequence[str]) -> float:
         raise ValueError(f"{key} takes a number, not {text!r}") from None
 
 
-def _threshold(key: str, value: Sequence[str]) -> float:
+def _threshold(key: str, value: Sequence[str], _: Release) -> float:
     number = _real(key, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{key} must lie between 0 and 1, both excluded")
     return number
 
 
-def _fraction(key: str, value: Sequence[str]) -> float:
+def _fraction(key: str, value: Sequence[str], _: Release) -> float:
     number = _real(key, value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{key} must lie between 0 and 1")
     return number
 
 
-def _backend(key: str, value: Sequence[str]) -> None:
+def _backend(key: str, value: Sequence[str], _: Release) -> None:
     if _single(key, value) != "native":
         raise ValueError(f"{key}:{value[0]} is another allocator; the replay models the native one only")
 
 
-def _anything(key: str, value: Sequence[str]) -> None:
+def _anything(key: str, value: Sequence[str], _: Release) -> None:
     del key, value
 
 
-def _divisions(key: str, value: Sequence[str]) -> tuple[int, ...]:
+def _divisions(key: str, value: Sequence[str], release: Release) -> tuple[int, ...]:
     if len(value) > 1:
-        return _divisions_by_interval(key, value[1:-1])
+        return _divisions_by_interval(key, value[1:-1], release)
     count = _integer(key, value[0])
     if not _is_power_of_2(count):
         raise ValueError(f"{key} must be a power of 2, not {value[0]}")
     return (count,) * _INTERVALS
 
 
-def _divisions_by_interval(key: str, tokens: Sequence[str]) -> tuple[int, ...]:
+def _divisions_by_interval(key: str, tokens: Sequence[str], release: Release) -> tuple[int, ...]:
     """``[256:1,512:2,>:4]``: the first interval counts also for what is smaller, ``>`` for what is larger."""
     divisions = [0] * _INTERVALS
     last = -1
@@ -172,7 +173,7 @@ def _divisions_by_interval(key: str, tokens: Sequence[str]) -> tuple[int, ...]:
         if count and not _is_power_of_2(count):
             raise ValueError(f"each number of divisions in {key} must be 0 or a power of 2, not {text}")
         if interval == ">":
-            begin = max(last, 0)
+            begin = max(last, 0) if release.rest_overrides_last else max(last, 0) + 1
             divisions[begin:] = [count] * (_INTERVALS - begin)
             continue
         size = _integer(key, interval)

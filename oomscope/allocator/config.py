@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from oomscope.allocator.conf_string import Option, read_options, tokenize
+from oomscope.allocator.torch_releases import LATEST, Release
 from oomscope.units import MIB
 
 LARGE_SEGMENT_SIZE = 20 * MIB
@@ -50,17 +51,18 @@ class AllocatorConfig:
         return self.large_segment_size if self.max_non_split_rounding is None else self.max_non_split_rounding
 
     @classmethod
-    def parse(cls, text: str, base: AllocatorConfig | None = None) -> AllocatorConfig:
+    def parse(cls, text: str, base: AllocatorConfig | None = None, release: Release = LATEST) -> AllocatorConfig:
         """The settings that `text` stands for, written as in ``PYTORCH_ALLOC_CONF`` and checked as torch checks them.
 
         Args:
             text: such as ``expandable_segments:True,max_split_size_mb:512``; the empty text is torch's default.
             base: what holds for keys that `text` does not name; torch's defaults if None.
+            release: which torch reads it.
 
         Raises:
             ValueError: torch would refuse `text`, or it chooses an allocator that this is no model of.
         """
-        return _apply(cls() if base is None else base, read_options(tokenize(text)))
+        return _apply(cls() if base is None else base, read_options(tokenize(text), release))
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any] | None, *, expandable: bool | None = None) -> AllocatorConfig:

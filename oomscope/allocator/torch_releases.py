@@ -27,10 +27,13 @@ class Release:
         version: (major, minor).
         user_pools_capture: whether `torch.cuda.use_mem_pool` counts as the capture of a CUDA graph, during which
             cached blocks cannot be released (up to 2.12).
+        rest_overrides_last: whether the divisions for the rest (``>``) in a list of roundup_power2_divisions replace
+            those of the last interval named as well (up to 2.8).
     """
 
     version: Version
     user_pools_capture: bool
+    rest_overrides_last: bool
 
     def captures(self, pool: PoolId) -> bool:
         """Whether requests for `pool` come while a CUDA graph is captured, as far as its id tells."""
@@ -42,11 +45,12 @@ class Release:
         return self.version >= INTRODUCED.get(setting, (0, 0))
 
 
+_REST_APART = (2, 9)
 _USER_POOLS_APART = (2, 13)
 
 
 def _release(version: Version) -> Release:
-    return Release(version, user_pools_capture=version < _USER_POOLS_APART)
+    return Release(version, user_pools_capture=version < _USER_POOLS_APART, rest_overrides_last=version < _REST_APART)
 
 
 LATEST = _release((2, 13))

@@ -8,6 +8,7 @@ from enum import Enum
 
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
+from oomscope.allocator.torch_releases import Release
 from oomscope.analysis.whatif.records import RECORDED
 from oomscope.errors import RequestError
 
@@ -45,14 +46,14 @@ def recorded(config: AllocatorConfig) -> Setting:
     return Setting(RECORDED, config)
 
 
-def parse(text: str) -> Setting:
+def parse(text: str, release: Release) -> Setting:
     """A setting as written in ``PYTORCH_ALLOC_CONF``: what it does not name has torch's default.
 
     Raises:
         RequestError: torch would refuse it.
     """
     try:
-        return Setting(text, AllocatorConfig.parse(text))
+        return Setting(text, AllocatorConfig.parse(text, release=release))
     except ValueError as error:
         raise RequestError(f"--setting {text}: {error}.") from None
 

@@ -73,7 +73,7 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     check = _with_reason(subject)
     if not check.exact:
         known = [_from_the_trace(subject, check)]
-        named = [tried.parse(text) for text in question.settings or ()]
+        named = [tried.parse(text, subject.release) for text in question.settings or ()]
         known += [_refused(setting, question, check) for setting in named]
         return WhatIf(subject.device.index, check, tuple(known))
     bounds = _bounds(subject, question)
@@ -94,7 +94,7 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
 def _asked(subject: Subject, question: Question, limit: Limit) -> list[Setting]:
     """The settings of the rows behind the recorded one."""
     if question.settings is not None:
-        return [tried.parse(text) for text in question.settings]
+        return [tried.parse(text, subject.release) for text in question.settings]
     if question.changes:
         return []
     return tried.default_set(subject.config, limit)
@@ -214,7 +214,7 @@ def _changed_rows(
     replayer = Replayer(program, subject.release)
     names = question.settings if question.settings is not None else (EXPANDABLE,)
     rows = []
-    for setting in (tried.recorded(subject.config), *(tried.parse(text) for text in names)):
+    for setting in (tried.recorded(subject.config), *(tried.parse(text, subject.release) for text in names)):
         limit, more = _with_fraction(setting, bounds)
         named = replace(setting, text=f"{setting.text}, {question.changes.text}")
         all_notes = ("an estimate: the program is not the recorded one", *notes, *bounds.notes, *more)
