@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from oomscope.recording.backend import Backend
 from oomscope.recording.facts import Facts
 from oomscope.recording.options import Options
 from oomscope.recording.saying import say
+
+_CENSUS = "oomscope.recording.census.walk"  # only imported once there is something to record
 
 
 @dataclass(slots=True)
@@ -53,6 +56,12 @@ def paused_collector() -> Iterator[None]:
             gc.enable()
 
 
+def prepare(options: Options) -> None:
+    """Import now what a dump will need, so that no time goes by at the OOM: the census needs numpy, as torch does."""
+    if options.walk_budget > 0:
+        importlib.import_module(_CENSUS)
+
+
 def make(job: Job, options: Options, backend: Backend) -> Dump:
     """Dump what `job` asks for; never raises an Exception."""
     start = perf_counter()
@@ -84,9 +93,7 @@ def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
 def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     if options.walk_budget <= 0:
         return {"tensors": [], "holders": [], "walk": None}
-    # Needs numpy, so it is only imported when there is something to ask.
-    from oomscope.recording.census.walk import take_census
-
+    take_census = importlib.import_module(_CENSUS).take_census
     # Autograd's threads for other devices run on meanwhile and release what they have used.
     is_racing = stacks.is_autograds() and len(backend.devices_in_use()) > 1
     census = take_census(

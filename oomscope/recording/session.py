@@ -78,6 +78,7 @@ class Session:
             observer.remove(self)
             return
         self._backend.prepare()
+        dump.prepare(self.options)
         joined = history.join(self._backend, self.options)
         self._is_recording = True
         observed = observer.attach(self._backend)
