@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ UNKNOWABLE = {"outside"}
 """A bare snapshot does not hold the size of the card."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def found(name: str) -> DeviceFindings:
     findings = oomscope.analyze(oomscope.load(FOLDER / f"{name}.pickle.xz"), whatif=False)
     assert findings.main is not None
