@@ -23,6 +23,10 @@ def context_of(top: Mapping[Any, Any], notes: Notes) -> dict[str, Any] | None:
     if not _is_plain(context, _DEEPEST):
         notes.add("The key 'oomscope' holds more than plain containers; it is left out of account.")
         return None
+    exception = context.get("exception")
+    if isinstance(exception, dict) and isinstance(exception.get("message"), str):
+        # The dump is written before the message is known; blanks keep its place until it is filled in.
+        exception["message"] = exception["message"].rstrip()
     return context
 
 
