@@ -23,6 +23,12 @@ class Addresses(Protocol):
     def segment(self, size: int) -> int:
         """Where cudaMalloc puts a segment of `size` bytes."""
 
+    def freed(self, address: int, size: int) -> None:
+        """Hear of a cudaFree."""
+
+    def adopt(self, address: int, size: int) -> None:
+        """Hear of a segment that lies at `address` though `segment` did not say so."""
+
     def reserve(self, size: int) -> int:
         """Where an expandable segment reserves `size` bytes of addresses."""
 
@@ -37,6 +43,14 @@ class _Order(Addresses, Protocol):
     """Reuses the ranges of expandable segments that are gone, for each is as large as the device."""
 
     _returned: dict[int, list[int]]
+
+    def freed(self, address: int, size: int) -> None:
+        """Nothing: an order does not depend on what is gone."""
+        del address, size
+
+    def adopt(self, address: int, size: int) -> None:
+        """Nothing: orders lie apart from all recorded addresses."""
+        del address, size
 
     def reserve(self, size: int) -> int:
         """Where an expandable segment reserves `size` bytes of addresses."""
@@ -111,20 +125,36 @@ class Recorded:
         Args:
             addresses: where each segment_alloc and segment_map of the recording lies, in their order.
             sizes: their bytes.
-            beyond: what serves once the replay goes its own way; must not give out the recorded addresses.
+            beyond: what serves once the replay goes its own way; it is told of what was there until then.
         """
         self._addresses, self._sizes = addresses, sizes
         self._beyond = beyond
         self._next = 0
+        self._live: dict[int, int] = {}
         self.diverged = False
 
     def segment(self, size: int) -> int:
         """Where cudaMalloc puts a segment of `size` bytes."""
         address = self._recorded_address(size)
+        # The recorded run may have freed what this one still holds.
+        if not self.diverged and any(begin < address + size and address < end for begin, end in self._live.items()):
+            self.diverged = True
         if self.diverged:
             return self._beyond.segment(size)
         self._next += 1
+        self._live[address] = address + size
+        self._beyond.adopt(address, size)
         return address
+
+    def freed(self, address: int, size: int) -> None:
+        """Hear of a cudaFree."""
+        self._live.pop(address, None)
+        self._beyond.freed(address, size)
+
+    def adopt(self, address: int, size: int) -> None:
+        """Hear of a segment from before the recording."""
+        self._live[address] = address + size
+        self._beyond.adopt(address, size)
 
     def reserve(self, size: int) -> int:
         """Where an expandable segment reserves `size` bytes of addresses."""

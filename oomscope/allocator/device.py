@@ -220,6 +220,8 @@ class DeviceCachingAllocator:
     def returned(self, action: Action, address: int, size: int) -> None:
         """Note memory that went back to the device."""
         self.reserved -= size
+        if action is Action.SEGMENT_FREE:
+            self.addresses.freed(address, size)
         self.segment_events.append((action, address, size))
 
     def free_requested(self, number: int, block: Block) -> None:

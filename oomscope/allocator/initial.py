@@ -26,7 +26,9 @@ def restore(allocator: DeviceCachingAllocator, initial: InitialLayout, blocks: l
     for row in range(len(segments)):
         home = allocator.get_pool(not segments.is_large[row], int(segments.stream[row]), int(segments.pool[row]))
         members = _blocks_of(allocator, initial, row, home, blocks)
-        if segments.is_expandable[row]:
+        if not segments.is_expandable[row]:
+            allocator.addresses.adopt(int(segments.address[row]), int(segments.total_size[row]))
+        else:
             _append_run(allocator, members, int(initial.base[row]), tails)
         allocator.reserved += int(segments.total_size[row])
     for tail in tails.values():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.conf_string import OPTIONS
+from oomscope.allocator.torch_releases import release_of
 
 MIB = 1 << 20
 
@@ -107,8 +108,11 @@ def test_keys_without_effect_on_device_memory_are_accepted() -> None:
 
 
 def test_the_first_interval_counts_for_smaller_sizes_and_the_bracket_for_larger_ones() -> None:
-    divisions = AllocatorConfig.parse("roundup_power2_divisions:[4:8,16:2,>:4]").roundup_power2_divisions
-    assert divisions == (8, 8, 8, 0, 4, *(4,) * 11)
+    text = "roundup_power2_divisions:[4:8,16:2,>:4]"
+    assert AllocatorConfig.parse(text).roundup_power2_divisions == (8, 8, 8, 0, 2, *(4,) * 11)
+    # Up to torch 2.8 the rest began with the last interval named.
+    old = AllocatorConfig.parse(text, release=release_of("2.8"))
+    assert old.roundup_power2_divisions == (8, 8, 8, 0, 4, *(4,) * 11)
 
 
 def test_base_holds_where_the_text_is_silent() -> None:

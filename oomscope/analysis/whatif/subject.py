@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.allocator.addresses import Addresses, Ascending, Recorded
+from oomscope.allocator.addresses import Addresses, Recorded
 from oomscope.allocator.config import AllocatorConfig
+from oomscope.allocator.driver_addresses import DriverAddresses
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.allocator.torch_releases import Release, release_of
@@ -90,11 +90,11 @@ def _with_limit(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun
     return Subject(device, release, limit, extraction, replayer, recorded, check, seconds)
 
 
-def recorded_addresses(device: DeviceHistory, beyond: Callable[[int], Addresses] = Ascending) -> Recorded:
-    """The addresses of the recorded segments in the order in which they were obtained."""
+def recorded_addresses(device: DeviceHistory) -> Recorded:
+    """The addresses of the recorded segments in the order in which they were obtained, then as the driver goes on."""
     trace = device.trace
     entries = trace.entries(*OBTAINS)
-    return Recorded(trace.address[entries].tolist(), trace.size[entries].tolist(), beyond(MAX_ADDRESS))
+    return Recorded(trace.address[entries].tolist(), trace.size[entries].tolist(), DriverAddresses())
 
 
 def compare(device: DeviceHistory, program: Program, recorded: Replay) -> SelfCheck:
