@@ -6,6 +6,7 @@ stay reserved as long as one live block lies in it; when every site with a block
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,10 +118,8 @@ def _rank(
     np.add.at(alone, pairs[1][sole], stranded[pairs[0]][sole])
     units = np.bincount(pairs[1], minlength=groups)
     pinning = np.isin(pieces.unit, np.flatnonzero(stranded > 0))
-    order = np.lexsort((-shared, -alone))
-    order = order[shared[order] > 0][:MOST_PINS]
     pins = []
-    for chosen in order.tolist():
+    for chosen, together in _most_freed_first(pairs, stranded, shared, holds):
         mine = np.unique(pieces.row[pinning & (group == chosen)])
         pins.append(
             Pin(
@@ -131,6 +130,7 @@ def _rank(
                 blocks=len(mine),
                 stranded_bytes=int(shared[chosen]),
                 alone_bytes=int(alone[chosen]),
+                together_bytes=together,
                 segments=int(units[chosen]),
                 smallest=int(history.size[mine].min()),
                 largest=int(history.size[mine].max()),
@@ -138,3 +138,30 @@ def _rank(
             )
         )
     return tuple(pins)
+
+
+def _most_freed_first(
+    pairs: IntArray, stranded: IntArray, shared: IntArray, holds: IntArray
+) -> Iterator[tuple[int, int]]:
+    """Groups in the order in which moving them away frees most, each with what it and those before it free together.
+
+    Greedy: the next is the one whose move completes the most; where none completes anything, the one that shares most.
+
+    Args:
+        pairs: int64[2, …], (unit, group) once for each unit and group with a block in it.
+        stranded: int64[units], free bytes of each unit.
+        shared: int64[groups], stranded bytes in the units of each group.
+        holds: int64[units], how many groups keep each unit.
+    """
+    unit, group = pairs
+    left, together = holds.copy(), 0
+    waiting = shared > 0
+    for _ in range(min(MOST_PINS, int(np.count_nonzero(waiting)))):
+        gain = np.zeros(len(shared), np.int64)
+        completes = (left[unit] == 1) & waiting[group]
+        np.add.at(gain, group[completes], stranded[unit[completes]])
+        chosen = int(np.lexsort((shared * waiting, np.where(waiting, gain, -1)))[-1])
+        together += int(gain[chosen])
+        waiting[chosen] = False
+        np.subtract.at(left, unit[group == chosen], 1)
+        yield chosen, together

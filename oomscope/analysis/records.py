@@ -198,6 +198,8 @@ class Pin:
     """Stranded bytes in segments that hold at least one of its blocks; sites may share a segment."""
     alone_bytes: int
     """Stranded bytes in segments that nothing but its blocks keeps: what its move alone would free."""
+    together_bytes: int
+    """What the moves of this one and of all before it would free together: the fewest sites for the most bytes."""
     segments: int
     smallest: int
     largest: int

@@ -44,6 +44,17 @@ def test_sites_that_share_a_segment_keep_it_together_and_neither_alone() -> None
     assert (found["a"].stranded_bytes, found["a"].alone_bytes, found["a"].segments) == (33 * MIB, 17 * MIB, 2)
     assert (found["b"].stranded_bytes, found["b"].alone_bytes, found["b"].segments) == (16 * MIB, 0, 1)
     assert list(found) == ["a", "b"], "what frees most alone comes first"
+    assert [pin.together_bytes for pin in found.values()] == [17 * MIB, 33 * MIB], "with both gone all is free"
+
+
+def test_the_next_site_is_the_one_that_completes_most() -> None:
+    found = pins(
+        segment(A, [held(2 * MIB, "a"), free(18 * MIB)]),
+        segment(B, [held(2 * MIB, "a"), free(16 * MIB), held(2 * MIB, "b")]),
+        segment(C, [held(10 * MIB, "c"), free(10 * MIB)]),
+    )
+    assert list(found) == ["a", "b", "c"], "b alone frees nothing, but after a it frees more than c"
+    assert [pin.together_bytes for pin in found.values()] == [18 * MIB, 34 * MIB, 44 * MIB]
 
 
 def test_several_blocks_of_one_site_keep_their_segment_once() -> None:
