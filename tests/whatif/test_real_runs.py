@@ -17,7 +17,9 @@ import pytest
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.analysis.whatif.orders import other_orders
+from oomscope.analysis.whatif.runs import release_runs
 from oomscope.analysis.whatif.subject import Subject
+from oomscope.model import StackTable
 from oomscope.reading import load
 from tests.whatif.subjects import subject_of
 
@@ -53,3 +55,17 @@ def test_the_truth_lies_within_the_range_over_orders_of_addresses(program: str) 
         limit, config = Limit(cap=run["cap"] or None, device_total=H200), AllocatorConfig.parse(run["conf"])
         replays = [prepared.replayer.run(config, limit, order()) for order in other_orders(7)]
         assert min(one.peak_reserved for one in replays) <= run["peak"] <= max(one.peak_reserved for one in replays)
+
+
+def test_a_recording_under_garbage_collection_is_replayed_without_knowing_its_cap() -> None:
+    prepared = subject("layers.gc50")
+    assert prepared.config.garbage_collection_threshold == 0.5
+    assert prepared.check.exact
+    assert prepared.limit.source == "bracket"
+    assert sum(run.end - run.begin for run in release_runs(prepared.device.trace, StackTable.from_stacks((), ()))) > 10
+
+
+def test_a_recording_with_large_segments_of_its_own_size_is_replayed() -> None:
+    prepared = subject("kv.large_segments")
+    assert prepared.config.large_segment_size == 64 << 20
+    assert prepared.check.exact
