@@ -24,7 +24,7 @@ from oomscope.rendering.flame import Flame, flame
 from oomscope.rendering.html_timelines import Timelines, draw_timelines
 from oomscope.rendering.paths import Shorten, shortener
 from oomscope.rendering.segment_map import SegmentMap, segment_map
-from oomscope.rendering.whatif import outcome_text, self_check_text
+from oomscope.rendering.whatif import CONDITIONS, outcome_text, self_check_text
 from oomscope.units import format_bytes, format_count, format_duration, plural
 
 _LONGEST_TEXT = 1500
@@ -98,6 +98,7 @@ def render_html(findings: Findings, *, title: str | None = None) -> str:
         since=lambda entry: words.before_oom(page.device, entry) if page.device else "",
         whatif_check=self_check_text(page.whatif) if page.whatif is not None else "",
         whatif_outcome=outcome_text,
+        whatif_conditions=CONDITIONS,
         whatif_notes=views.whatif_notes(page.whatif) if page.whatif is not None else ([], []),
     )
 

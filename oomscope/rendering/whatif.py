@@ -52,6 +52,7 @@ def as_document(answer: WhatIf) -> dict[str, Any]:
         },
         "whatif": [row_as_dict(row) for row in answer.rows],
         "skipped": list(answer.skipped),
+        "conditions": CONDITIONS,
     }
 
 
