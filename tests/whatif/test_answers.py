@@ -231,7 +231,7 @@ def test_the_cache_is_emptied_between_steps() -> None:
 def test_without_a_line_its_allocations_are_gone_and_the_answer_is_an_estimate() -> None:
     recorder = Recorder(limit=Limit(cap=200 * MIB))
     for name in range(9):
-        recorder.malloc(name, 20 * MIB, frames=[builders.frame("log", 17, "/work/train/metrics.py")])
+        recorder.malloc(name, 20 * MIB, frames=[builders.frame("log", 17, "/workspace/train/metrics.py")])
     recorder.malloc(50, 60 * MIB)
     answer = ask(recorder, without=["metrics.py:17"])
     recorded, changed, expandable = answer.rows

@@ -50,14 +50,14 @@ def test_every_card_has_less_than_its_name_promises() -> None:
 @pytest.mark.parametrize(
     ("text", "frame", "matches"),
     [
-        ("metrics.py:17", Frame("/work/train/metrics.py", 17, "log"), True),
-        ("metrics.py:17", Frame("/work/train/metrics.py", 18, "log"), False),
-        ("metrics.py:17", Frame("/work/train/my_metrics.py", 17, "log"), False),
-        ("train/metrics.py", Frame("/work/train/metrics.py", 99, "log"), True),
+        ("metrics.py:17", Frame("/workspace/train/metrics.py", 17, "log"), True),
+        ("metrics.py:17", Frame("/workspace/train/metrics.py", 18, "log"), False),
+        ("metrics.py:17", Frame("/workspace/train/my_metrics.py", 17, "log"), False),
+        ("train/metrics.py", Frame("/workspace/train/metrics.py", 99, "log"), True),
         ("metrics.py:17 (log)", Frame("metrics.py", 17, "log"), True),
         ("metrics.py:17 log", Frame("metrics.py", 17, "other"), False),
         (r"train\metrics.py:17", Frame(r"C:\work\train\metrics.py", 17, "log"), True),
-        ("C:/work/metrics.py:17", Frame(r"C:\work\metrics.py", 17, "log"), True),
+        ("C:/workspace/metrics.py:17", Frame(r"C:\work\metrics.py", 17, "log"), True),
     ],
 )
 def test_a_place_is_a_file_a_line_and_perhaps_a_function(text: str, frame: Frame, matches: bool) -> None:
