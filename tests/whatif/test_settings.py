@@ -56,8 +56,8 @@ def test_every_card_has_less_than_its_name_promises() -> None:
         ("train/metrics.py", Frame("/workspace/train/metrics.py", 99, "log"), True),
         ("metrics.py:17 (log)", Frame("metrics.py", 17, "log"), True),
         ("metrics.py:17 log", Frame("metrics.py", 17, "other"), False),
-        (r"train\metrics.py:17", Frame(r"C:\work\train\metrics.py", 17, "log"), True),
-        ("C:/workspace/metrics.py:17", Frame(r"C:\work\metrics.py", 17, "log"), True),
+        (r"train\metrics.py:17", Frame(r"C:\workspace\train\metrics.py", 17, "log"), True),
+        ("C:/workspace/metrics.py:17", Frame(r"C:\workspace\metrics.py", 17, "log"), True),
     ],
 )
 def test_a_place_is_a_file_a_line_and_perhaps_a_function(text: str, frame: Frame, matches: bool) -> None:
