@@ -158,6 +158,8 @@ def locate(spans: Spans, address: IntArray, entry: IntArray) -> IntArray:
     low = np.searchsorted(bounds, spans.address)
     stretches = np.searchsorted(bounds, spans.address + spans.size) - low
     row = np.repeat(np.arange(len(spans)), stretches)
+    if not len(row):  # spans of no bytes hold nothing
+        return np.full(len(address), -1, np.int64)
     stretch = low[row] + (np.arange(len(row)) - np.repeat(np.cumsum(stretches) - stretches, stretches))
     width = int(max(spans.end.max(initial=0), entry.max(initial=0))) + 2
     key = stretch * width + spans.begin[row] + 1

@@ -133,7 +133,7 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         least_memory=None if least is None else least.cap,
         least_memory_retries=None if least is None else least.retries,
         range=ranges,
-        exact=agree and not case.estimate and skipped is None,
+        exact=agree and not case.estimate and skipped is None and _holds_for_all_caps(case, own),
         note="; ".join(notes),
     )
 

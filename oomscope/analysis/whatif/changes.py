@@ -10,6 +10,7 @@ from math import isfinite
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
+from oomscope.analysis.whatif.extraction import by_request
 from oomscope.analysis.whatif.subject import Subject
 from oomscope.errors import RequestError
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, StackTable
@@ -151,10 +152,11 @@ def _counted(found: BoolArray) -> str:
 def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
     """bool[requests]: which come from a place, or from the phase of that name."""
     row = subject.extraction.row
+    found: BoolArray
     if site.text in marks.phases:
-        found = np.where(row >= 0, marks.phases[site.text][row], False)
+        found = by_request(marks.phases[site.text].astype(np.int64), row) == 1
     else:
-        stack = np.where(row >= 0, subject.device.lifetimes.stack[row], NO_STACK).astype(np.int64)
+        stack = by_request(subject.device.lifetimes.stack.astype(np.int64), row, NO_STACK)
         trace = subject.device.trace
         stack[row < 0] = trace.stack[trace.entries(Action.OOM)]
         found = np.isin(stack, _stacks_with(site, marks.stacks))

@@ -23,11 +23,13 @@ class Extraction:
         program: what can be replayed.
         number: int64[lifetimes], the request that each stands for.
         row: int64[requests], the row in the history's `lifetimes`; -1 for a request that was refused.
+        adds_up: whether what the recording found in place is whole; if not, the program goes without it.
     """
 
     program: Program
     number: IntArray
     row: IntArray
+    adds_up: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,20 +57,26 @@ def extract(snapshot: Snapshot, history: DeviceHistory, runs: list[ReleaseRun], 
     """
     trace, lifetimes = history.trace, history.lifetimes
     number, row, ooms, oom_numbers = _numbers(lifetimes, trace)
-    served = row >= 0
-    size = np.where(served, lifetimes.requested[row], 0)
-    stream = np.where(served, lifetimes.stream[row], 0)
-    owner = np.where(served, _owners(history)[row], DEFAULT_POOL)
+    size, stream = by_request(lifetimes.requested, row), by_request(lifetimes.stream, row)
+    owner = by_request(_owners(history), row)
     size[oom_numbers], stream[oom_numbers] = trace.size[ooms], trace.stream[ooms]
     owner[oom_numbers] = np.maximum(trace.pool[ooms], DEFAULT_POOL)
     steps = _steps(lifetimes, number, trace, runs)
     steps.append(_Steps.at(Op.TRY_MALLOC, oom_numbers, ooms))
     steps.append(_freeable_pools(trace))
     op, argument, entry = _in_order(steps)
-    program = Program(
-        size, stream, owner, op, argument, entry, snapshot.pools, _initial(history, number, address_space)
-    )
-    return Extraction(program, number, row)
+    initial = _initial(history, number, address_space)
+    adds_up = initial is None or _adds_up(initial)
+    program = Program(size, stream, owner, op, argument, entry, snapshot.pools, initial if adds_up else None)
+    return Extraction(program, number, row, adds_up)
+
+
+def by_request(column: IntArray, row: IntArray, refused: int = 0) -> IntArray:
+    """int64[requests]: of a column of lifetimes, the value for each request; `refused` for those that got nothing."""
+    values = np.full(len(row), refused, np.int64)
+    served = row >= 0
+    values[served] = column[row[served]]
+    return values
 
 
 def _owners(history: DeviceHistory) -> IntArray:
@@ -92,6 +100,26 @@ def _initial(history: DeviceHistory, number: IntArray, address_space: int) -> In
         for address, is_active in zip(layout.blocks.address.tolist(), active, strict=True)
     ]
     return InitialLayout(layout, np.array(numbers, np.int64), _bases(history, layout, address_space))
+
+
+def _adds_up(initial: InitialLayout) -> bool:
+    """Whether segments lie apart, blocks fill them without gaps, and every block in use is known to the trace."""
+    segments, blocks = initial.layout.segments, initial.layout.blocks
+    counts = np.diff(segments.first_block)
+    if not np.all(counts > 0) or int(counts.sum()) != len(blocks):
+        return False
+    end, block_end = segments.address + segments.total_size, blocks.address + blocks.size
+    first, last = segments.first_block[:-1], segments.first_block[1:] - 1
+    inner = np.ones(len(blocks), np.bool_)
+    inner[last] = False
+    return bool(
+        np.all(end[:-1] <= segments.address[1:])
+        and np.all(blocks.size > 0)
+        and np.array_equal(blocks.address[first], segments.address)
+        and np.array_equal(block_end[last], end)
+        and np.array_equal(block_end[inner], blocks.address[np.flatnonzero(inner) + 1])
+        and np.array_equal(blocks.is_active, initial.number >= 0)
+    )
 
 
 def _bases(history: DeviceHistory, layout: Layout, address_space: int) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from oomscope.analysis.whatif.extraction import Extraction, extract
 from oomscope.analysis.whatif.limit import RecordedLimit, possible_limits
 from oomscope.analysis.whatif.records import SelfCheck
 from oomscope.analysis.whatif.runs import OBTAINS, RETURNS, ReleaseRun, release_runs
+from oomscope.errors import ReplayError
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, Snapshot
 
@@ -68,7 +69,12 @@ class Subject:
 
 
 def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
-    """Extract the program of `device`, replay it as it was recorded, and compare."""
+    """Extract the program of `device`, replay it as it was recorded, and compare.
+
+    Raises:
+        ReplayError: its addresses are none of a CUDA device.
+    """
+    _check_addresses(device)
     runs = release_runs(device.trace, snapshot.stacks)
     subjects = (_with_limit(snapshot, device, runs, limit) for limit in possible_limits(snapshot, device, runs))
     best = next(subjects)
@@ -79,6 +85,13 @@ def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     return best
 
 
+def _check_addresses(device: DeviceHistory) -> None:
+    trace, segments = device.trace, device.layout.segments
+    addresses = np.concatenate([trace.address[trace.entries(*OBTAINS, *RETURNS)], segments.address])
+    if len(addresses) and not 0 <= int(addresses.min()) <= int(addresses.max()) < MAX_ADDRESS:
+        raise ReplayError("The snapshot has addresses that no CUDA device gives; its allocator is not modelled here.")
+
+
 def _with_limit(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun], limit: RecordedLimit) -> Subject:
     release = release_of(snapshot.schema)
     extraction = extract(snapshot, device, runs, limit.limit.address_space)
@@ -87,6 +100,8 @@ def _with_limit(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun
     recorded = replayer.run(device.config, limit.limit, recorded_addresses(device), note_addresses=True)
     seconds = time.monotonic() - begin
     check = compare(device, extraction.program, recorded)
+    if not extraction.adds_up:
+        check = replace(check, mismatches=max(check.mismatches, 1), first_mismatch=check.first_mismatch or 0)
     return Subject(device, release, limit, extraction, replayer, recorded, check, seconds)
 
 
