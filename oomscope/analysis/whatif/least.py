@@ -50,7 +50,8 @@ def least_memory(
         return replayer.run(config, limit, order(), stop_at_failure=True)
 
     best, high = _some_that_lives(run)
-    low = peak_live(replayer, config) - 1
+    # An expandable segment maps a whole page where the cap still allows a part of it.
+    low = peak_live(replayer, config) - 1 - (config.large_segment_size if config.expandable_segments else 0)
     # Under garbage collection every cap is a case of its own.
     precision = STEP if best.same_caps is None else 1
     while high - low > precision:

@@ -114,7 +114,7 @@ def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds
         bounds.alternative,
         (*bounds.notes, *_beside(subject, setting, question), *notes, *more, *_too_new(subject, setting)),
         as_recorded=setting.is_recorded and bounds.is_recorded,
-        estimate=not subject.complete and not setting.is_recorded,
+        estimate=not subject.complete and setting.config != subject.config,
     )
     known = subject.recorded if case.as_recorded else None
     return answer(case, _effort(setting, question, clock), known)
@@ -134,7 +134,7 @@ def _replayer(subject: Subject, setting: Setting, question: Question) -> tuple[R
         if emptied is None:
             return None, ("the steps of the program are not known",)
         program = emptied
-    if subject.complete or setting.is_recorded:
+    if subject.complete or setting.config == subject.config:
         same = program is subject.extraction.program
         return (subject.replayer if same else Replayer(program, subject.release)), ()
     if not setting.config.expandable_segments:
