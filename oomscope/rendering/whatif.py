@@ -10,7 +10,7 @@ from typing import Any
 
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.analysis.whatif.words import memory
-from oomscope.units import format_count, plural
+from oomscope.units import GIB, format_count, plural
 
 SCHEMA_VERSION = 1
 UNKNOWN = "–"
@@ -136,7 +136,9 @@ def _span_text(row: WhatIfRow, name: str) -> str:
     low, high = row.range.get(name, (0, 0))
     if value is None or memory(low) == memory(high):
         return _bytes(value)
-    return f"{memory(value)} ({memory(low)} to {memory(high)})"
+    if low >= GIB:
+        return f"{memory(value)} ({low / GIB:.2f}–{high / GIB:.2f})"
+    return f"{memory(value)} ({memory(low)}–{memory(high)})"
 
 
 def _bytes(value: int | None) -> str:
