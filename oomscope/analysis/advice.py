@@ -8,11 +8,9 @@ from oomscope.analysis.headlines import place
 from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.records import Advice, Driver, Growth, Pin
 from oomscope.analysis.remedies import CONF, FAQ, GRAPHS, MEMORY, REMEDIES
+from oomscope.analysis.setting_advice import refutation, settings_that_do_not_serve, settings_that_serve
 from oomscope.analysis.subject import Subject
-from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.units import format_bytes, plural
-
-_EXPANDABLE = "expandable_segments:True"
 
 
 def advise(
@@ -107,18 +105,7 @@ def _let_go_of_graphs(growth: list[Growth]) -> Advice:
 
 
 def _against_fragmentation(subject: Subject, request: FailedRequest, pins: tuple[Pin, ...]) -> Iterator[Advice]:
-    row = subject.whatif.row(_EXPANDABLE) if subject.whatif else None
-    if not subject.config.expandable_segments and (row is None or row.oom is False):
-        yield Advice(
-            f"Set PYTORCH_ALLOC_CONF={_EXPANDABLE} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9).",
-            _replayed(row)
-            if row
-            else "It was made for sizes that change: freed pages can serve any later request. Not tried on this "
-            "recording: `oomscope whatif` tells whether it would have been enough.",
-            request.free.usable if row else None,
-            "Some platforms do not support it (WSL2, Jetson), and some versions cannot share such tensors by IPC",
-            CONF,
-        )
+    yield from settings_that_serve(subject, request)
     for pin in pins[:2]:
         yield Advice(
             f"Move or free what {place(pin.site or pin.caller)} keeps: allocate it before the large tensors, keep it "
@@ -148,15 +135,6 @@ def _scattered(pin: Pin) -> str:
     return f"{plural(pin.blocks, 'block')} of {sizes} lie scattered over {places}."
 
 
-def _replayed(row: WhatIfRow) -> str:
-    text = "Replayed on this recording, the request fits"
-    if row.least_memory is not None:
-        text += f"; the recorded run then needs {format_bytes(row.least_memory)}"
-    if row.retries is not None:
-        text += f", with {plural(row.retries, 'retry', 'retries')}"
-    return text + "."
-
-
 def _against_outside(subject: Subject) -> Iterator[Advice]:
     who = ", ".join(name for name, _ in subject.outside_names[:3])
     yield Advice(
@@ -177,39 +155,16 @@ def _against_capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> It
 
 
 def _refuted(subject: Subject, request: FailedRequest, cause: str) -> Iterator[Advice]:
-    row = subject.whatif.row(_EXPANDABLE) if subject.whatif else None
-    if subject.config.expandable_segments:
-        yield _refutation("expandable_segments", "It was on when this was recorded.")
-    elif row is not None and row.oom:
-        yield _refutation(
-            f"PYTORCH_ALLOC_CONF={_EXPANDABLE}",
-            "Replayed on this recording, the request fails with it as well.",
-        )
-    elif cause in ("capacity", "growth") and request.free.usable < request.size:
-        yield (
-            _refutation(
-                f"PYTORCH_ALLOC_CONF={_EXPANDABLE}",
-                f"It makes free pieces usable; only {format_bytes(request.free.usable)} are free here, and the request "
-                f"needs {format_bytes(request.size)}.",
-            )
-            if row is None
-            else _refutation(
-                f"PYTORCH_ALLOC_CONF={_EXPANDABLE} alone", "The request would just fit, but what is live stays."
-            )
-        )
-    yield _refutation(
+    yield from settings_that_do_not_serve(subject, request, cause)
+    yield refutation(
         "torch.cuda.empty_cache()",
         f"Before it failed, the allocator released every wholly free segment itself; "
         f"{format_bytes(request.free.releasable)} were left to release.",
     )
     fixed = sum(subject.categories.get(kind, 0) for kind in ("parameter", "optimizer_state", "gradient", "buffer"))
     if cause == "capacity" and fixed > 0.5 * max(request.totals.allocated, 1):
-        yield _refutation(
+        yield refutation(
             "A smaller batch", f"It does not shrink {format_bytes(fixed)} of parameters, gradients and optimizer state."
         )
     if cause == "growth":
-        yield _refutation("A smaller batch", "It only delays the end: what grows goes on growing.")
-
-
-def _refutation(action: str, why: str) -> Advice:
-    return Advice(action, why, None, "", "", refuted=True)
+        yield refutation("A smaller batch", "It only delays the end: what grows goes on growing.")

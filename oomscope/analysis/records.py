@@ -304,6 +304,8 @@ class Verdict:
     cause: str
     confidence: str
     headline: str
+    replay: str | None = None
+    """What other settings would have done to it, by replay; None where there is no replay to trust."""
     qualifying: tuple[Qualifying, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     contributing: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from oomscope.analysis.evidence import gather_evidence
 from oomscope.analysis.headlines import headline
 from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.records import Driver, Growth, Pin, Verdict
+from oomscope.analysis.replayed import citation
 from oomscope.analysis.subject import Subject
 from oomscope.units import GIB, format_bytes
 
@@ -56,6 +57,7 @@ def judge(
         cause=tested.cause,
         confidence=_confidence(subject, request, case, tested),
         headline=headline(subject, request, tested, growth, drivers, pins),
+        replay=citation(subject.whatif, request, tested.cause),
         qualifying=tested.qualifying,
         evidence=gather_evidence(case, tested, request.totals.active),
         contributing=_contributing(subject, request, tested),

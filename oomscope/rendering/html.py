@@ -40,7 +40,8 @@ class Page:
     device: DeviceFindings | None
     title: str
     occasion: str
-    sentence: str
+    sentence: tuple[str, str]
+    replay: str | None
     certainty: list[str]
     context: list[tuple[str, str]]
     settings: list[tuple[str, str]]
@@ -112,7 +113,8 @@ def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleS
         device=device,
         title=clean(title, 200) if title else clean(occasion, 200),
         occasion=occasion,
-        sentence=words.sentence(findings),
+        sentence=words.split_sentence(findings),
+        replay=words.replay(findings),
         certainty=words.certainty(findings),
         context=views.context_rows(findings),
         settings=views.settings_rows(findings),

@@ -38,6 +38,7 @@ def render_markdown(findings: Findings, *, title: str | None = None) -> str:
     head += [
         f"### {escaped(words.occasion(findings, shorten))}",
         f"**{escaped(words.sentence(findings))}**",
+        escaped(words.replay(findings) or ""),
     ]
     sections = head + (_device(findings, findings.main, shorten) if findings.main else [])
     sections += [

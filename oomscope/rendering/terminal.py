@@ -49,6 +49,8 @@ def summary(findings: Findings, *, title: str | None = None, width: int = WIDTH)
         Text(words.sentence(findings)),
         Text(),
     ]
+    if replay := words.replay(findings):
+        parts += [Text(replay), Text()]
     if findings.main is not None:
         parts += _device(findings, findings.main, shorten, width)
     parts += _list("How sure this is", map(Text, words.certainty(findings)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import At, Growth, Limit, Location, Oom, Pin, SiteUse, Steps
+from oomscope.analysis.replayed import calm_citation
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten
 from oomscope.units import format_bytes, format_count, format_duration, plural
@@ -54,18 +55,6 @@ CONTRIBUTING_LABELS = {
     "memory_fraction_cap": "a cap on this process (the device itself still had room)",
 }
 CONFIDENCE_LABELS = {"high": "high confidence", "medium": "medium confidence", "low": "low confidence"}
-HISTORY_LABELS = {
-    "full": "recorded from the start",
-    "wrapped": "the beginning of the recording was overwritten (the ring was full)",
-    "late": "the recording began when memory was already in use",
-    "state_only": "only the state at the end was recorded, without its history",
-    "none": "nothing was recorded but the state at the end, without stacks",
-}
-STACKS_LABELS = {
-    "python": "Python stacks",
-    "all": "Python and C++ stacks",
-    "none": "no stacks",
-}
 CATEGORIES_SOURCE_LABELS = {
     "recorded": "as the recording names them",
     "inferred": "inferred from stacks and timing",
@@ -147,6 +136,24 @@ def sentence(findings: Findings) -> str:
     )
 
 
+def split_sentence(findings: Findings) -> tuple[str, str]:
+    """The verdict as its first sentence, and what follows it."""
+    first, stop, rest = sentence(findings).partition(". ")
+    return first + stop.rstrip(), rest
+
+
+def replay(findings: Findings) -> str | None:
+    """What other settings of the allocator would have done, by replay; None where there is none to trust."""
+    device = findings.main
+    if device is None:
+        return None
+    if device.oom is not None:
+        return None if device.oom.verdict.replay is None else clean(device.oom.verdict.replay, 600)
+    answer = next((one for one in findings.whatif if one.device == device.device), None)
+    text = calm_citation(answer)
+    return None if text is None else clean(text, 600)
+
+
 def _peak_step(device: DeviceFindings) -> str:
     peak = device.peak
     assert peak is not None
@@ -156,10 +163,13 @@ def _peak_step(device: DeviceFindings) -> str:
 
 def instant(at: At, entries: int) -> str:
     """Which instant the attribution is about."""
-    where = f"entry {format_count(at.entry)} of {format_count(entries)}" if entries else "the end of the snapshot"
-    return {"oom": f"at the OOM, {where}", "peak": f"at the peak, {where}", "end": "at the end of the snapshot"}.get(
-        at.kind, f"at {where}"
-    )
+    # Entries are counted from 0, as --at and the JSON report count them: "2,973 of 2,974" would puzzle.
+    last = entries > 0 and at.entry == entries - 1
+    number = f"entry {format_count(at.entry)} of 0–{format_count(entries - 1)}"
+    where = f"the last of {plural(entries, 'entry', 'entries')}" if last else number
+    if at.kind == "end" or not entries:
+        return "at the end of the snapshot"
+    return {"oom": f"at the OOM, {where}", "peak": f"at the peak, {where}"}.get(at.kind, f"at {where}")
 
 
 def elsewhere(at: At, device: DeviceFindings) -> str | None:
@@ -201,20 +211,22 @@ def no_growth(steps: Steps) -> str:
     if len(steps.steps) < 2:
         return "No growth was found; without steps in the recording, it is looked for over time only."
     peaks = [step.peak_allocated for step in steps.steps[1:]]
+    if len(peaks) < 2:
+        return f"No growth was found in {plural(steps.count, 'step')}."
     spread = (max(peaks) - min(peaks)) / max(max(peaks), 1)
     if spread > _STEADY:
         return (
             "No site was found whose bytes rise from step to step; the high-water marks of the "
             f"{steps.count} steps differ by up to {spread:.0%}."
         )
-    return f"No growth: {plural(steps.count, 'step')}, their high-water marks within {spread:.1%} after the first."
+    return f"No growth: {plural(steps.count, 'step')}, the same high-water mark to {max(spread, 0.001):.1%} after the first."
 
 
 def certainty(findings: Findings) -> list[str]:
     """How sure the report is, and what it cannot know: one sentence an item."""
     recording, device = findings.recording, findings.main
-    seen = f"{plural(findings.snapshot.entries, 'entry', 'entries')}, {words(recording.stacks, STACKS_LABELS)}"
-    items = [f"{_capital(words(recording.history, HISTORY_LABELS))}; {seen}."]
+    # The first note tells of the history, with its entries and its span.
+    items = [clean(note, 500) for note in recording.notes[:1]]
     if device is not None and device.oom is not None:
         verdict = device.oom.verdict
         confidence = words(verdict.confidence, CONFIDENCE_LABELS)
@@ -240,7 +252,3 @@ def _balance(device: DeviceFindings) -> list[str]:
     if device.oom is not None:
         items += [clean(item, 500) for item in device.oom.verdict.cannot_know]
     return items
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -107,7 +107,8 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
     others, skipped = _other_replays(case, own, effort)
     notes = [UP_TO_THE_LAST if case.subject.complete else FROM_THE_FIRST, *case.notes]
     notes += _about_the_cap(case, own)
-    oom, verdict_note = _verdict(case, own, others)
+    higher = _at_the_higher_cap(case, own)
+    oom, verdict_note = _verdict(case, own, others, higher)
     least, least_note = _least(case, effort)
     notes += [note for note in (verdict_note, least_note, skipped) if note]
     ranges = {
@@ -129,6 +130,8 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         retries=own.retries,
         oom=oom,
         failed_allocation=None if failure is None else case.subject.allocations_before(failure.entry),
+        failed_entries=_failed_entries(own, [*others, *([higher] if higher else [])]),
+        ended_at=own.failures[-1].entry if own.failures and not own.failures[-1].recorded else None,
         headroom=_headroom(own, bound),
         least_memory=None if least is None else least.cap,
         least_memory_retries=None if least is None else least.retries,
@@ -151,18 +154,31 @@ def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay
     return replays, None if replays else "one order of addresses tried"
 
 
-def _verdict(case: Case, own: Replay, others: Sequence[Replay]) -> tuple[bool | None, str | None]:
+def _at_the_higher_cap(case: Case, own: Replay) -> Replay | None:
+    """The replay at the highest that the recorded cap may have been; None where it cannot differ."""
+    if own.survived or _holds_for_all_caps(case, own):
+        return None
+    assert case.alternative is not None
+    return case.replayer.run(case.config, case.alternative, case.subject.addresses())
+
+
+def _verdict(
+    case: Case, own: Replay, others: Sequence[Replay], higher: Replay | None
+) -> tuple[bool | None, str | None]:
     """Whether it runs out of memory; None, with the reason, where that is not certain."""
     outcomes = [not replay.survived for replay in (own, *others)]
     if any(outcomes) and not all(outcomes):
         return None, f"out of memory in {sum(outcomes)} of {len(outcomes)} orders of addresses"
-    if outcomes[0] and not _holds_for_all_caps(case, own):
-        assert case.alternative is not None
-        higher = case.replayer.run(case.config, case.alternative, case.subject.addresses())
-        if higher.survived:
-            low, high = (memory(limit.bytes or 0) for limit in (case.limit, case.alternative))
-            return None, f"out of memory at {low}, lives at {high}"
+    if higher is not None and higher.survived:
+        return None, f"out of memory at {memory(case.limit.bytes or 0)}, lives at {memory(higher.limit.bytes or 0)}"
     return outcomes[0], None
+
+
+def _failed_entries(own: Replay, others: Sequence[Replay]) -> tuple[int, ...] | None:
+    """The requests that failed; None where the replays disagree."""
+    failed = tuple(failure.entry for failure in own.failures)
+    alike = all(tuple(failure.entry for failure in other.failures) == failed for other in others)
+    return failed if alike else None
 
 
 def _about_the_cap(case: Case, own: Replay) -> list[str]:

@@ -1,0 +1,90 @@
+"""What the replays under other settings say of one failed request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oomscope.analysis.counterfactuals import MARGIN
+from oomscope.analysis.ooms import FailedRequest
+from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
+from oomscope.units import format_bytes, plural
+
+EXPANDABLE = "expandable_segments:True"
+
+
+def serving(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:
+    """The rows of other settings that serve the request at `entry`, the one to recommend first."""
+    rows = [row for row in _others(answer) if row.serves(entry)]
+    return sorted(rows, key=lambda row: (row.setting != EXPANDABLE, -(row.headroom or 0)))
+
+
+def refusing(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:
+    """The rows of other settings under which the request at `entry` fails, or is not reached."""
+    return [row for row in _others(answer) if row.serves(entry) is False]
+
+
+def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str | None:
+    """What the replays say of `request`, for the verdict; None where there are none to trust."""
+    served, refused = serving(answer, request.entry), refusing(answer, request.entry)
+    if answer is None or not (served or refused):
+        return None
+    needs = _needs(answer, request)
+    if served:
+        best = served[0]
+        text = f"Replayed with {best.setting}, {served_text(best, request)}{needs(best)}."
+        return f"{text} What grows goes on growing." if cause == "growth" else text
+    doubtful = len(_others(answer)) - len(refused)
+    under = "that as well" if len(refused) == 1 else "each of them"
+    text = f"Replayed under {plural(len(refused), 'other setting')} of the allocator, it fails under {under}"
+    if doubtful:
+        text += f"; under {doubtful} more it is not certain"
+    return f"{text}{needs(answer.row(EXPANDABLE))}."
+
+
+def calm_citation(answer: WhatIf | None) -> str | None:
+    """What the replays say of a run that served every request; None where no setting would have reserved less."""
+    rows = [row for row in _others(answer) if row.oom is False and row.peak_reserved is not None]
+    recorded = answer.row(RECORDED) if answer else None
+    if not rows or recorded is None or recorded.peak_reserved is None:
+        return None
+    best = min(rows, key=lambda row: (row.peak_reserved or 0, row.setting != EXPANDABLE))
+    if recorded.peak_reserved - (best.peak_reserved or 0) < MARGIN * recorded.peak_reserved:
+        return None
+    return (
+        f"Replayed with {best.setting}, the same run reserves {format_bytes(best.peak_reserved or 0)} at its peak "
+        f"instead of {format_bytes(recorded.peak_reserved)}."
+    )
+
+
+def served_text(row: WhatIfRow, request: FailedRequest) -> str:
+    """``this request fits, 1.20 GiB to spare, 0 retries``."""
+    parts = ["this request fits"]
+    if row.ended_at is not None:
+        parts.append("though a later one fails")
+    elif row.headroom is not None:
+        bound = "at least " if request.limit.source == "bracket" else ""
+        parts.append(f"{bound}{format_bytes(max(row.headroom, 0))} to spare")
+    if row.retries is not None:
+        parts.append(plural(row.retries, "retry", "retries"))
+    return ", ".join(parts)
+
+
+def _needs(answer: WhatIf, request: FailedRequest) -> Callable[[WhatIfRow | None], str]:
+    """What the recorded run needs in all, under a setting and as it was recorded."""
+    run = "the whole recorded run" if request.recovered else "the run up to here"
+    recorded = answer.row(RECORDED)
+    known = recorded.least_memory if recorded else None
+
+    def words(row: WhatIfRow | None) -> str:
+        needs = (
+            [] if row is None or row.least_memory is None else [f"{format_bytes(row.least_memory)} with {row.setting}"]
+        )
+        needs += [] if known is None else [f"{format_bytes(known)} as recorded"]
+        return f"; {run} needs {', '.join(needs)}" if needs else ""
+
+    return words
+
+
+def _others(answer: WhatIf | None) -> list[WhatIfRow]:
+    """The rows of other settings; none where the replay does not give what was recorded."""
+    return [row for row in answer.rows if row.setting != RECORDED] if answer and answer.self_check.exact else []

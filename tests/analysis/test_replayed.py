@@ -1,0 +1,116 @@
+"""What the verdict and the advice say of the replays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import oomscope
+from oomscope.analysis.replayed import EXPANDABLE, calm_citation, citation, refusing, serving
+from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
+from oomscope.units import GIB, MIB, format_bytes
+
+SAMPLE = Path(__file__).parents[2] / "sample_snapshots" / "oom_leak_total_loss.pickle.xz"
+EXACT = SelfCheck(addresses=10, segment_events=2, mismatches=0, first_mismatch=None)
+FAILED = 100
+LIVES = WhatIfRow(
+    EXPANDABLE, limit=16 * GIB, oom=False, failed_entries=(), headroom=GIB, retries=0, least_memory=15 * GIB
+)
+FAILS = WhatIfRow("max_split_size_mb:128", limit=16 * GIB, oom=True, failed_entries=(FAILED,), headroom=-GIB, retries=1)
+AS_RECORDED = replace(FAILS, setting=RECORDED, least_memory=17 * GIB)
+UNCERTAIN = replace(FAILS, setting="roundup_power2_divisions:8", oom=None)
+
+
+def whatif(*rows: WhatIfRow, check: SelfCheck = EXACT) -> WhatIf:
+    return WhatIf(0, check, (AS_RECORDED, *rows))
+
+
+def request(entry: int = FAILED, *, source: str = "recorded", recovered: bool = False) -> Any:
+    return SimpleNamespace(entry=entry, recovered=recovered, limit=SimpleNamespace(source=source))
+
+
+def test_the_setting_that_serves_it_is_cited_with_what_it_leaves_and_needs() -> None:
+    text = citation(whatif(FAILS, LIVES), request(), "fragmentation")
+    assert text == (
+        "Replayed with expandable_segments:True, this request fits, 1.00 GiB to spare, 0 retries; the run up to here "
+        "needs 15.0 GiB with expandable_segments:True, 17.0 GiB as recorded."
+    )
+
+
+def test_a_cap_known_within_bounds_leaves_at_least_so_much() -> None:
+    assert "fits, at least 1.00 GiB to spare" in str(citation(whatif(LIVES), request(source="bracket"), "capacity"))
+
+
+def test_growth_outlives_every_setting() -> None:
+    assert str(citation(whatif(LIVES), request(), "growth")).endswith("What grows goes on growing.")
+
+
+def test_where_nothing_serves_it_that_is_said_with_what_is_uncertain() -> None:
+    text = citation(whatif(FAILS, UNCERTAIN), request(), "capacity")
+    assert text == (
+        "Replayed under 1 other setting of the allocator, it fails under that as well; under 1 more it is not certain; "
+        "the run up to here needs 17.0 GiB as recorded."
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, whatif(), whatif(UNCERTAIN), whatif(LIVES, check=replace(EXACT, mismatches=1))],
+    ids=["no replay", "only the recorded one", "nothing certain", "self-check failed"],
+)
+def test_no_replay_to_trust_is_no_citation(answer: WhatIf | None) -> None:
+    assert citation(answer, request(), "capacity") is None
+
+
+def test_the_setting_made_for_holes_comes_first_then_the_one_that_leaves_most() -> None:
+    small, large = (replace(LIVES, setting=name, headroom=room) for name, room in (("a:1", 2 * GIB), ("b:1", 3 * GIB)))
+    assert [row.setting for row in serving(whatif(small, large, LIVES), FAILED)] == [EXPANDABLE, "b:1", "a:1"]
+
+
+def test_a_request_is_served_though_a_later_one_fails() -> None:
+    later = replace(FAILS, setting=EXPANDABLE, failed_entries=(FAILED + 50,), ended_at=FAILED + 50)
+    assert "fits, though a later one fails" in str(citation(whatif(later), request(), "capacity"))
+
+
+def test_a_request_after_the_end_of_the_replay_is_not_served() -> None:
+    earlier = replace(FAILS, failed_entries=(FAILED - 50,), ended_at=FAILED - 50)
+    assert refusing(whatif(earlier), FAILED) == [earlier]
+
+
+def test_a_request_after_one_that_the_recorded_run_was_refused_as_well_may_be_served() -> None:
+    caught = replace(FAILS, failed_entries=(FAILED - 50,))
+    assert serving(whatif(caught), FAILED) == [caught]
+
+
+def test_replays_that_disagree_on_which_request_fails_leave_it_open() -> None:
+    unclear = replace(FAILS, failed_entries=None)
+    assert not serving(whatif(unclear), FAILED)
+    assert not refusing(whatif(unclear), FAILED)
+
+
+def test_a_run_without_an_oom_is_told_what_would_have_reserved_less() -> None:
+    recorded = WhatIfRow(RECORDED, oom=False, failed_entries=(), peak_reserved=4 * GIB)
+    less = replace(LIVES, peak_reserved=3 * GIB)
+    answer = WhatIf(0, EXACT, (recorded, less))
+    assert calm_citation(answer) == (
+        "Replayed with expandable_segments:True, the same run reserves 3.00 GiB at its peak instead of 4.00 GiB."
+    )
+    assert calm_citation(WhatIf(0, EXACT, (recorded, replace(less, peak_reserved=4 * GIB - MIB)))) is None
+
+
+def test_the_verdict_of_a_real_sample_cites_the_replay_of_that_sample() -> None:
+    findings = oomscope.analyze(oomscope.load(SAMPLE))
+    oom, answer = findings.main.oom, findings.whatif[0]
+    row = answer.row(EXPANDABLE)
+    assert row.serves(oom.entry)
+    assert f"fits, at least {format_bytes(row.headroom)} to spare" in oom.verdict.replay
+    assert f"needs {format_bytes(row.least_memory)} with {EXPANDABLE}" in oom.verdict.replay
+    assert answer.row(RECORDED).serves(oom.entry) is False
+
+
+def test_without_a_replay_the_verdict_cites_none() -> None:
+    assert oomscope.analyze(oomscope.load(SAMPLE), whatif=False).main.oom.verdict.replay is None
