@@ -219,7 +219,8 @@ def no_growth(steps: Steps) -> str:
             "No site was found whose bytes rise from step to step; the high-water marks of the "
             f"{steps.count} steps differ by up to {spread:.0%}."
         )
-    return f"No growth: {plural(steps.count, 'step')}, the same high-water mark to {max(spread, 0.001):.1%} after the first."
+    spread = max(spread, 0.001)
+    return f"No growth: {plural(steps.count, 'step')}, the same high-water mark to {spread:.1%} after the first."
 
 
 def certainty(findings: Findings) -> list[str]:
