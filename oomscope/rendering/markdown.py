@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Advice
+from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering import tables, words
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten, shortener
 from oomscope.rendering.tables import Table
+from oomscope.rendering.whatif_view import CONDITIONS, EXPLAINED, TITLE, view
 from oomscope.units import format_bytes, plural
 
 MAX_BYTES = 60_000
@@ -57,7 +59,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
         escaped(words.elsewhere(findings.at, device) or ""),
         f"**Memory, {escaped(when)}**\n\n{_table(tables.memory(device))}",
         _advice(verdict.advice[:12] if verdict else ()),
-        *(_titled(tables.whatif(answer)) for answer in answers),
+        *(f"**{TITLE}**\n\n{whatif_section(answer)}" for answer in answers),
         _titled(tables.sites(device, shorten, _TOP)),
         *(
             _folded(table.title, _table(table))
@@ -78,6 +80,14 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
         ),
         _stacks(device),
     ]
+
+
+def whatif_section(answer: WhatIf) -> str:
+    """The answers under other settings: whether to trust them, the table, its notes and what it assumes."""
+    shown = view(answer)
+    notes = "\n".join(f"- {escaped(note)}" for note in shown.numbered)
+    parts = (escaped(shown.check), _table(shown.table), notes, escaped(shown.common), EXPLAINED, CONDITIONS)
+    return "\n\n".join(part for part in parts if part)
 
 
 def _table(table: Table) -> str:

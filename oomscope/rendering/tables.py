@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.rendering import words
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten
@@ -203,25 +201,6 @@ def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
         )
     headings = ("entry", "asked for", "recovered", "cause", "where")
     return Table("Requests that failed", headings, tuple(rows), frozenset({0, 1}), len(device.ooms) - len(rows))
-
-
-def whatif(answer: WhatIf) -> Table:
-    """The recorded program under other settings: peak of reserved memory, least memory it needs."""
-    rows = tuple((clean(row.setting, 80), _outcome(row), *_figures(row)) for row in answer.rows)
-    headings = ("settings", "fits", "peak", "needs", "retries")
-    title = "What would have changed it, replayed on this recording"
-    return Table(title, headings, rows, frozenset({2, 3, 4}))
-
-
-def _outcome(row: WhatIfRow) -> str:
-    if row.oom is None:
-        return UNKNOWN if row.peak_reserved is None else "not certain"
-    return "no" if row.oom else "yes"
-
-
-def _figures(row: WhatIfRow) -> Sequence[str]:
-    retries = UNKNOWN if row.retries is None else format_count(row.retries)
-    return _bytes(row.peak_reserved), _bytes(row.least_memory), retries
 
 
 def steps(device: DeviceFindings, most: int) -> Table:

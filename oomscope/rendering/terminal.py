@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -14,11 +15,14 @@ from rich.text import Text
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Advice
+from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering import tables, words
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten, shortener
 from oomscope.rendering.sparkline import marks, sparkline
+from oomscope.rendering.stacked import Stacked
 from oomscope.rendering.tables import Table
+from oomscope.rendering.whatif_view import CONDITIONS, EXPLAINED, TITLE, WhatIfView, view
 from oomscope.units import format_bytes, format_duration, plural
 
 WIDTH = 80
@@ -28,11 +32,16 @@ _TOP = 8
 
 def render_text(findings: Findings, *, title: str | None = None, width: int = WIDTH) -> str:
     """The findings as plain text of at most `width` columns, without colour."""
+    return plain(summary(findings, title=title, width=width), width)
+
+
+def plain(shown: RenderableType, width: int = WIDTH) -> str:
+    """What a console of `width` columns shows, without colour."""
     sink = io.StringIO()
     console = Console(
         file=sink, width=width, color_system=None, force_terminal=False, legacy_windows=False, emoji=False, markup=False
     )
-    console.print(summary(findings, title=title, width=width))
+    console.print(shown)
     # Padding to the full width is of no use in a file, and a nuisance in a diff.
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
 
@@ -67,7 +76,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     if device.oom is not None:
         yield from _list("What to do", (_advice(item) for item in device.oom.verdict.advice))
     answers = [answer for answer in findings.whatif if answer.device == device.device]
-    yield from chain.from_iterable(_section(tables.whatif(answer)) for answer in answers if answer.rows)
+    yield from chain.from_iterable(_whatif(view(answer)) for answer in answers if answer.rows)
     yield from _section(tables.categories(device), headings=False)
     yield from _section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
     yield from _section(tables.holders(device, _TOP))
@@ -84,10 +93,40 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     yield from _section(tables.other_devices(findings))
 
 
+def whatif(answer: WhatIf) -> RenderableType:
+    """What-if answers alone, for a rich console."""
+    title = Text(f"What if, device {answer.device}", style="bold")
+    *parts, _ = _whatif(view(answer), titled=False)
+    return Group(title, Text(), *parts)
+
+
+def _whatif(answer: WhatIfView, *, titled: bool = True) -> Iterator[RenderableType]:
+    """The table under the other settings, its notes and what it assumes."""
+    if titled:
+        yield Text(TITLE, style="bold")
+    yield from (Text(answer.check), Text())
+    table = answer.table
+    figures = replace(table, headings=table.headings[1:], right=frozenset(column - 1 for column in table.right))
+    names = [table.headings[0], *(row[0] for row in table.rows)]
+    yield Stacked(_grid(table), names, _grid(replace(figures, rows=tuple(row[1:] for row in table.rows))))
+    yield Text()
+    yield from map(Text, answer.numbered)
+    yield from (Text() for _ in answer.numbered[:1])
+    yield from (Text(answer.common), Text(), Text(EXPLAINED), Text(), Text(CONDITIONS), Text())
+
+
 def _section(table: Table, title: str | None = None, *, headings: bool = True) -> Iterator[RenderableType]:
     """A table under its title; nothing where it has no rows."""
     if not table.rows:
         return
+    yield Text(title or table.title, style="bold")
+    yield Padding(_grid(table, headings=headings), (0, 0, 0, 2))
+    if table.more > 0:
+        yield Text(f"  and {plural(table.more, 'more row')}", style="dim")
+    yield Text()
+
+
+def _grid(table: Table, *, headings: bool = True) -> Grid:
     grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=headings, header_style="dim", pad_edge=False)
     last = len(table.headings) - 1
     for column, heading in enumerate(table.headings):
@@ -98,11 +137,7 @@ def _section(table: Table, title: str | None = None, *, headings: bool = True) -
         )
     for row in table.rows:
         grid.add_row(*(Text(cell) for cell in row))
-    yield Text(title or table.title, style="bold")
-    yield Padding(grid, (0, 0, 0, 2))
-    if table.more > 0:
-        yield Text(f"  and {plural(table.more, 'more row')}", style="dim")
-    yield Text()
+    return grid
 
 
 def _list(title: str, items: Iterable[Text]) -> Iterator[RenderableType]:

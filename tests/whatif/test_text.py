@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from oomscope.analysis import analyze
 from oomscope.analysis.whatif import WhatIf, whatif
 from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
 from oomscope.commands.errors import run
+from oomscope.rendering.markdown import render_markdown
+from oomscope.rendering.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
+from oomscope.rendering.whatif_view import CONDITIONS, EXPLAINED, headroom_text, view
 from tests import builders
 from tests.whatif.recorder import Recorder
 
@@ -60,27 +65,88 @@ def test_every_row_stands_in_the_table_with_what_holds_for_it(render: object, an
     text = render(answer)  # type: ignore[operator]
     for row in answer.rows:
         assert row.setting in text
-    assert "OOM after 6 allocs" in text
-    assert "up to the last recorded entry" in text
-    assert "all 7 addresses" in text or "all 6 addresses" in text
-    assert "Limit: 64.0 MiB" in text
-    assert "Assumes the same program" in text
+    flat = " ".join(text.split())
+    assert "ut of memory after 6 allocs" in flat
+    assert "all 7 addresses" in flat or "all 6 addresses" in flat
+    assert "Limit: 64.0 MiB" in flat
+    assert "All rows: up to the last recorded entry" in flat
+    assert CONDITIONS in flat
+    assert EXPLAINED in flat
 
 
 def test_a_failed_check_says_so_first() -> None:
     refused = WhatIf(0, SelfCheck(3, 1, 2, 5, "the replay departs at entry 5"), (WhatIfRow("recorded"),))
-    assert to_text(refused).startswith("What if, device 0. Self-check failed: the replay departs at entry 5.")
+    assert to_text(refused).startswith("What if, device 0\n\nSelf-check failed: the replay departs at entry 5.")
 
 
 def test_what_was_left_out_is_said() -> None:
     answer = WhatIf(0, SelfCheck(3, 1, 0, None), (WhatIfRow("recorded"),), ("max_split_size_mb:512",))
-    assert "Left out for want of time: max_split_size_mb:512." in to_text(answer)
+    assert "Left out for want of time: max_split_size_mb:512." in " ".join(to_text(answer).split())
 
 
 def test_a_pipe_in_a_setting_does_not_break_the_table() -> None:
     answer = WhatIf(0, SelfCheck(3, 1, 0, None), (WhatIfRow("a|b"),))
     row = next(line for line in to_markdown(answer).splitlines() if "a\\|b" in line)
-    assert row.replace("\\|", "").count("|") == 9
+    assert row.replace("\\|", "").count("|") == 8
+
+
+CHECK = SelfCheck(3, 1, 0, None)
+LONG = WhatIfRow(
+    "recorded, without metrics.py:17, model.py:31 × 0.5 freed each step",
+    limit=14 << 30, peak_reserved=1020 * MIB, final_reserved=1020 * MIB, peak_allocated=13 << 30, retries=1234,
+    oom=True, failed_allocation=1273, headroom=-1020 * MIB, least_memory=1020 * MIB,
+    range={"peak_reserved": (1000 * MIB, 1020 * MIB), "retries": (1200, 1300)},
+    note="up to the last recorded entry; one order of addresses tried",
+)  # fmt: skip
+
+
+def test_no_figure_is_lost_at_80_columns() -> None:
+    text = to_text(WhatIf(0, CHECK, (LONG, WhatIfRow("plain", note="up to the last recorded entry"))))
+    assert max(map(len, text.splitlines())) <= 80
+    lines = text.splitlines()
+    name = next(at for at, line in enumerate(lines) if line.startswith(LONG.setting))
+    figures = "OOM lacks 1,020 MiB 1,020 MiB 1,020 MiB 1,234 1,020 MiB"
+    assert lines[name + 1].split() == figures.split()
+
+
+def test_where_there_is_room_a_setting_is_one_line() -> None:
+    text = to_text(WhatIf(0, CHECK, (WhatIfRow("recorded", oom=False, peak_reserved=20 * MIB, retries=0),)), 120)
+    assert any(line.split() == ["recorded", "lives", "–", "20.0", "MiB", "–", "0", "–"] for line in text.splitlines())
+
+
+def test_a_note_is_one_line_and_rows_refer_to_it_by_number() -> None:
+    rows = [WhatIfRow(name, note=f"up to the last recorded entry; {note}") for name, note in NOTED]
+    shown = view(WhatIf(0, CHECK, tuple(rows)))
+    assert shown.notes == ("One order tried.", "Taken.")
+    assert [row.marks for row in shown.rows] == [(), (1,), (1, 2)]
+    assert [row[0] for row in shown.table.rows] == ["a:1,b:2", "c [1]", "d [1, 2]"]
+    assert shown.numbered == ("[1] One order tried.", "[2] Taken.")
+
+
+NOTED = (("a:1,b:2", ""), ("c", "one order tried"), ("d", "taken; one order tried"))
+
+
+def test_ranges_over_orders_of_addresses_are_a_note() -> None:
+    shown = view(WhatIf(0, CHECK, (LONG, WhatIfRow("plain"))))
+    assert "Over the orders of addresses: peak 1,000 MiB to 1,020 MiB, retries 1,200 to 1,300." in shown.notes
+
+
+def test_what_is_missing_is_not_a_negative_number() -> None:
+    shown = [headroom_text(WhatIfRow("a", headroom=count)) for count in (-1020 * MIB, 0, 110 * MIB, None)]
+    assert shown == ["lacks 1,020 MiB", "0 B", "110 MiB", "–"]
+
+
+def test_a_report_says_the_same_as_the_command(answer: WhatIf) -> None:
+    recorder = recorded()
+    findings = replace(analyze(recorder.snapshot(), whatif=False), whatif=(answer,))
+    assert "\n".join(to_text(answer).splitlines()[2:]) in render_text(findings)
+    assert "\n".join(to_markdown(answer).splitlines()[2:]) in render_markdown(findings)
+
+
+def test_a_hostile_setting_moves_no_cursor() -> None:
+    answer = WhatIf(0, CHECK, (WhatIfRow("\x1b[31m\u202e", note="the rest as recorded (\x1b]0;\x07)"),))
+    for text in (to_text(answer), to_markdown(answer)):
+        assert not {"\x1b", "\u202e", "\x07"} & set(text)
 
 
 @pytest.fixture

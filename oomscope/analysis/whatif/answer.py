@@ -15,8 +15,7 @@ from oomscope.analysis.whatif.orders import other_orders
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
 from oomscope.analysis.whatif.subject import Subject
-from oomscope.analysis.whatif.words import memory
-from oomscope.units import plural
+from oomscope.units import format_bytes, plural
 
 UP_TO_THE_LAST = "up to the last recorded entry"
 SEARCH_REPLAYS = 12
@@ -170,7 +169,10 @@ def _verdict(
     if any(outcomes) and not all(outcomes):
         return None, f"out of memory in {sum(outcomes)} of {len(outcomes)} orders of addresses"
     if higher is not None and higher.survived:
-        return None, f"out of memory at {memory(case.limit.bytes or 0)}, lives at {memory(higher.limit.bytes or 0)}"
+        return (
+            None,
+            f"out of memory at {format_bytes(case.limit.bytes or 0)}, lives at {format_bytes(higher.limit.bytes or 0)}",
+        )
     return outcomes[0], None
 
 
@@ -185,7 +187,7 @@ def _about_the_cap(case: Case, own: Replay) -> list[str]:
     """What follows for a row from not knowing the recorded cap."""
     if case.alternative is None:
         return []
-    low, high = memory(case.limit.bytes or 0), memory(case.alternative.bytes or 0)
+    low, high = format_bytes(case.limit.bytes or 0), format_bytes(case.alternative.bytes or 0)
     if _holds_for_all_caps(case, own):
         return [f"the recorded cap is known only as {low} to {high}, and all of these give the same"]
     return [f"the recorded cap is known only as {low} to {high}, and {low} is taken"]
