@@ -22,8 +22,8 @@
     const span = Math.abs(seconds);
     return span < 0.9995 ? `${(span * 1e3).toPrecision(3)} ms` : `${span < 99.95 ? span.toPrecision(3) : Math.round(span)} s`;
   };
-  const when = (x) => {
-    if (!data.seconds) return "";
+  const when = (x, seconds = data.seconds) => {
+    if (!seconds) return "";
     return x === 0 ? `at ${data.zero}` : `${duration(x)} ${x < 0 ? "before" : "after"} ${data.zero}`;
   };
   const nearest = (values, wanted) => {
@@ -41,11 +41,13 @@
 
   const timelines = () => {
     if (!data.figures) return;
-    const [width, , left, right, top, bottom] = data.box;
     const moments = data.moments.map((moment) => moment.x);
     for (const holder of document.querySelectorAll("figure.timeline")) {
       const name = holder.dataset.figure;
       const points = typeof data.figures[name] === "string" ? data.figures[data.figures[name]] : data.figures[name];
+      // A device beside the main one has values of its own, and no sites to list.
+      const beside = points.box !== undefined, seconds = beside ? points.seconds : data.seconds;
+      const [width, , left, right, top, bottom] = beside ? points.box : data.box;
       const svg = document.getElementById(name), readout = holder.querySelector(".readout");
       const first = points.x[0], span = points.x[points.x.length - 1] - first || 1;
       const cursor = document.createElementNS("http://www.w3.org/2000/svg", "line");
@@ -60,9 +62,9 @@
         cursor.setAttribute("x2", position);
         if (!cursor.parentNode) svg.append(cursor);
         const allocated = points.allocated[at] * 1024, reserved = points.reserved[at] * 1024;
-        const parts = [when(points.x[at]), `entry ${points.entry[at].toLocaleString("en")}`, `allocated ${size(allocated)}`,
+        const parts = [when(points.x[at], seconds), `entry ${points.entry[at].toLocaleString("en")}`, `allocated ${size(allocated)}`,
           `active ${size(allocated + points.active[at] * 1024)}`, `reserved ${size(reserved)}`].filter(Boolean);
-        const moment = data.moments[nearest(moments, points.x[at])];
+        const moment = beside ? undefined : data.moments[nearest(moments, points.x[at])];
         const sites = moment ? moment.sites.slice(0, 3).map(([row, bytes]) => `${data.labels[row]} ${size(bytes)}`) : [];
         readout.textContent = parts.join(" · ") + (sites.length ? ` — largest near there: ${sites.join("; ")}` : "");
       };
@@ -72,15 +74,17 @@
         return nearest(points.x, first + ((position - left) / (right - left)) * span);
       };
       svg.addEventListener("pointermove", (event) => show(pick(event)));
-      svg.addEventListener("click", (event) => { show(pick(event)); live(points.x[at], holder); });
+      svg.addEventListener("click", (event) => { show(pick(event)); if (!beside) live(points.x[at], holder); });
       const region = holder.querySelector(".scroll");
       region.addEventListener("keydown", (event) => {
-        const step = {ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20}[event.key];
-        if (step) { event.preventDefault(); show(at + step); }
-        if (event.key === "Enter") live(points.x[at], holder);
+        const last = points.x.length - 1;
+        const wanted = {ArrowLeft: at - 1, ArrowRight: at + 1, PageUp: at - 20, PageDown: at + 20, Home: 0, End: last}[event.key];
+        if (wanted !== undefined) { event.preventDefault(); show(wanted); }
+        if (event.key === "Enter" && !beside) { live(points.x[at], holder); panel.focus(); }
       });
       region.scrollLeft = region.scrollWidth; // on a narrow screen, the end is what matters
-      readout.textContent = "Point at the figure to read values; click, or press Enter, to list what was live there.";
+      readout.textContent = beside ? "Point at the figure, or walk with the arrow keys, to read values."
+        : "Point at the figure, or walk with the arrow keys, to read values; click, or press Enter, to list what was live there.";
     }
     const panel = document.getElementById("moment");
     const live = (x, holder) => {
@@ -145,28 +149,57 @@
     const graph = document.getElementById("flame");
     if (!graph) return;
     const boxes = [...graph.querySelectorAll(".box")];
-    const place = (from, width) => {
+    const readout = document.querySelector("#flame-figure .readout");
+    const from = (box) => Number(box.dataset.x), width = (box) => Number(box.dataset.w);
+    const row = (box) => Number(box.getAttribute("y")), visible = (box) => box.getAttribute("display") !== "none";
+    const place = (left, whole) => {
       for (const box of boxes) {
-        const x = Number(box.dataset.x), w = Number(box.dataset.w);
-        const start = Math.max(x, from), end = Math.min(x + w, from + width);
-        const inside = end - start > width * 1e-6;
+        const start = Math.max(from(box), left), end = Math.min(from(box) + width(box), left + whole);
+        const share = (end - start) / whole, inside = share > 1e-6;
         box.setAttribute("display", inside ? "inline" : "none");
         if (inside) {
-          box.setAttribute("x", `${+(((start - from) / width) * 100).toFixed(3)}%`);
-          box.setAttribute("width", `${+(((end - start) / width) * 100).toFixed(3)}%`);
+          box.setAttribute("x", `${+(((start - left) / whole) * 100).toFixed(3)}%`);
+          box.setAttribute("width", `${+(share * 100).toFixed(3)}%`);
+          box.classList.toggle("thin", share < data.thin);
         }
       }
     };
-    let zoomed = null;
+    let zoomed = null, here = null;
     const toggle = (box) => {
       zoomed = zoomed === box ? null : box;
-      if (zoomed) place(Number(box.dataset.x), Number(box.dataset.w)); else place(0, 100);
+      if (zoomed) place(from(zoomed), width(zoomed)); else place(0, 100);
+    };
+    const read = (box) => { readout.textContent = box.querySelector("title").textContent; };
+    const stand = (box) => {
+      if (!box) return;
+      if (here) here.classList.remove("here");
+      here = box;
+      here.classList.add("here");
+      graph.append(here); // drawn last, so that its outline is whole
+      read(here);
+    };
+    /* The neighbour of `box` that is `rows` below it, or beside it. */
+    const beside = (box, rows, to) => {
+      const there = boxes.filter((one) => one !== box && visible(one) && row(one) === row(box) + rows * data.row);
+      const shared = (one) => Math.min(from(one) + width(one), from(box) + width(box)) - Math.max(from(one), from(box));
+      if (rows) return there.filter((one) => shared(one) > 0).sort((a, b) => shared(b) - shared(a))[0];
+      const side = there.filter((one) => (to < 0 ? from(one) < from(box) : from(one) > from(box)));
+      return side.sort((a, b) => Math.abs(from(a) - from(box)) - Math.abs(from(b) - from(box)))[0];
     };
     graph.addEventListener("click", (event) => {
       const box = event.target.closest(".box");
       if (box) toggle(box);
     });
-    document.addEventListener("keydown", (event) => { if (event.key === "Escape" && zoomed) toggle(zoomed); });
+    graph.addEventListener("pointerover", (event) => {
+      const box = event.target.closest(".box");
+      if (box) read(box);
+    });
+    graph.parentNode.addEventListener("keydown", (event) => {
+      const move = {ArrowDown: [1], ArrowUp: [-1], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
+      if (move) { event.preventDefault(); stand(here ? beside(here, ...move) : boxes[0]); }
+      if (event.key === "Enter" && here) toggle(here);
+      if (event.key === "Escape" && zoomed) toggle(zoomed);
+    });
   };
 
   const links = () => {

@@ -22,8 +22,11 @@ from oomscope.rendering.charts_data import staircase
 from oomscope.units import GIB, KIB, MIB, TIB
 
 WIDTH, HEIGHT = 840.0, 320.0
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 826.0, 22.0, 282.0
-"""Where the axes stand in figures over time, in units of the view box; the page's script relies on it."""
+SMALL = 190.0
+"""The height of a figure over time that stands beside others."""
+
+LEFT, RIGHT, TOP, FOOT = 58.0, 826.0, 22.0, 38.0
+"""Where the axes stand in figures over time, in units of the view box; `FOOT` is the room below them."""
 
 MOST_BANDS = 80
 
@@ -74,10 +77,15 @@ class Timeline:
     marks: Sequence[Mark]
 
 
-def timeline(view: Timeline) -> Figure:
+def box(height: float) -> list[float]:
+    """Width and height of a figure over time, then the left, right, top and bottom of its axes."""
+    return [WIDTH, height, LEFT, RIGHT, TOP, height - FOOT]
+
+
+def timeline(view: Timeline, height: float = HEIGHT) -> Figure:
     """Allocated memory as stacked bands, with lines for active and reserved memory."""
-    figure, axes = _canvas(WIDTH, HEIGHT)
-    axes.set_position((LEFT / WIDTH, 1 - BOTTOM / HEIGHT, (RIGHT - LEFT) / WIDTH, (BOTTOM - TOP) / HEIGHT))
+    figure, axes = _canvas(WIDTH, height)
+    axes.set_position((LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, (height - FOOT - TOP) / height))
     left, right = float(view.x[0]), float(view.x[-1])
     if right <= left:
         left, right = left - 0.5, right + 0.5
@@ -93,8 +101,8 @@ def timeline(view: Timeline) -> Figure:
         if layer.bytes.any():
             x, y = staircase(view.x, edge)
             axes.fill_between(x, y, 0, color=layer.colour.light, linewidth=0)
-    _line(axes, view.x, view.active, palette.ACTIVE, 0.9, (2.2, 1.4))
-    _line(axes, view.x, view.reserved, palette.RESERVED, 1.4)
+    _active(axes, view.x, view.active, top)
+    _reserved(axes, view.x, view.reserved)
     highest = max(int(view.reserved.max(initial=1)), int(top.max(initial=1)))
     asked = [mark.base + mark.bytes for mark in view.marks if mark.kind == "oom" and left <= mark.x <= right]
     # A request for terabytes must not press everything else flat.
@@ -104,7 +112,7 @@ def timeline(view: Timeline) -> Figure:
         axes.axhline(view.limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
     _marks(axes, view.marks, highest, left, right)
     axes.set_ylim(0, highest * 1.09)
-    _bytes_axis(axes.yaxis, highest)
+    _bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
     scale, unit = _time_unit(right - left) if view.in_seconds else (1.0, "")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value * scale)))
@@ -158,18 +166,19 @@ def _marks(axes: Axes, marks: Sequence[Mark], highest: int, left: float, right: 
         )  # fmt: skip
 
 
-def _line(
-    axes: Axes,
-    x: FloatArray,
-    values: IntArray,
-    colour: palette.Colour,
-    width: float,
-    dashes: tuple[float, float] | None = None,
-) -> None:
+def _reserved(axes: Axes, x: FloatArray, values: IntArray) -> None:
     xs, ys = staircase(x, values)
-    (line,) = axes.plot(xs, ys, color=colour.light, linewidth=width)
-    if dashes:
-        line.set_dashes(dashes)
+    axes.plot(xs, ys, color=palette.RESERVED.light, linewidth=1.4)
+
+
+def _active(axes: Axes, x: FloatArray, values: IntArray, allocated: IntArray) -> None:
+    """Dashes where blocks wait for a stream; elsewhere they would only repeat the edge of what is allocated."""
+    if (values != allocated).any():
+        apart = np.where(values != allocated, values.astype(np.float64), np.nan)
+        (line,) = axes.plot(
+            np.repeat(x, 2)[1:], np.repeat(apart, 2)[:-1], color=palette.ACTIVE.light, linewidth=1.1
+        )  # fmt: skip
+        line.set_dashes((2.2, 1.4))
 
 
 def steps(peaks: Sequence[int], ends: Sequence[int], first: int) -> Figure:
@@ -178,70 +187,100 @@ def steps(peaks: Sequence[int], ends: Sequence[int], first: int) -> Figure:
     axes.set_position((LEFT / WIDTH, 40 / 210, (RIGHT - LEFT) / WIDTH, 156 / 210))
     number = np.arange(first, first + len(peaks))
     if len(peaks) <= 120:
-        axes.bar(number, peaks, width=0.78, color=palette.SOFT_BAR.light, linewidth=0)
-        axes.bar(number, ends, width=0.78, color=palette.BAR.light, linewidth=0)
+        width = _bar_width(len(peaks))
+        axes.bar(number, peaks, width=width, color=palette.SOFT_BAR.light, linewidth=0)
+        axes.bar(number, ends, width=width, color=palette.BAR.light, linewidth=0)
     else:
         axes.fill_between(number, peaks, 0, color=palette.SOFT_BAR.light, linewidth=0, step="mid")
         axes.fill_between(number, ends, 0, color=palette.BAR.light, linewidth=0, step="mid")
     axes.set_xlim(first - 0.6, first + len(peaks) - 0.4)
     highest = max(*peaks, *ends, 1)
     axes.set_ylim(0, highest * 1.06)
-    _bytes_axis(axes.yaxis, highest, 4)
+    _bytes_axis(axes.yaxis, highest, 5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
     axes.set_xlabel("step", color=palette.QUIET.light, labelpad=3)
     return figure
 
 
+def _bar_width(bars: int) -> float:
+    """The width of a bar on an axis of whole numbers: a few bars do not become walls."""
+    return min(0.78, 0.08 * bars)
+
+
 def lifetimes(edges: Sequence[str], freed: IntArray, live: IntArray) -> Figure:
     """Bytes allocated, by how long they lived."""
-    figure, axes = _canvas(WIDTH, 190)
-    axes.set_position((LEFT / WIDTH, 38 / 190, (RIGHT - LEFT) / WIDTH, 140 / 190))
-    at = np.arange(len(freed))
-    axes.bar(at, freed, width=0.8, color=palette.SOFT_BAR.light, linewidth=0)
-    axes.bar(at, live, width=0.8, bottom=freed, color=palette.BAR.light, linewidth=0)
+    figure, axes = _canvas(WIDTH, 200)
+    axes.set_position((LEFT / WIDTH, 46 / 200, (RIGHT - LEFT) / WIDTH, 142 / 200))
+    at, width = np.arange(len(freed)), _bar_width(len(freed))
+    axes.bar(at, freed, width=width, color=palette.SOFT_BAR.light, linewidth=0)
+    axes.bar(at, live, width=width, bottom=freed, color=palette.BAR.light, linewidth=0)
     axes.set_xticks(at, edges)
     axes.set_xlim(-0.6, len(freed) - 0.4)
     highest = int((freed + live).max(initial=1))
     axes.set_ylim(0, highest * 1.06)
     _bytes_axis(axes.yaxis, highest, 4)
+    axes.set_xlabel("from allocation to free", color=palette.QUIET.light, labelpad=3)
     return figure
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Peak reserved memory under one setting, with its range and a note; `failed` where a request did, or may."""
+    """Peak reserved memory under one setting.
+
+    Attributes:
+        label: the setting, or its number in the table.
+        peak: the bytes of the bar.
+        low, high: its range over orders of addresses.
+        failed: whether a request did fail, or may.
+        least: the least memory under which the program lives, None: not known.
+        note: words at the right.
+    """
 
     label: str
     peak: int
     low: int
     high: int
     failed: bool
+    least: int | None
     note: str
 
 
-def whatif(bars: Sequence[Bar], limit: int | None) -> Figure:
-    """Peak reserved memory under each setting, against the limit."""
-    height = 34.0 + 22.0 * len(bars)
+_LABELS, _NOTES, _HEAD, _FOOT = 196.0, 196.0, 22.0, 30.0
+
+
+def whatif(bars: Sequence[Bar], limit: int | None, limit_label: str) -> Figure:
+    """Peak reserved memory under each setting, against the limit and the least memory that would do."""
+    height = _HEAD + _FOOT + 22.0 * len(bars)
     figure, axes = _canvas(WIDTH, height)
-    axes.set_position((40 / WIDTH, 30 / height, (WIDTH - 190) / WIDTH, (height - 36) / height))
+    axes.set_position(
+        (_LABELS / WIDTH, _FOOT / height, (WIDTH - _LABELS - _NOTES) / WIDTH, (height - _HEAD - _FOOT) / height)
+    )
     for row, bar in enumerate(bars):
         colour = palette.SOFT_BAR if bar.failed else palette.BAR
         axes.barh(row, bar.peak, height=0.62, color=colour.light, linewidth=0)
         if bar.high > bar.low:
             axes.plot([bar.low, bar.high], [row, row], color=palette.INK.light, linewidth=1.2)
+        if bar.least is not None:
+            axes.plot([bar.least], [row], "D", ms=6, color=palette.ALARM.light, mec=palette.PAPER.light, mew=1)
         axes.annotate(
             bar.note, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
             va="center", color=palette.INK.light,
         )  # fmt: skip
+    highest = max(max(bar.high, bar.peak, bar.least or 0) for bar in bars)
+    highest = max(highest, limit or 0, 1)
     if limit is not None:
-        axes.axvline(limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
-    highest = max([bar.high for bar in bars] + [bar.peak for bar in bars] + [limit or 0, 1])
-    axes.set_xlim(0, highest * 1.02)
+        axes.axvline(limit, color=palette.LIMIT.light, linewidth=1.4, dashes=(6, 3))
+        axes.annotate(
+            limit_label, (limit, 1), xycoords=("data", "axes fraction"), xytext=(0, 4), textcoords="offset points",
+            ha="center" if limit < 0.85 * highest else "right", va="bottom", color=palette.LIMIT.light,
+            fontweight="bold",
+        )  # fmt: skip
+    axes.set_xlim(0, highest * 1.06)
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
     axes.grid(False)
     axes.grid(True, axis="x", color=palette.FAINT.light, linewidth=0.7)
-    _bytes_axis(axes.xaxis, highest, 6)
+    _bytes_axis(axes.xaxis, highest, 5)
     return figure
 
 

@@ -16,6 +16,7 @@ from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten
 
 MOST_BOXES = 420
+THIN = 0.035
 LEAST_SHARE = 0.0015
 ROW = 19
 
@@ -32,6 +33,8 @@ class Box:
     bytes: int
     category: str
     depth: int
+    thin: bool
+    """Too narrow for words, until the reader zooms in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: S
         bytes=node.bytes,
         category=CATEGORIES[category],
         depth=depth,
+        thin=node.bytes < THIN * total,
     )
 
 

@@ -16,12 +16,14 @@ import oomscope
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.rendering import charts, palette, views, words
+from oomscope.rendering import palette, views, words
 from oomscope.rendering.attribution import keys_of
 from oomscope.rendering.clean import clean
-from oomscope.rendering.figures_svg import StyleSheet, inline_svg, settings
-from oomscope.rendering.flame import Flame, flame
-from oomscope.rendering.html_timelines import Timelines, draw_timelines
+from oomscope.rendering.figures_svg import StyleSheet
+from oomscope.rendering.flame import ROW, THIN, Flame, flame
+from oomscope.rendering.html_devices import DeviceView, other_devices
+from oomscope.rendering.html_figures import lifetimes_figure, steps_figure, whatif_figure
+from oomscope.rendering.html_timelines import Timelines, draw_timelines, moment_words
 from oomscope.rendering.paths import Shorten, shortener
 from oomscope.rendering.segment_map import SegmentMap, segment_map
 from oomscope.rendering.whatif import CONDITIONS, outcome_text, self_check_text
@@ -67,6 +69,8 @@ class MainView:
     steps_figure: Markup | None
     lifetimes_figure: Markup | None
     no_growth: str
+    others: tuple[DeviceView, ...]
+    names: tuple[views.NameRow, ...]
 
 
 def render_html(findings: Findings, *, title: str | None = None) -> str:
@@ -84,7 +88,7 @@ def render_html(findings: Findings, *, title: str | None = None) -> str:
     rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
     style = rules + sheet.css()
     script = _source("report.js")
-    data = page.main.timelines.data if page.main is not None else {}
+    data = _data(page.main) if page.main is not None else {}
     return environment.get_template("report.html").render(
         page=page,
         style=_ours(style),
@@ -104,6 +108,14 @@ def render_html(findings: Findings, *, title: str | None = None) -> str:
     )
 
 
+def _data(main: MainView) -> dict[str, Any]:
+    """What the script reads: the timelines of the main device, and those of the others beside them."""
+    beside = {name: points for one in main.others for name, points in one.data.items()}
+    data = main.timelines.data or ({"zero": main.zero, "moments": [], "labels": {}, "figures": {}} if beside else {})
+    data = data | {"figures": data["figures"] | beside} if data else {}
+    return data | {"thin": THIN, "row": ROW}
+
+
 def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet) -> Page:
     device = findings.main
     occasion = words.occasion(findings, shorten)
@@ -120,7 +132,7 @@ def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleS
         settings=views.settings_rows(findings),
         main=_main(findings, device, shorten, sheet) if device is not None else None,
         whatif=answer,
-        whatif_figure=_whatif_figure(answer, sheet) if answer is not None else None,
+        whatif_figure=whatif_figure(answer, sheet) if answer is not None else None,
         version=oomscope.__version__,
     )
 
@@ -132,7 +144,7 @@ def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: S
     labels = [" ".join(filter(None, (row.place.text, row.place.function))) for row in rows]
     return MainView(
         instant=words.instant(findings.at, device.history.entries),
-        zero={"oom": "the OOM", "peak": "the peak"}.get(findings.at.kind, "the instant shown"),
+        zero=moment_words(findings),
         equation=views.equation(device),
         timelines=draw_timelines(findings, device, keys, labels, sheet),
         categories=views.categories(device),
@@ -140,57 +152,12 @@ def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: S
         sites=rows,
         flame=flame(device, stacks, keys, shorten),
         segments=segment_map(device, keys, findings.snapshot.pools),
-        steps_figure=_steps_figure(device, sheet),
-        lifetimes_figure=_lifetimes_figure(device, sheet),
+        steps_figure=steps_figure(device, sheet),
+        lifetimes_figure=lifetimes_figure(device, sheet),
         no_growth=words.no_growth(device.steps),
+        others=other_devices(findings, shorten, sheet),
+        names=views.name_rows(device),
     )
-
-
-def _steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
-    steps = device.steps.steps
-    if len(steps) < 2:
-        return None
-    peaks, ends = [step.peak_allocated for step in steps], [step.end_allocated for step in steps]
-    description = (
-        f"{plural(len(steps), 'step')}. The high-water mark runs from {format_bytes(peaks[0])} in the first to "
-        f"{format_bytes(peaks[-1])} in the last; what is left at the end of a step from {format_bytes(ends[0])} to "
-        f"{format_bytes(ends[-1])}."
-    )
-    with settings("fig-steps"):
-        figure = charts.steps(peaks, ends, 0)
-        return inline_svg(figure, "fig-steps", "High-water mark of each step", description, sheet)
-
-
-def _lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
-    lives = views.lives(device)
-    if lives is None:
-        return None
-    classes = zip(lives.names, (lives.freed + lives.live).tolist(), strict=True)
-    description = "; ".join(f"{name}: {format_bytes(count)}" for name, count in classes)
-    with settings("fig-lives"):
-        figure = charts.lifetimes(lives.names, lives.freed, lives.live)
-        return inline_svg(figure, "fig-lives", "Bytes allocated, by how long they lived", description, sheet)
-
-
-def _whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
-    bars = []
-    for number, row in enumerate(answer.rows, 1):
-        if row.peak_reserved is not None:
-            low, high = row.range.get("peak_reserved", (row.peak_reserved, row.peak_reserved))
-            outcome = {True: ", out of memory", False: "", None: ", not certain"}[row.oom]
-            note = format_bytes(row.peak_reserved) + outcome
-            bars.append(charts.Bar(str(number), row.peak_reserved, low, high, row.oom is not False, note))
-    if len(bars) < 2:
-        return None
-    limit = next((row.limit for row in answer.rows if row.limit is not None), None)
-    description = "; ".join(
-        f"{row.setting}: {format_bytes(row.peak_reserved)}" for row in answer.rows if row.peak_reserved is not None
-    )
-    with settings("fig-whatif"):
-        figure = charts.whatif(bars, limit)
-        return inline_svg(
-            figure, "fig-whatif", "Peak reserved memory under each setting", clean(description, 800), sheet
-        )
 
 
 @cache

@@ -14,11 +14,12 @@ from oomscope.analysis.records import CATEGORIES
 from oomscope.model import IntArray
 from oomscope.rendering import charts, palette
 from oomscope.rendering.attribution import Keys
-from oomscope.rendering.charts_data import TimeAxis, bytes_by_key, instants, last_stretch, time_axis
+from oomscope.rendering.charts_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
 from oomscope.rendering.figures_svg import StyleSheet, inline_svg, settings
 from oomscope.units import format_bytes
 
 MOST_INSTANTS = 56
+_FEW_BUCKETS = 90
 _SITES_AN_INSTANT = 8
 
 
@@ -33,7 +34,7 @@ class TimeFigure:
         keys: (colour, label) of its bands, in the order of the legend.
         sites: whether the bands stand for sites.
         limit: whether the limit is drawn.
-        has_steps, has_oom: what else is drawn.
+        has_steps, has_oom, has_active: what else is drawn; active memory is where it differs from allocated memory.
     """
 
     name: str
@@ -44,6 +45,7 @@ class TimeFigure:
     limit: bool
     has_steps: bool
     has_oom: bool
+    has_active: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,7 @@ def draw_timelines(
     entries = device.history.entries
     if entries < 2:
         return Timelines()
-    is_oom = device.oom is not None and device.at_entry == device.oom.entry
-    zero = "the OOM" if is_oom else "the peak" if findings.at.kind == "peak" else "the instant shown"
+    zero = moment_words(findings)
     axis = time_axis(device.history, device.at_entry, zero)
     painter = _Painter(device, keys, axis, sheet)
     whole = painter.instants(0, entries - 1)
@@ -79,13 +80,35 @@ def draw_timelines(
     views = {"tl-whole": whole}
     if stretch is not None:
         close = painter.instants(*stretch)
-        before = "the OOM" if is_oom else zero
-        figures.append(painter.draw("tl-close", f"The last stretch before {before}, by category", close, by_site=False))
+        steps = sum(stretch[0] <= boundary <= device.at_entry for boundary in device.steps.boundaries)
+        what = "last three steps" if steps == 3 else "last stretch"
+        figures.append(painter.draw("tl-close", f"The {what} before {zero}, by category", close, by_site=False))
         views["tl-close"] = close
-    if keys.top:
+    # One site alone would be the first figure again, in another colour.
+    if keys.rows > 2:
         figures.append(painter.draw("tl-sites", "The whole recording, by site", whole, by_site=True))
         views["tl-sites"] = whole
     return Timelines(tuple(figures), painter.data(views, labels))
+
+
+def draw_beside(
+    findings: Findings, device: DeviceFindings, keys: Keys, sheet: StyleSheet
+) -> tuple[TimeFigure | None, dict[str, Any]]:
+    """A small figure by category for a device that the report is not about, and what the script reads off it."""
+    entries = device.history.entries
+    if entries < 2:
+        return None, {}
+    axis = time_axis(device.history, device.at_entry, moment_words(findings))
+    painter = _Painter(device, keys, axis, sheet)
+    at = painter.instants(0, entries - 1, _FEW_BUCKETS)
+    name = f"tl-cuda{device.device}"
+    figure = painter.draw(name, f"cuda:{device.device} over time", at, by_site=False, height=charts.SMALL)
+    return figure, {name: painter.points(at) | {"box": charts.box(charts.SMALL), "seconds": axis.in_seconds}}
+
+
+def moment_words(findings: Findings) -> str:
+    """What the instant that times count from is called."""
+    return {"oom": "the OOM", "peak": "the peak"}.get(findings.at.kind, "the instant shown")
 
 
 class _Painter:
@@ -95,10 +118,10 @@ class _Painter:
         self.device, self.keys, self.axis, self.sheet = device, keys, axis, sheet
         self._curves = device.history.curves
 
-    def instants(self, first: int, last: int) -> IntArray:
+    def instants(self, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
         """The entries to show, the marks always among them."""
         curves, x = self._curves, self.axis.x
-        found = instants(curves.allocated[1:], x, first, last)
+        found = instants(curves.allocated[1:], x, first, last, buckets)
         # Allocated memory may stand still where reserved memory falls and rises: its extremes count as well.
         steps = np.flatnonzero(np.diff(curves.reserved[1:][first : last + 1])) + first
         reserved = (
@@ -107,6 +130,7 @@ class _Painter:
             else instants(curves.reserved[1:], x, first, last, 60)
         )
         marks = [entry for _, entry in self._marked() if first <= entry <= last]
+        marks += [self.device.at_entry] if first <= self.device.at_entry <= last else []
         return np.unique(np.concatenate([found, reserved, np.array(marks, np.int64)]))
 
     def _marked(self) -> list[tuple[str, int]]:
@@ -143,7 +167,9 @@ class _Painter:
         legend = [(colours[number].variable, names[number]) for number in range(count) if bands[number].any()]
         return layers, legend
 
-    def draw(self, name: str, heading: str, at: IntArray, *, by_site: bool) -> TimeFigure:
+    def draw(
+        self, name: str, heading: str, at: IntArray, *, by_site: bool, height: float = charts.HEIGHT
+    ) -> TimeFigure:
         """One figure."""
         device, curves = self.device, self._curves
         layers, legend = self._layers(at, by_site)
@@ -163,13 +189,14 @@ class _Painter:
             marks=self._marks(),
         )
         with settings(name):
-            figure = charts.timeline(view)
+            figure = charts.timeline(view, height)
             svg = inline_svg(figure, name, heading, self._description(first, last), self.sheet)
         most = int(curves.reserved[at + 1].max())
         return TimeFigure(
             name, heading, svg, tuple(legend), by_site,
             limit is not None and limit < 1.6 * most, 0 < len(bands) <= charts.MOST_BANDS,
             any(first <= oom.entry <= last for oom in device.ooms),
+            bool((curves.active[at + 1] != curves.allocated[at + 1]).any()),
         )  # fmt: skip
 
     def _description(self, first: int, last: int) -> str:
@@ -181,23 +208,32 @@ class _Painter:
             f"reserved memory peaks at {format_bytes(int(reserved.max()))}."
         )
 
+    @property
+    def _decimals(self) -> int:
+        # Seconds to a microsecond: a close look may span milliseconds.
+        return 6 if self.axis.in_seconds else 0
+
+    def points(self, at: IntArray) -> dict[str, Any]:
+        """The values of one figure."""
+        curves = self._curves
+        return {
+            "entry": at.tolist(),
+            "x": [round(value, self._decimals) for value in self.axis.x[at].tolist()],
+            # In KiB: three digits are shown, and the page stays small.
+            "allocated": (curves.allocated[at + 1] >> 10).tolist(),
+            "active": ((curves.active - curves.allocated)[at + 1] >> 10).tolist(),
+            "reserved": (curves.reserved[at + 1] >> 10).tolist(),
+        }
+
     def data(self, views: dict[str, IntArray], labels: Sequence[str]) -> dict[str, Any]:
         """What the script reads: the instants of each figure, and the top sites at a bounded number of them."""
-        curves, x = self._curves, self.axis.x
-        decimals = 4 if self.axis.in_seconds else 0
+        x, decimals = self.axis.x, self._decimals
         figures: dict[str, Any] = {}
         points: dict[str, IntArray] = {}
         for name, at in views.items():
             shared = next((other for other, seen in points.items() if seen is at), None)
             points.setdefault(name, at)
-            figures[name] = shared or {
-                "entry": at.tolist(),
-                "x": [round(value, decimals) for value in x[at].tolist()],
-                # In KiB: three digits are shown, and the page stays small.
-                "allocated": (curves.allocated[at + 1] >> 10).tolist(),
-                "active": ((curves.active - curves.allocated)[at + 1] >> 10).tolist(),
-                "reserved": (curves.reserved[at + 1] >> 10).tolist(),
-            }
+            figures[name] = shared or self.points(at)
         chosen = self._chosen(list(views.values()))
         history = self.device.history
         bands = bytes_by_key(
@@ -210,7 +246,7 @@ class _Painter:
             sites = [(int(row), int(bands[row, column])) for row in best[:, column] if bands[row, column] > 0]
             moments.append({"entry": entry, "x": round(float(x[entry]), decimals), "sites": sites})
         return {
-            "box": [charts.WIDTH, charts.HEIGHT, charts.LEFT, charts.RIGHT, charts.TOP, charts.BOTTOM],
+            "box": charts.box(charts.HEIGHT),
             "seconds": self.axis.in_seconds,
             "zero": self.axis.zero,
             "figures": figures,

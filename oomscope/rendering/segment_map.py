@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,10 @@ from oomscope.model import BlockState, IntArray, Layout, PoolId
 from oomscope.model.arrays import BoolArray, address_text
 from oomscope.rendering.attribution import Keys
 
-MOST_SEGMENTS = 24
+MOST_BARS = 20
+MOST_SEGMENTS = 600
+"""So many segments are looked at; those that look alike share a bar."""
+
 MOST_PIECES = 1600
 _RESOLUTION = 0.0012
 """Pieces narrower than this share of the longest bar are drawn together with their neighbours."""
@@ -28,14 +31,14 @@ class Piece:
     width: str
     kind: str
     pin: bool
-    title: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One segment."""
+    """Segments that look alike, most often one. All but `alike` is said of each of them; `address` is the first's."""
 
     address: str
+    alike: int
     width: str
     size: int
     free: int
@@ -49,9 +52,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class SegmentMap:
-    """The segments shown, and how many more hold free bytes that cannot be released."""
+    """The segments shown, and how many more hold free bytes that cannot be released; whether any block is capped."""
 
     bars: tuple[Bar, ...]
+    capped: bool
     others: int
     others_stranded: int
 
@@ -67,21 +71,25 @@ def segment_map(device: DeviceFindings, keys: Keys, pools: tuple[PoolId, ...]) -
     worst = worst[kept[worst] > 0]
     if not len(worst):
         return None
-    shown, rest = worst[:MOST_SEGMENTS], worst[MOST_SEGMENTS:]
     kinds, pins = _kinds(device, keys, layout)
-    longest = int(segments.total_size[shown].max())
+    longest = int(segments.total_size[worst[:MOST_SEGMENTS]].max())
     inactive = _sum_by(layout, free.inactive)
-    bars, budget = [], MOST_PIECES
-    for segment in shown.tolist():
+    bars: dict[tuple[object, ...], Bar] = {}
+    others, others_kept, budget = 0, 0, MOST_PIECES
+    for segment in worst[:MOST_SEGMENTS].tolist():
         first, last = int(segments.first_block[segment]), int(segments.first_block[segment + 1])
-        pieces = _pieces(layout, first, last, int(segments.address[segment]), longest, kinds, pins, budget)
-        budget -= len(pieces)
-        holes = free.inactive[first:last]
-        bars.append(
-            Bar(
+        pieces = _pieces(layout, first, last, int(segments.address[segment]), longest, kinds, pins)
+        holes, size = free.inactive[first:last], int(segments.total_size[segment])
+        key = (size, int(kept[segment]), int(inactive[segment]), pieces)
+        if key in bars:
+            bars[key] = replace(bars[key], alike=bars[key].alike + 1)
+        elif len(bars) < MOST_BARS and len(pieces) <= budget:
+            budget -= len(pieces)
+            bars[key] = Bar(
                 address=address_text(int(segments.address[segment])),
-                width=_percent(int(segments.total_size[segment]), longest),
-                size=int(segments.total_size[segment]),
+                alike=1,
+                width=_percent(size, longest),
+                size=size,
                 free=int(inactive[segment]),
                 stranded=int(kept[segment]),
                 largest=int(holes.max(initial=0)),
@@ -90,11 +98,11 @@ def segment_map(device: DeviceFindings, keys: Keys, pools: tuple[PoolId, ...]) -
                 stream=int(segments.stream[segment]),
                 pieces=pieces,
             )
-        )
-        if budget <= 0:
-            rest = worst[len(bars) :]
-            break
-    return SegmentMap(tuple(bars), len(rest), int(kept[rest].sum()))
+        else:
+            others, others_kept = others + 1, others_kept + int(kept[segment])
+    rest = worst[MOST_SEGMENTS:]
+    capped = any(piece.pin for bar in bars.values() for piece in bar.pieces)
+    return SegmentMap(tuple(bars.values()), capped, others + len(rest), others_kept + int(kept[rest].sum()))
 
 
 def _sum_by(layout: Layout, values: IntArray) -> IntArray:
@@ -104,7 +112,10 @@ def _sum_by(layout: Layout, values: IntArray) -> IntArray:
 
 
 def _kinds(device: DeviceFindings, keys: Keys, layout: Layout) -> tuple[list[str], BoolArray]:
-    """For each block the kind it is drawn as ("" for free), and whether a pin put it there."""
+    """For each block the kind it is drawn as ("" for free), and whether it is a pin smaller than the free bytes beside.
+
+    A large block next to a sliver keeps little from being used; only where the hole is the larger part is a mark due.
+    """
     blocks, rows = layout.blocks, _rows_of_blocks(device.history, device.at_entry, layout)
     found = rows >= 0
     category = np.where(found, keys.category[rows] if len(keys.category) else 0, CATEGORIES.index("unknown"))
@@ -116,7 +127,19 @@ def _kinds(device: DeviceFindings, keys: Keys, layout: Layout) -> tuple[list[str
     pinning = {(pin.site, pin.caller, pin.label) for pin in device.pins}
     is_pin = np.array([(use.site, use.caller, use.label) in pinning for use in device.sites] + [False], np.bool_)
     owner = keys.row[rows] if len(keys.row) else np.zeros(len(rows), np.int64)
-    return kinds, found & is_pin[owner]
+    return kinds, found & is_pin[owner] & (blocks.size < _free_beside(layout))
+
+
+def _free_beside(layout: Layout) -> IntArray:
+    """For each block the free bytes that touch it within its segment."""
+    blocks = layout.blocks
+    free = np.where(blocks.state == BlockState.INACTIVE, blocks.size, 0)
+    joined = blocks.segment[1:] == blocks.segment[:-1]
+    joined &= blocks.address[:-1] + blocks.size[:-1] == blocks.address[1:]
+    beside = np.zeros(len(blocks), np.int64)
+    beside[1:] += np.where(joined, free[:-1], 0)
+    beside[:-1] += np.where(joined, free[1:], 0)
+    return beside
 
 
 def _rows_of_blocks(history: DeviceHistory, entry: int, layout: Layout) -> IntArray:
@@ -131,7 +154,7 @@ def _rows_of_blocks(history: DeviceHistory, entry: int, layout: Layout) -> IntAr
 
 
 def _pieces(
-    layout: Layout, first: int, last: int, start: int, longest: int, kinds: list[str], pins: BoolArray, budget: int
+    layout: Layout, first: int, last: int, start: int, longest: int, kinds: list[str], pins: BoolArray
 ) -> tuple[Piece, ...]:
     """Blocks as pieces; neighbours of one kind are one piece, and what is too narrow to see joins its neighbour."""
     blocks = layout.blocks
@@ -147,18 +170,17 @@ def _pieces(
             run = runs[-1]
             if size > int(run[1]):
                 run[2] = kind
-            run[1], run[3], run[4] = offset + size - int(run[0]), bool(run[3]) or pin, int(run[4]) + 1
-        elif len(runs) < budget:
-            runs.append([offset, size, kind, pin, 1])
+            run[1], run[3] = offset + size - int(run[0]), bool(run[3]) or pin
+        else:
+            runs.append([offset, size, kind, pin])
     return tuple(
         Piece(
             x=_percent(int(offset), longest),
             width=_percent(max(int(size), round(longest * 0.0008)), longest),
             kind=str(kind),
             pin=bool(pin),
-            title=f"{int(blocks_)}:{int(size)}",
         )
-        for offset, size, kind, pin, blocks_ in runs
+        for offset, size, kind, pin in runs
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from oomscope.rendering.words import CATEGORY_LABELS, PHASE_LABELS, UNLABELLED, 
 
 MOST_STACKS = 3
 MOST_FRAMES = 24
+MOST_NAMES = 100
+_ELEMENT = re.compile(r"\[\d+\]")
 CAPPED = 0.7
 """A limit below this share of the card is drawn as the end of the bar."""
 
@@ -91,6 +94,32 @@ class SiteRow:
     stacks: tuple[Frames, ...]
     is_pin: bool
     grows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NameRow:
+    """Tensors that the recording describes in the same words; `bytes` is their sum."""
+
+    name: str
+    category: str
+    kind: str
+    holders: tuple[str, ...]
+    tensors: int
+    bytes: int
+
+
+def name_rows(device: DeviceFindings) -> tuple[NameRow, ...]:
+    """The tensors that the recording knows, most bytes first; those that read the same are one row."""
+    groups: dict[tuple[str, str, str, tuple[str, ...]], tuple[int, int]] = {}
+    for tensor in device.names:
+        shape = "" if tensor.shape is None else f" [{', '.join(map(str, tensor.shape))}]"
+        # Elements of one list differ by their place in it only.
+        holders = tuple(dict.fromkeys(_ELEMENT.sub("[…]", holder) for holder in tensor.holders))[:3]
+        key = tensor.name, tensor.category, f"{tensor.dtype or ''}{shape}", holders
+        tensors, count = groups.get(key, (0, 0))
+        groups[key] = tensors + 1, count + tensor.bytes
+    rows = [NameRow(*key, tensors, count) for key, (tensors, count) in groups.items()]
+    return tuple(sorted(rows, key=lambda row: -row.bytes)[:MOST_NAMES])
 
 
 def parts(values: Sequence[tuple[str, str, int]], total: int) -> tuple[Part, ...]:
@@ -241,7 +270,9 @@ def lives(device: DeviceFindings) -> Lives | None:
     size = history.size[rows].astype(np.float64)
     freed = np.bincount(number[~still], weights=size[~still], minlength=len(_CLASSES)).astype(np.int64)
     live = np.bincount(number[still], weights=size[still], minlength=len(_CLASSES)).astype(np.int64)
-    return Lives(tuple(name for _, name in _CLASSES), freed, live)
+    # Classes beyond the longest life, and beyond what a reader needs to see the rest in proportion, say nothing.
+    shown = max(4, int(np.flatnonzero(freed + live).max(initial=0)) + 1)
+    return Lives(tuple(name for _, name in _CLASSES[:shown]), freed[:shown], live[:shown])
 
 
 def whatif_notes(answer: WhatIf) -> tuple[list[str], list[list[str]]]:
@@ -279,4 +310,6 @@ def settings_rows(findings: Findings) -> list[tuple[str, str]]:
 def _short(value: object) -> str:
     if value in ("", None):
         return "not set"
+    if isinstance(value, dict) and len(set(map(str, value.values()))) == 1:
+        return f"{next(iter(value.values()))} for every size"
     return str(value) if isinstance(value, (str, int, float)) else repr(value)[:200]

@@ -29,6 +29,7 @@ CATEGORY_LABELS = {
     "workspace": "workspaces",
     "unknown": "unknown",
 }
+HOLDER_LABELS = CATEGORY_LABELS | {"graph": "autograd graph", "tensor": "tensors", "in_flight": "call in progress"}
 PHASE_LABELS = {
     "before_recording": "before the recording",
     "forward": "forward",
