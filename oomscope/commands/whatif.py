@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from oomscope.commands import options, pipeline
 from oomscope.commands.output import STDOUT, check_target, write
 from oomscope.commands.progress import Progress
-from oomscope.errors import RequestError
+from oomscope.errors import OomscopeError, RequestError
 
 if TYPE_CHECKING:
     from oomscope.analysis.whatif import WhatIf
     from oomscope.model import Device, Snapshot
 
 FORMATS = ("text", "md", "json")
+
+Value = TypeVar("Value")
+
+
+def _refused_here(parse: Callable[[str], Value], param: click.Parameter, text: str) -> Value:
+    """`text` as `parse` reads it; what it refuses is wrong usage, for it needs no file to be seen."""
+    try:
+        return parse(text)
+    except (ValueError, OomscopeError) as error:
+        said = str(error).rstrip(".")
+        named = said if repr(text) in said else f"{text!r}: {said}"
+        raise click.UsageError(f"{param.opts[0]} {named}", click.get_current_context()) from None
+
+
+def _once(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> int | None:
+    """The bytes that ``--limit`` or ``--gpu`` stands for."""
+    if not texts:
+        return None
+    if len(texts) > 1:
+        raise click.UsageError(f"{param.opts[0]} stands {len(texts)} times; give one", ctx)
+    from oomscope.analysis.whatif.gpus import capacity, size
+
+    return _refused_here(size if param.name == "limit" else capacity, param, texts[0])
+
+
+def _settings(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Settings as torch's latest release would read them."""
+    for text in texts:
+        from oomscope.allocator.config import AllocatorConfig
+
+        if not text.strip():
+            raise click.UsageError(f"{param.opts[0]} is empty; write it as NAME:VALUE", ctx)
+        _refused_here(AllocatorConfig.parse, param, text)
+    return texts
+
+
+def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
+    """Places in the code; whether anything was allocated there, the snapshot tells."""
+    for text in texts:
+        from oomscope.analysis.whatif.changes import parse_scaling, parse_site
+
+        _refused_here(parse_scaling if param.name == "scale" else parse_site, param, text)
+    return texts
 
 
 @click.command("whatif")
@@ -24,22 +68,45 @@ FORMATS = ("text", "md", "json")
     "--setting",
     "settings",
     multiple=True,
+    callback=_settings,
     metavar="NAME:VALUE[,…]",
     help="A setting as in PYTORCH_ALLOC_CONF; may be repeated. Without: those worth trying.",
 )
 @click.option(
-    "--limit", metavar="BYTES", help="What the process may reserve, as set_per_process_memory_fraction bounds it."
+    "--limit",
+    multiple=True,
+    callback=_once,
+    metavar="SIZE",
+    help="What the process may reserve, as set_per_process_memory_fraction bounds it: 16GiB, …",
 )
-@click.option("--gpu", metavar="SIZE|NAME", help="A physical card instead: 24GiB, A100-40, H100, …")
-@click.option("--without", multiple=True, metavar="SITE", help="Leave out what FILE:LINE allocates (an estimate).")
+@click.option(
+    "--gpu",
+    multiple=True,
+    callback=_once,
+    metavar="SIZE|NAME",
+    help="A physical card instead: 24GiB, A100-40, H100, …",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    callback=_places,
+    metavar="SITE",
+    help="Leave out what FILE:LINE allocates (an estimate).",
+)
 @click.option(
     "--scale",
     multiple=True,
+    callback=_places,
     metavar="SITE=FACTOR",
     help="Scale what FILE:LINE, or a phase (forward, backward, optimizer), allocates (an estimate).",
 )
 @click.option(
-    "--free-each-step", "free", multiple=True, metavar="SITE", help="Give back at the end of each step (an estimate)."
+    "--free-each-step",
+    "free",
+    multiple=True,
+    callback=_places,
+    metavar="SITE",
+    help="Give back what FILE:LINE allocates at the end of each step (an estimate).",
 )
 @options.device_option
 @click.option(
@@ -65,8 +132,8 @@ FORMATS = ("text", "md", "json")
 def command(
     snapshot: str,
     settings: tuple[str, ...],
-    limit: str | None,
-    gpu: str | None,
+    limit: int | None,
+    gpu: int | None,
     without: tuple[str, ...],
     scale: tuple[str, ...],
     free: tuple[str, ...],
@@ -83,7 +150,6 @@ def command(
     answered only where it agrees.
     """
     output = output or STDOUT
-    bound = _size(limit)
     check_target(output, force=force, source=snapshot)
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
@@ -101,7 +167,7 @@ def command(
             loaded,
             chosen.index,
             settings=settings or None,
-            limit=bound,
+            limit=limit,
             gpu=gpu,
             without=without,
             scale=scale,
@@ -116,16 +182,7 @@ def command(
         raise RequestError(
             f"{snapshot}: {answer.self_check.reason}; call torch.cuda.memory._record_memory_history() before the run"
         )
-    write(_render(answer, form), output, force=force)
-
-
-def _size(text: str | None) -> int | None:
-    from oomscope.units import parse_bytes
-
-    try:
-        return None if text is None else parse_bytes(text)
-    except ValueError as error:
-        raise click.UsageError(f"--limit: {error}.", click.get_current_context()) from None
+    _show(answer, form, output, force)
 
 
 def _choose(snapshot: Snapshot, index: int | None) -> Device:
@@ -143,7 +200,15 @@ def _choose(snapshot: Snapshot, index: int | None) -> Device:
     return max(snapshot.devices, key=lambda one: (len(one.trace.entries(Action.OOM)) > 0, len(one.trace)))
 
 
-def _render(answer: WhatIf, form: str) -> str:
+def _show(answer: WhatIf, form: str, output: str, force: bool) -> None:
+    """Write `answer`; as text it takes the room that the terminal has."""
+    from rich.console import Console
+
+    from oomscope.rendering import terminal
     from oomscope.rendering.whatif import to_json, to_markdown, to_text
 
-    return {"text": to_text, "md": to_markdown, "json": to_json}[form](answer)
+    console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
+    if form == "text" and output == STDOUT and console.is_terminal:
+        console.print(terminal.whatif(answer))
+        return
+    write({"text": to_text, "md": to_markdown, "json": to_json}[form](answer), output, force=force)

@@ -23,6 +23,12 @@ GIB = 1 << 30
         ("A100-80GB", 79.14),
         ("NVIDIA GeForce RTX 4090", 23.52),
         ("tesla t4", 14.56),
+        ("NVIDIA H100 80GB HBM3", 79.11),
+        ("NVIDIA A100-SXM4-80GB", 79.14),
+        ("Tesla V100-SXM2-16GB", 15.77),
+        ("NVIDIA H100 PCIe", 79.11),
+        ("NVIDIA RTX A6000", 47.40),
+        ("rtx 4090", 23.52),
     ],
 )
 def test_a_card_goes_by_its_name(text: str, gib: float) -> None:
@@ -37,6 +43,12 @@ def test_a_card_goes_by_its_size() -> None:
 @pytest.mark.parametrize("text", ["", "H999", "24 apples"])
 def test_an_unknown_card_is_refused_with_those_that_are_known(text: str) -> None:
     with pytest.raises(RequestError, match="known are T4"):
+        capacity(text)
+
+
+@pytest.mark.parametrize("text", ["4", "0", "2097151"])
+def test_a_card_below_one_segment_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match=r"smallest segment \(2.00 MiB\)"):
         capacity(text)
 
 

@@ -180,12 +180,29 @@ def test_the_command_writes_a_file_once(file: Path, tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
-        (["--setting", "expandable_segments:yes"], 1, "expandable_segments is True or False, not 'yes'"),
-        (["--limit", "much"], 2, "--limit: 'much' is not a size"),
-        (["--gpu", "Voodoo"], 1, "neither a size such as 24GiB nor a known device"),
+        (["--setting", "expandable_segments:yes"], 2, "expandable_segments is True or False, not 'yes'"),
+        (["--setting", "max_split_size_mb"], 2, "--setting 'max_split_size_mb': max_split_size_mb needs a value"),
+        (["--setting", " "], 2, "--setting is empty"),
+        (["--limit", "much"], 2, "--limit 'much' is not a size"),
+        (
+            ["--limit", "4"],
+            2,
+            "--limit '4' is 4 B, less than the smallest segment (2.00 MiB); write it with a unit, such as 4GiB",
+        ),
+        (["--limit", "2097151"], 2, "less than the smallest segment"),
+        (["--limit", "2048TiB"], 2, "more than any device has"),
+        (["--limit", "16GiB", "--limit", "8GiB"], 2, "--limit stands 2 times; give one"),
+        (["--gpu", "80"], 2, "such as 80GiB"),
+        (["--gpu", "Voodoo"], 2, "neither a size such as 24GiB nor a known device"),
+        (["--gpu", "H100", "--gpu", "H100"], 2, "--gpu stands 2 times; give one"),
+        (["--scale", "model.py:3"], 2, "--scale 'model.py:3' is not SITE=FACTOR"),
+        (["--scale", "model.py:3=-1"], 2, "is not SITE=FACTOR"),
+        (["--scale", "=2"], 2, "'' is no place in the code"),
+        (["--without", ""], 2, "--without '' is no place in the code"),
+        (["--free-each-step", " "], 2, "is no place in the code"),
         (["--device", "7"], 1, "nothing about device 7; it has 0"),
         (["--without", "nowhere.py:3"], 1, "no recorded allocation comes from nowhere.py:3"),
-        (["--scale", "model.py:3"], 1, "is not SITE=FACTOR"),
+        (["--scale", "nowhere.py:3=2"], 1, "no recorded allocation comes from nowhere.py:3"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(
@@ -196,6 +213,12 @@ def test_what_cannot_be_served_is_one_line(
     assert message in error
     assert error.startswith("Error: ")
     assert error.count("\n") == 1
+
+
+def test_wrong_usage_is_seen_before_the_file_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["whatif", "missing.pickle", "--limit", "4"]) == 2
+    assert run(["whatif", "missing.pickle", "--limit", "2MiB"]) == 1
+    assert "no such file" in capsys.readouterr().err
 
 
 def test_a_snapshot_without_a_trace_cannot_be_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

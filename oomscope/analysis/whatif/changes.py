@@ -97,7 +97,7 @@ def parse_scaling(text: str) -> Scaling:
     except ValueError:
         factor = 0.0
     if not (equals and isfinite(factor) and factor > 0):
-        raise RequestError(f"--scale {text!r} is not SITE=FACTOR with a factor above 0, such as model.py:31=0.5.")
+        raise RequestError(f"{text!r} is not SITE=FACTOR with a factor above 0, such as model.py:31=0.5.")
     return Scaling(parse_site(site), factor)
 
 

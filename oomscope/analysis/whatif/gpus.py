@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from oomscope.errors import RequestError
-from oomscope.units import GIB, parse_bytes
+from oomscope.units import GIB, MIB, TIB, format_bytes, parse_bytes
 
 TOTAL_GIB: Mapping[str, float] = {
     "T4": 14.56,
@@ -35,8 +35,44 @@ TOTAL_GIB: Mapping[str, float] = {
 The H200 was measured. The others are what users report, the lower end where drivers and ECC settings differ.
 """
 
-_ALIASES = {"A100": "A100-40", "V100": "V100-16", "3090": "RTX3090", "4090": "RTX4090", "5090": "RTX5090"}
-_IGNORED = re.compile(r"[\s_]|NVIDIA|TESLA|GEFORCE|GB\b")
+_ALIASES = {
+    "A100": "A100-40",
+    "V100": "V100-16",
+    "H100-80": "H100",
+    "3090": "RTX3090",
+    "4090": "RTX4090",
+    "5090": "RTX5090",
+    "RTXA6000": "A6000",
+}
+# Also as torch.cuda.get_device_name() gives them: maker, series, form and kind of memory tell no sizes apart.
+_IGNORED = re.compile(r"\b(NVIDIA|TESLA|GEFORCE|SXM\d?|PCIE|HBM\w*)\b|(?<=\d)GB\b")
+_JOINTS = re.compile(r"[\s_-]+")
+
+SMALLEST = 2 * MIB
+"""The smallest segment: a process that may reserve less can allocate nothing."""
+LARGEST = 1024 * TIB
+
+
+def size(text: str) -> int:
+    """Memory that a process or a card may have, in bytes.
+
+    Raises:
+        RequestError: `text` is no size, or too small for a single segment.
+    """
+    try:
+        count = parse_bytes(text)
+    except ValueError as error:
+        raise RequestError(f"{error}.") from None
+    if count > LARGEST:
+        raise RequestError(f"{text!r} is more than any device has.")
+    if count < SMALLEST:
+        number = text.strip()
+        meant = f"{number}GiB" if number.isdigit() and 0 < int(number) < 1000 else "4GiB"
+        raise RequestError(
+            f"{text!r} is {format_bytes(count)}, less than the smallest segment ({format_bytes(SMALLEST)}); "
+            f"write it with a unit, such as {meant}."
+        )
+    return count
 
 
 def capacity(text: str) -> int:
@@ -45,12 +81,20 @@ def capacity(text: str) -> int:
     Raises:
         RequestError: `text` is neither.
     """
-    name = _IGNORED.sub("", text.upper())
-    name = _ALIASES.get(name, name)
-    if name in TOTAL_GIB:
-        return int(TOTAL_GIB[name] * GIB)
+    name = _key(text)
+    if name in _BY_KEY:
+        return int(TOTAL_GIB[_BY_KEY[name]] * GIB)
     try:
-        return parse_bytes(text)
+        parse_bytes(text)
     except ValueError:
         known = ", ".join(TOTAL_GIB)
         raise RequestError(f"{text!r} is neither a size such as 24GiB nor a known device; known are {known}.") from None
+    return size(text)
+
+
+def _key(name: str) -> str:
+    """The name of a device without what may be written in many ways."""
+    return _JOINTS.sub("", _IGNORED.sub("", _JOINTS.sub(" ", name.upper())))
+
+
+_BY_KEY = {_key(name): name for name in TOTAL_GIB} | {_key(alias): name for alias, name in _ALIASES.items()}
