@@ -208,7 +208,11 @@ def _show(answer: WhatIf, form: str, output: str, force: bool) -> None:
     from oomscope.rendering.whatif import to_json, to_markdown, to_text
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
-    if form == "text" and output == STDOUT and console.is_terminal:
-        console.print(terminal.whatif(answer))
+    console.width = min(console.width, terminal.WIDEST)
+    if form == "text" and output == STDOUT:
+        if console.is_terminal:
+            console.print(terminal.whatif(answer))
+        else:
+            write(to_text(answer, console.width), output, force=force)
         return
     write({"text": to_text, "md": to_markdown, "json": to_json}[form](answer), output, force=force)

@@ -26,7 +26,7 @@ from oomscope.rendering.html_figures import lifetimes_figure, steps_figure, what
 from oomscope.rendering.html_timelines import Timelines, draw_timelines, moment_words
 from oomscope.rendering.paths import Shorten, shortener
 from oomscope.rendering.segment_map import SegmentMap, segment_map
-from oomscope.rendering.whatif import CONDITIONS, outcome_text, self_check_text
+from oomscope.rendering.whatif_view import view
 from oomscope.units import format_bytes, format_count, format_duration, plural
 
 _LONGEST_TEXT = 1500
@@ -101,10 +101,7 @@ def render_html(findings: Findings, *, title: str | None = None) -> str:
         shorten=shorten,
         place_of=lambda item: views.place_of(item, shorten),
         since=lambda entry: words.before_oom(page.device, entry) if page.device else "",
-        whatif_check=self_check_text(page.whatif) if page.whatif is not None else "",
-        whatif_outcome=outcome_text,
-        whatif_conditions=CONDITIONS,
-        whatif_notes=views.whatif_notes(page.whatif) if page.whatif is not None else ([], []),
+        whatif=view(page.whatif) if page.whatif is not None else None,
     )
 
 

@@ -61,7 +61,7 @@ def _bar(number: int, row: WhatIfRow) -> charts.Bar:
     low, high = row.range.get("peak_reserved", (peak, peak))
     # A setting may carry names of the snapshot; what is not plain is left to the table.
     plain = row.setting.isascii() and row.setting.isprintable() and len(row.setting) <= _LONGEST_LABEL
-    label = {"recorded": "as recorded"}.get(row.setting, row.setting) if plain else f"row {number}"
+    label = row.setting if plain else f"row {number}"
     return charts.Bar(label, peak, low, high, row.oom is not False, row.least_memory, _note(row))
 
 

@@ -12,7 +12,7 @@ from oomscope.rendering import tables, words
 from oomscope.rendering.clean import clean
 from oomscope.rendering.paths import Shorten, shortener
 from oomscope.rendering.tables import Table
-from oomscope.rendering.whatif_view import CONDITIONS, EXPLAINED, TITLE, view
+from oomscope.rendering.whatif_view import TITLE, view
 from oomscope.units import format_bytes, plural
 
 MAX_BYTES = 60_000
@@ -86,7 +86,7 @@ def whatif_section(answer: WhatIf) -> str:
     """The answers under other settings: whether to trust them, the table, its notes and what it assumes."""
     shown = view(answer)
     notes = "\n".join(f"- {escaped(note)}" for note in shown.numbered)
-    parts = (escaped(shown.check), _table(shown.table), notes, escaped(shown.common), EXPLAINED, CONDITIONS)
+    parts = (escaped(shown.check), _table(shown.table), notes, escaped(shown.common), shown.explained, shown.conditions)
     return "\n\n".join(part for part in parts if part)
 
 

@@ -22,7 +22,7 @@ from oomscope.rendering.paths import Shorten, shortener
 from oomscope.rendering.sparkline import marks, sparkline
 from oomscope.rendering.stacked import Stacked
 from oomscope.rendering.tables import Table
-from oomscope.rendering.whatif_view import CONDITIONS, EXPLAINED, TITLE, WhatIfView, view
+from oomscope.rendering.whatif_view import TITLE, WhatIfView, view
 from oomscope.units import format_bytes, format_duration, plural
 
 WIDTH = 80
@@ -112,7 +112,7 @@ def _whatif(answer: WhatIfView, *, titled: bool = True) -> Iterator[RenderableTy
     yield Text()
     yield from map(Text, answer.numbered)
     yield from (Text() for _ in answer.numbered[:1])
-    yield from (Text(answer.common), Text(), Text(EXPLAINED), Text(), Text(CONDITIONS), Text())
+    yield from (Text(answer.common), Text(), Text(answer.explained), Text(), Text(answer.conditions), Text())
 
 
 def _section(table: Table, title: str | None = None, *, headings: bool = True) -> Iterator[RenderableType]:

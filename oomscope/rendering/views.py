@@ -10,7 +10,6 @@ import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Oom, Pin, SiteUse
-from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import StackTable
 from oomscope.rendering.attribution import Keys
 from oomscope.rendering.clean import clean
@@ -273,13 +272,6 @@ def lives(device: DeviceFindings) -> Lives | None:
     # Classes beyond the longest life, and beyond what a reader needs to see the rest in proportion, say nothing.
     shown = max(4, int(np.flatnonzero(freed + live).max(initial=0)) + 1)
     return Lives(tuple(name for _, name in _CLASSES[:shown]), freed[:shown], live[:shown])
-
-
-def whatif_notes(answer: WhatIf) -> tuple[list[str], list[list[str]]]:
-    """Notes that hold for every row, and for each row those that hold for it alone."""
-    each = [[note.strip() for note in row.note.split("; ") if note.strip()] for row in answer.rows]
-    common = [note for note in (each[0] if each else []) if all(note in notes for notes in each)]
-    return common, [[note for note in notes if note not in common] for notes in each]
 
 
 def context_rows(findings: Findings) -> list[tuple[str, str]]:

@@ -9,9 +9,7 @@ from typing import Any
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.rendering import terminal
 from oomscope.rendering.markdown import whatif_section
-from oomscope.rendering.whatif_view import CONDITIONS, outcome_text, self_check_text
-
-__all__ = ["CONDITIONS", "as_document", "outcome_text", "self_check_text", "to_json", "to_markdown", "to_text"]
+from oomscope.rendering.whatif_view import CONDITIONS
 
 SCHEMA_VERSION = 1
 

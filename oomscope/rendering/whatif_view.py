@@ -72,12 +72,16 @@ class WhatIfView:
         rows: the table.
         notes: what holds for some rows, one sentence each; a row's marks count them.
         common: sentences on all rows.
+        explained: what the headings mean.
+        conditions: what every answer assumes.
     """
 
     check: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     common: str
+    explained: str = EXPLAINED
+    conditions: str = CONDITIONS
 
     @property
     def table(self) -> Table:
@@ -93,7 +97,7 @@ class WhatIfView:
 
 def view(answer: WhatIf) -> WhatIfView:
     """`answer` in words; what was a stranger's is clean, but not escaped for any format."""
-    each = [list(_notes(row)) for row in answer.rows]
+    each = [list(_notes(row, answer.self_check.reason)) for row in answer.rows]
     common = [note for note in (each[0] if each else ()) if all(note in notes for notes in each)]
     notes = list(dict.fromkeys(note for found in each for note in found if note not in common))
     rows = tuple(
@@ -152,9 +156,10 @@ def _bytes(value: int | None) -> str:
     return UNKNOWN if value is None else format_bytes(value)
 
 
-def _notes(row: WhatIfRow) -> Iterator[str]:
-    """What holds for a row: what the replays noted, where it failed, and its ranges."""
-    yield from (clean(note.strip(), 400) for note in row.note.split("; ") if note.strip())
+def _notes(row: WhatIfRow, said: str | None) -> Iterator[str]:
+    """What holds for a row: what the replays noted, but for the reason already `said`; its failure; its ranges."""
+    notes = row.note.removesuffix(f": {said}").split("; ")
+    yield from (clean(note.strip(), 400) for note in notes if note.strip())
     if row.oom and row.failed_allocation is not None:
         yield f"out of memory after {plural(row.failed_allocation, 'alloc')}"
     ranges = [

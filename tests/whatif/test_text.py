@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,11 @@ from oomscope.analysis import analyze
 from oomscope.analysis.whatif import WhatIf, whatif
 from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
 from oomscope.commands.errors import run
+from oomscope.rendering import render_html
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
-from oomscope.rendering.whatif_view import CONDITIONS, EXPLAINED, headroom_text, view
+from oomscope.rendering.whatif_view import CONDITIONS, EXPLAINED, HEADINGS, headroom_text, view
 from tests import builders
 from tests.whatif.recorder import Recorder
 
@@ -141,6 +144,32 @@ def test_a_report_says_the_same_as_the_command(answer: WhatIf) -> None:
     findings = replace(analyze(recorder.snapshot(), whatif=False), whatif=(answer,))
     assert "\n".join(to_text(answer).splitlines()[2:]) in render_text(findings)
     assert "\n".join(to_markdown(answer).splitlines()[2:]) in render_markdown(findings)
+
+
+def test_the_page_has_the_same_headings_cells_and_notes(answer: WhatIf) -> None:
+    findings = replace(analyze(recorded().snapshot(), whatif=False), whatif=(answer,))
+    page = render_html(findings)
+    section = re.sub(r"<sup>.*?</sup>", "", page[page.index('id="h-whatif"') : page.index('id="fig-whatif"')])
+    cells = [unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall(r"<t[hd][ >].*?</t[hd]>", section)]
+    shown = view(answer)
+    expected = [heading.capitalize() for heading in HEADINGS]
+    for row in shown.rows:
+        expected += [row.setting, *(cell.text for cell in row.cells)]
+    assert cells == expected
+    text = unescape(section)
+    for sentence in (*shown.notes, shown.common, EXPLAINED, CONDITIONS):
+        assert sentence in text
+    assert f'title="{answer.rows[0].peak_reserved:,} bytes"' in section
+
+
+def test_a_reason_that_the_check_gives_is_not_repeated() -> None:
+    rows = (
+        WhatIfRow("recorded", note="from the trace, not replayed: it departs"),
+        WhatIfRow("a:1", note="not answered: it departs"),
+    )
+    shown = view(WhatIf(0, SelfCheck(3, 1, 2, 5, "it departs"), rows))
+    assert shown.notes == ("From the trace, not replayed.", "Not answered.")
+    assert shown.check == "Self-check failed: it departs."
 
 
 def test_a_hostile_setting_moves_no_cursor() -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
-from oomscope.allocator.replay import Replay, Replayer
+from oomscope.allocator.program import Program
+from oomscope.allocator.replay import Failure, Replay, Replayer
 from oomscope.analysis.whatif.least import Least, least_memory
 from oomscope.analysis.whatif.orders import other_orders
 from oomscope.analysis.whatif.records import WhatIfRow
@@ -20,6 +21,10 @@ from oomscope.units import format_bytes, plural
 UP_TO_THE_LAST = "up to the last recorded entry"
 SEARCH_REPLAYS = 12
 """About as many whole replays as a search for the least memory costs; those that fail early cost less."""
+WORKSPACE = (
+    "the request that fails is given back before anything else is asked for, as a workspace is: libraries such as cuDNN"
+    " then do with less, and the run may live"
+)
 FROM_THE_FIRST = "from the first recorded entry up to the last recorded entry"
 
 
@@ -108,8 +113,10 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
     notes += _about_the_cap(case, own)
     higher = _at_the_higher_cap(case, own)
     oom, verdict_note = _verdict(case, own, others, higher)
-    least, least_note = _least(case, effort)
-    notes += [note for note in (verdict_note, least_note, skipped) if note]
+    least, least_notes = _least(case, effort)
+    failure = own.failures[0] if own.failures else None
+    optional = failure is not None and not failure.recorded and _is_optional(case, failure)
+    notes += [*filter(None, (verdict_note, skipped)), *least_notes, *([WORKSPACE] if optional else [])]
     ranges = {
         name: _span([getattr(replay, name) for replay in (own, *others)])
         for name in ("peak_reserved", "final_reserved", "peak_allocated", "retries")
@@ -117,7 +124,6 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
     agree = all(low == high for low, high in ranges.values()) and oom is not None
     if not agree and oom is not None:
         notes.append(f"the order of segment addresses matters: {plural(1 + len(others), 'order')} tried")
-    failure = own.failures[0] if own.failures else None
     bound = case.limit.bytes
     return WhatIfRow(
         setting=case.setting.text,
@@ -135,9 +141,13 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         least_memory=None if least is None else least.cap,
         least_memory_retries=None if least is None else least.retries,
         range=ranges,
-        exact=agree and not case.estimate and skipped is None and _holds_for_all_caps(case, own),
+        exact=agree and not (case.estimate or optional) and skipped is None and _holds_for_all_caps(case, own),
         note="; ".join(notes),
     )
+
+
+def _is_optional(case: Case, failure: Failure) -> bool:
+    return case.replayer.program.gives_back_at_once(failure.request)
 
 
 def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay], str | None]:
@@ -200,15 +210,29 @@ def _holds_for_all_caps(case: Case, own: Replay) -> bool:
     return own.same_caps is not None and (own.same_caps[1] is None or own.same_caps[1] > case.alternative.cap)
 
 
-def _least(case: Case, effort: Effort) -> tuple[Least | None, str | None]:
-    """The least memory; or, with the reason, none."""
+def _least(case: Case, effort: Effort) -> tuple[Least | None, list[str]]:
+    """The least memory, and what to know of it; or, with the reason, none."""
     if not effort.least_memory:
-        return None, None
+        return None, []
     if case.replayer.program.initial is not None:
-        return None, "least memory unknown, for what was reserved before the recording counts"
+        return None, ["least memory unknown, for what was reserved before the recording counts"]
     if not effort.clock.allows(SEARCH_REPLAYS):
-        return None, "least memory not searched for, for want of time"
-    return least_memory(case.replayer, case.config, case.subject.addresses, case.limit.device_total), None
+        return None, ["least memory not searched for, for want of time"]
+    found = least_memory(
+        case.replayer, case.config, case.subject.addresses, case.limit.device_total, lambda: effort.clock.allows(1)
+    )
+    return found, _about_the_least(case.replayer.program, found)
+
+
+def _about_the_least(program: Program, found: Least) -> list[str]:
+    notes = []
+    if found.lives_at is not None:
+        notes.append(f"lives with {memory(found.lives_at)} as well, but not with every limit above that")
+    if found.proven_to is not None:
+        notes.append(f"least memory shown for limits up to {memory(found.proven_to)}; larger ones were not all tried")
+    if found.refused is not None and program.gives_back_at_once(found.refused):
+        notes.append("with less than the least memory a workspace would not fit, and cuDNN may do with a smaller one")
+    return notes
 
 
 def _headroom(replay: Replay, bound: int | None) -> int | None:
@@ -226,7 +250,7 @@ def _span(values: Sequence[int]) -> tuple[int, int]:
 
 def unanswered(setting: Setting, limit: Limit, why: str) -> WhatIfRow:
     """The row of a setting that cannot be answered."""
-    return WhatIfRow(setting=setting.text, limit=limit.bytes, note=f"{UP_TO_THE_LAST}; not answered: {why}")
+    return WhatIfRow(setting=setting.text, limit=limit.bytes, note=f"not answered: {why}")
 
 
 def with_note(row: WhatIfRow, note: str) -> WhatIfRow:

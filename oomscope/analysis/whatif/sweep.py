@@ -145,7 +145,7 @@ def _replayer(subject: Subject, setting: Setting, question: Question) -> tuple[R
     compact = program.replaced_compactly()
     return Replayer(compact, subject.release), (
         "the recording does not begin with the first allocation: what it found in place is laid out anew, in the"
-        " order of addresses; a peak before it is not seen",
+        " order of addresses, and a peak before the recording is not seen",
     )
 
 
