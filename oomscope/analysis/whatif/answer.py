@@ -227,9 +227,11 @@ def _least(case: Case, effort: Effort) -> tuple[Least | None, list[str]]:
 def _about_the_least(program: Program, found: Least) -> list[str]:
     notes = []
     if found.lives_at is not None:
-        notes.append(f"lives with {memory(found.lives_at)} as well, but not with every limit above that")
+        notes.append(f"lives with {format_bytes(found.lives_at)} as well, but not with every limit above that")
     if found.proven_to is not None:
-        notes.append(f"least memory shown for limits up to {memory(found.proven_to)}; larger ones were not all tried")
+        notes.append(
+            f"least memory shown for limits up to {format_bytes(found.proven_to)}; larger ones were not all tried"
+        )
     if found.refused is not None and program.gives_back_at_once(found.refused):
         notes.append("with less than the least memory a workspace would not fit, and cuDNN may do with a smaller one")
     return notes
