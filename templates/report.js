@@ -90,7 +90,7 @@
     const live = (x, holder) => {
       const moment = data.moments[nearest(moments, x)];
       if (!moment) return;
-      panel.replaceChildren(make("h3", `Live ${when(moment.x) || "there"}, entry ${moment.entry.toLocaleString("en")}`));
+      panel.replaceChildren(make("h3", `Live ${[when(moment.x), `at entry ${moment.entry.toLocaleString("en")}`].filter(Boolean).join(", ")}`));
       const list = make("ol");
       for (const [row, bytes] of moment.sites) {
         const item = make("li", `${size(bytes)} `);
@@ -151,12 +151,12 @@
     const boxes = [...graph.querySelectorAll(".box")];
     const readout = document.querySelector("#flame-figure .readout");
     const from = (box) => Number(box.dataset.x), width = (box) => Number(box.dataset.w);
-    const row = (box) => Number(box.getAttribute("y")), visible = (box) => box.getAttribute("display") !== "none";
+    const row = (box) => Number(box.getAttribute("y")), visible = (box) => !box.classList.contains("out");
     const place = (left, whole) => {
       for (const box of boxes) {
         const start = Math.max(from(box), left), end = Math.min(from(box) + width(box), left + whole);
         const share = (end - start) / whole, inside = share > 1e-6;
-        box.setAttribute("display", inside ? "inline" : "none");
+        box.classList.toggle("out", !inside);
         if (inside) {
           box.setAttribute("x", `${+(((start - left) / whole) * 100).toFixed(3)}%`);
           box.setAttribute("width", `${+(share * 100).toFixed(3)}%`);

@@ -10,20 +10,26 @@ from typing import Any
 
 import pytest
 
-from oomscope.analysis import Findings
+from oomscope.analysis import Findings, analyze
+from oomscope.reading import load
 from oomscope.rendering import write_report
 from tests.rendering.hostile import hostile_findings
 from tests.rendering.many import many_sites_findings
 from tests.samples import SAMPLES, sample_findings
 
-PAGES = (*SAMPLES, "hostile", "many_sites")
+PAGES = (*SAMPLES, "hostile", "many_sites", "two_devices", "leak_total_loss")
+
+RECORDED = Path(__file__).resolve().parents[1] / "recording" / "fixtures"
+"""Captures by oomscope itself, which name tensors and holders."""
 
 NARROW, WIDE, VAST = 360, 1280, 3840
 
 
 def findings_of(name: str) -> Findings:
     made = {"hostile": hostile_findings, "many_sites": many_sites_findings}
-    return made[name]() if name in made else sample_findings(name)
+    if name in made:
+        return made[name]()
+    return sample_findings(name) if name in SAMPLES else analyze(load(RECORDED / f"{name}.pickle.xz"), whatif=False)
 
 
 @pytest.fixture(scope="session")

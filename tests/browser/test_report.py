@@ -15,6 +15,8 @@ pytestmark = pytest.mark.browser
 Report = Callable[[str], Path]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 LEAK = "oom_leak_total_loss"
+LEFT, UP, RIGHT, DOWN, ENTER, ESCAPE = "\ue012", "\ue013", "\ue014", "\ue015", "\ue007", "\ue00c"
+"""Keys, as the WebDriver protocol names them."""
 VIEWS = [*((name, "light") for name in PAGES), (LEAK, "dark"), ("oom_cuda_graphs", "dark")]
 
 
@@ -147,9 +149,9 @@ def test_the_timeline_answers_to_the_keyboard(browser: Browser, report: Report):
     browser.open(report(LEAK))
     before = browser.find("figure[data-figure=tl-whole] .readout").text
     region = browser.find("figure[data-figure=tl-whole] .scroll")
-    region.send_keys("\ue012")  # arrow left
+    region.send_keys(LEFT)
     assert browser.find("figure[data-figure=tl-whole] .readout").text != before
-    region.send_keys("\ue007")  # enter
+    region.send_keys(ENTER)
     assert browser.find("#moment").is_displayed()
 
 
@@ -190,6 +192,71 @@ def test_the_flame_graph_zooms_and_comes_back(browser: Browser, report: Report):
     assert browser.find(narrow).get_attribute("width") == "100%"
     browser.run(click, narrow)
     assert browser.find(narrow).get_attribute("width") == before
+
+
+def test_zooming_shows_only_what_the_box_called_and_who_called_it(browser: Browser, report: Report):
+    browser.open(report(LEAK))
+    box = browser.find("#flame .box[data-w]:nth-of-type(8)")
+    browser.run("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", box)
+    left, width = (float(box.get_attribute(name)) for name in ("data-x", "data-w"))
+    shown = browser.run(
+        "return [...document.querySelectorAll('#flame .box')].filter(b => b.getClientRects().length)"
+        ".map(b => [Number(b.dataset.x), Number(b.dataset.w)])"
+    )
+    assert 0 < len(shown) < len(browser.all("#flame .box"))
+    assert all(x < left + width and left < x + w for x, w in shown)
+
+
+def test_the_flame_graph_answers_to_the_keyboard(browser: Browser, report: Report):
+    browser.open(report(LEAK))
+    region = browser.run("return document.getElementById('flame').parentNode")
+    readout = browser.find("#flame-figure .readout")
+    region.send_keys(DOWN)
+    outermost = readout.text
+    assert "<module>" in outermost
+    region.send_keys(DOWN, DOWN)
+    assert "oom_leak_total_loss" in readout.text
+    region.send_keys(UP, UP)
+    assert readout.text == outermost
+    region.send_keys(DOWN, DOWN, DOWN, RIGHT, ENTER)
+    assert browser.find("#flame .here").get_attribute("width") == "100%"
+    region.send_keys(ESCAPE)
+    assert browser.find("#flame .here").get_attribute("width") != "100%"
+
+
+def test_pointing_at_the_flame_graph_reads_whole_names(browser: Browser, report: Report):
+    browser.open(report(LEAK))
+    box = browser.find("#flame .box.thin")
+    browser.run("arguments[0].dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))", box)
+    assert browser.find("#flame-figure .readout").text == box.find_element("tag name", "title").get_attribute(
+        "textContent"
+    )
+
+
+def test_a_device_beside_the_main_one_can_be_read_as_well(browser: Browser, report: Report):
+    browser.open(report("two_devices"))
+    name = browser.find("#devices figure.timeline").get_attribute("data-figure")
+    _point(browser, f"#{name}", 0.9999)
+    text = browser.find("#devices .readout").text
+    assert "allocated 2.13 GiB" in text
+    assert "reserved 2.14 GiB" in text
+    assert "2.13 GiB" in browser.find("#devices .legend").text
+
+
+def test_a_tag_in_the_sites_table_leads_to_its_section(browser: Browser, report: Report):
+    browser.open(report(LEAK))
+    browser.run("document.querySelector('#sites a[href=\"#growth\"]').click()")
+    time.sleep(0.2)
+    assert 0 <= browser.run("return document.getElementById('growth').getBoundingClientRect().top") < 200
+
+
+def test_a_link_to_a_hidden_row_unfolds_the_table(browser: Browser, report: Report):
+    browser.open(report("many_sites"))
+    row = browser.find("#site-60")
+    assert not row.is_displayed()
+    browser.run("location.hash = '#site-60'")
+    time.sleep(0.2)
+    assert row.is_displayed()
 
 
 def _point(browser: Browser, selector: str, share: float, *, kind: str = "pointermove") -> None:
