@@ -71,6 +71,11 @@ class Program:
         """How many requests there are, those of the initial layout included."""
         return len(self.size)
 
+    def gives_back_at_once(self, request: int) -> bool:
+        """Whether nothing is done between a request and its free, as with the workspace of a convolution."""
+        steps = np.flatnonzero((self.argument == request) & (self.op != Op.POOL_FREEABLE))
+        return len(steps) > 1 and bool(steps[1] == steps[0] + 1)
+
     def replaced_compactly(self) -> Program:
         """The program that first asks anew for what the initial layout holds, in the order of addresses.
 

@@ -25,6 +25,7 @@ WORKSPACE = (
     "the request that fails is given back before anything else is asked for, as a workspace is: libraries such as cuDNN"
     " then do with less, and the run may live"
 )
+LESS_WORKSPACE = "with less than the least memory a workspace would not fit, and cuDNN may do with a smaller one"
 FROM_THE_FIRST = "from the first recorded entry up to the last recorded entry"
 
 
@@ -229,11 +230,9 @@ def _about_the_least(program: Program, found: Least) -> list[str]:
     if found.lives_at is not None:
         notes.append(f"lives with {format_bytes(found.lives_at)} as well, but not with every limit above that")
     if found.proven_to is not None:
-        notes.append(
-            f"least memory shown for limits up to {format_bytes(found.proven_to)}; larger ones were not all tried"
-        )
+        notes.append(f"least memory shown for limits up to {format_bytes(found.proven_to)} only")
     if found.refused is not None and program.gives_back_at_once(found.refused):
-        notes.append("with less than the least memory a workspace would not fit, and cuDNN may do with a smaller one")
+        notes.append(LESS_WORKSPACE)
     return notes
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -20,21 +21,41 @@ STEP = 2 * MIB
 """How close the search comes where it has to try cap after cap."""
 
 
+PROOFS = 32
+"""How many replays above the least memory may be spent on showing that the program lives there as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Least:
-    """The least cap under which a program lives, in bytes, and the retries that it takes there."""
+    """The least cap from which on a program lives, in bytes.
+
+    Attributes:
+        cap: it lives here, and under every larger cap up to `proven_to`.
+        retries: how often all cached blocks are released under `cap`.
+        proven_to: None where every larger cap was shown to do.
+        lives_at: a smaller cap under which it lives as well, though it dies under one between; None: none is known.
+        refused: the request that fails just below `cap`; None where that is not known.
+    """
 
     cap: int
     retries: int
+    proven_to: int | None = None
+    lives_at: int | None = None
+    refused: int | None = None
 
 
 def least_memory(
-    replayer: Replayer, config: AllocatorConfig, order: Callable[[], Addresses], device_total: int | None = None
+    replayer: Replayer,
+    config: AllocatorConfig,
+    order: Callable[[], Addresses],
+    device_total: int | None = None,
+    may_go_on: Callable[[], bool] = lambda: True,
 ) -> Least:
-    """The least cap under which every request of the program is served.
+    """The least cap from which on every request of the program is served.
 
-    It is found by bisection, for a program that lives under some cap was never seen to die under a larger one. Each
-    replay tells of more caps than its own: of all up to the first sum of reserved bytes and a request that it refused.
+    It is found by bisection. Each replay tells of more caps than its own: of all up to the first sum of reserved bytes
+    and a request that it refused. A program can die under a larger cap than one it lives under, for what is released
+    on the way makes another layout; so the larger caps are tried as well, as far as `PROOFS` goes.
     More than the peak without a cap may be needed, because the cap is compared with the whole of a request even where
     expandable segments lack but a page of it.
 
@@ -43,26 +64,52 @@ def least_memory(
         config: the settings.
         order: makes the addresses of new segments.
         device_total: the memory of the device, where known.
+        may_go_on: whether there is time to try larger caps.
     """
 
     def run(cap: int) -> Replay:
         limit = Limit(cap=cap, device_total=device_total)
         return replayer.run(config, limit, order(), stop_at_failure=True)
 
+    found = _bisected(run, replayer, config)
+    # Under garbage collection every cap is a case of its own.
+    return found if found.proven_to is None else _proven(run, found, may_go_on)
+
+
+def _bisected(run: Callable[[int], Replay], replayer: Replayer, config: AllocatorConfig) -> Least:
+    """A cap under which the program lives, where it dies just below."""
     best, high = _some_that_lives(run)
     # An expandable segment maps a whole page where the cap still allows a part of it.
     low = peak_live(replayer, config) - 1 - (config.large_segment_size if config.expandable_segments else 0)
-    # Under garbage collection every cap is a case of its own.
     precision = STEP if best.same_caps is None else 1
+    refused = None
     while high - low > precision:
         middle = (low + high) // 2
         tried = run(middle)
-        least, refused = tried.same_caps or (middle, middle + 1)
+        least, end = tried.same_caps or (middle, middle + 1)
         if tried.survived:
             best, high = tried, least
         else:
-            low = middle if refused is None else refused - 1
-    return Least(high, best.retries)
+            refused = tried.failures[0].request
+            low = middle if end is None else end - 1
+    return Least(high, best.retries, best.same_caps and best.same_caps[1], refused=refused)
+
+
+def _proven(run: Callable[[int], Replay], found: Least, may_go_on: Callable[[], bool]) -> Least:
+    """The least cap above which no cap was found under which the program dies."""
+    alive = True
+    for number in count():
+        if found.proven_to is None or (alive and (number == PROOFS or not may_go_on())):
+            break
+        tried = run(found.proven_to)
+        assert tried.same_caps is not None
+        if not tried.survived:
+            found = replace(found, lives_at=found.lives_at or found.cap, refused=tried.failures[0].request)
+        elif not alive:
+            found = replace(found, cap=found.proven_to, retries=tried.retries)
+        alive = tried.survived
+        found = replace(found, proven_to=tried.same_caps[1])
+    return found
 
 
 def _some_that_lives(run: Callable[[int], Replay]) -> tuple[Replay, int]:
