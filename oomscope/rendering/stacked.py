@@ -32,6 +32,6 @@ class Stacked:
             return
         lines = console.render_lines(Padding(self._rest, (0, 0, 0, 2)), options)
         for number, (name, line) in enumerate(zip(self._names, lines, strict=True)):
-            yield Text(name, style="" if number else "dim", overflow="fold")
+            yield Text(name, style="bold" if number else "dim", overflow="fold")
             yield from line
             yield Segment.line()

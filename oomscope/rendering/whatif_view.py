@@ -26,16 +26,18 @@ EXPLAINED = (
 
 CONDITIONS = (
     "Holds for the same program up to the last recorded entry: the same requests in the same order, freed at the same "
-    "points. Where the order of segment addresses matters, several are tried: a note gives the range, and an outcome "
-    "is stated only where all agree. Not replayed: what a program does after an out-of-memory error that it caught, "
-    "or because of how much memory is free; frees whose moment the GPU decides (record_stream); calls of empty_cache "
-    "that freed nothing in the recorded run; and the memory that CUDA and other processes take."
+    "points. Where the order of segment addresses matters, notes say how many orders were tried, and give the range; "
+    "an outcome is stated only where all of them agree, and all limits that the recording allows. Not replayed: what a "
+    "program does after an out-of-memory error that it caught, or because of how much memory is free; frees whose "
+    "moment the GPU decides (record_stream); calls of empty_cache that freed nothing in the recorded run; and the "
+    "memory that CUDA and other processes take."
 )
 """What every answer assumes."""
 
 _RANGES = (
     ("peak_reserved", "peak", format_bytes),
     ("final_reserved", "end", format_bytes),
+    ("peak_allocated", "in use", format_bytes),
     ("retries", "retries", format_count),
 )
 
@@ -169,6 +171,8 @@ def _notes(row: WhatIfRow, said: str | None) -> Iterator[str]:
     ]
     if ranges:
         yield f"over the orders of addresses: {', '.join(ranges)}"
+    elif any(low != high for low, high in row.range.values()):
+        yield "the orders of addresses differ by less than is shown"
 
 
 def _span(ends: Iterable[int], form: Callable[[int], str] = format_bytes) -> str | None:

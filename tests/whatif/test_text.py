@@ -134,6 +134,11 @@ def test_ranges_over_orders_of_addresses_are_a_note() -> None:
     assert "Over the orders of addresses: peak 1,000 MiB to 1,020 MiB, retries 1,200 to 1,300." in shown.notes
 
 
+def test_ranges_too_small_to_be_seen_are_said_to_be() -> None:
+    row = WhatIfRow("a:1", peak_reserved=20 * MIB, range={"peak_reserved": (20 * MIB, 20 * MIB + 512)})
+    assert "The orders of addresses differ by less than is shown." in view(WhatIf(0, CHECK, (row, LONG))).notes
+
+
 def test_what_is_missing_is_not_a_negative_number() -> None:
     shown = [headroom_text(WhatIfRow("a", headroom=count)) for count in (-1020 * MIB, 0, 110 * MIB, None)]
     assert shown == ["lacks 1,020 MiB", "0 B", "110 MiB", "–"]
