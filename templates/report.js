@@ -222,4 +222,5 @@
   flame();
   links();
   document.documentElement.dataset.ready = "true";
+  performance.mark("ready");
 })();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +87,34 @@ class Browser:
         return [url for url in found if not url.startswith(("data:", "about:")) and not url.endswith(".html")]
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install '.[dev]')")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+@contextmanager
+def chromium() -> Iterator[Browser | None]:
+    """A headless Chromium; None where it, its driver or selenium is missing."""
+    try:
+        from selenium import webdriver
+    except ImportError:
+        yield None
+        return
+    binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     chromedriver = shutil.which("chromedriver")
-    if chromium is None or chromedriver is None:
-        pytest.skip("no Chromium with its driver (apt-get install chromium chromium-driver)")
-    options = selenium.ChromeOptions()
+    if binary is None or chromedriver is None:
+        yield None
+        return
+    options = webdriver.ChromeOptions()
     for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-background-networking", "disable-dev-shm-usage"):
         options.add_argument(f"--{flag}")
-    options.binary_location = chromium
+    options.binary_location = binary
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = selenium.Chrome(options=options, service=selenium.ChromeService(chromedriver))
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
     try:
         yield Browser(driver)
     finally:
         driver.quit()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        if found is None:
+            pytest.skip("no Chromium with its driver (apt-get install chromium chromium-driver), or no selenium")
+        yield found
