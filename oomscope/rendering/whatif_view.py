@@ -18,9 +18,10 @@ RIGHT = frozenset({2, 3, 4, 5, 6})
 """The columns of figures."""
 
 EXPLAINED = (
-    "headroom: the limit less the peak, or what the request that failed lacked; peak, end: reserved memory at its most "
-    "and at the end; retries: how often all cached blocks were given back for one request, which costs time; least: "
-    "the least memory on which the run lives (rounded; JSON has the bytes)."
+    "outcome: the run lives, or is out of memory after so many allocs; headroom: the limit less the peak, or what the "
+    "request that failed lacked; peak, end: reserved memory at its most and at the end; retries: how often all cached "
+    "blocks were given back for one request, which costs time; least: the least memory on which the run lives (rounded; "
+    "JSON has the bytes)."
 )
 """What the headings mean."""
 
@@ -126,10 +127,12 @@ def self_check_text(answer: WhatIf) -> str:
 
 
 def outcome_text(row: WhatIfRow) -> str:
-    """``lives``, ``OOM``, or that neither is certain."""
+    """``lives``, ``OOM after 12,976``, or that neither is certain."""
     if row.oom is None:
         return UNKNOWN if row.peak_reserved is None else "not certain"
-    return "OOM" if row.oom else "lives"
+    if not row.oom:
+        return "lives"
+    return "OOM" if row.failed_allocation is None else f"OOM after {format_count(row.failed_allocation)}"
 
 
 def headroom_text(row: WhatIfRow) -> str:
@@ -159,11 +162,9 @@ def _bytes(value: int | None) -> str:
 
 
 def _notes(row: WhatIfRow, said: str | None) -> Iterator[str]:
-    """What holds for a row: what the replays noted, but for the reason already `said`; its failure; its ranges."""
+    """What holds for a row: what the replays noted, but for the reason already `said`; and its ranges."""
     notes = row.note.removesuffix(f": {said}").split("; ")
     yield from (clean(note.strip(), 400) for note in notes if note.strip())
-    if row.oom and row.failed_allocation is not None:
-        yield f"out of memory after {plural(row.failed_allocation, 'alloc')}"
     ranges = [
         f"{word} {span}"
         for name, word, form in _RANGES

@@ -69,7 +69,7 @@ def test_every_row_stands_in_the_table_with_what_holds_for_it(render: object, an
     for row in answer.rows:
         assert row.setting in text
     flat = " ".join(text.split())
-    assert "ut of memory after 6 allocs" in flat
+    assert "OOM after 6" in flat
     assert "all 7 addresses" in flat or "all 6 addresses" in flat
     assert "Limit: 64.0 MiB" in flat
     assert "All rows: up to the last recorded entry" in flat
@@ -97,7 +97,7 @@ CHECK = SelfCheck(3, 1, 0, None)
 LONG = WhatIfRow(
     "recorded, without metrics.py:17, model.py:31 × 0.5 freed each step",
     limit=14 << 30, peak_reserved=1020 * MIB, final_reserved=1020 * MIB, peak_allocated=13 << 30, retries=1234,
-    oom=True, failed_allocation=1273, headroom=-1020 * MIB, least_memory=1020 * MIB,
+    oom=True, failed_allocation=1_234_567, headroom=-1020 * MIB, least_memory=1020 * MIB,
     range={"peak_reserved": (1000 * MIB, 1020 * MIB), "retries": (1200, 1300)},
     note="up to the last recorded entry; one order of addresses tried",
 )  # fmt: skip
@@ -108,7 +108,7 @@ def test_no_figure_is_lost_at_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     lines = text.splitlines()
     name = next(at for at, line in enumerate(lines) if line.startswith(LONG.setting))
-    figures = "OOM lacks 1,020 MiB 1,020 MiB 1,020 MiB 1,234 1,020 MiB"
+    figures = "OOM after 1,234,567 lacks 1,020 MiB 1,020 MiB 1,020 MiB 1,234 1,020 MiB"
     assert lines[name + 1].split() == figures.split()
 
 

@@ -228,7 +228,8 @@ def _least(case: Case, effort: Effort) -> tuple[Least | None, list[str]]:
 def _about_the_least(program: Program, found: Least) -> list[str]:
     notes = []
     if found.lives_at is not None:
-        notes.append(f"lives with {format_bytes(found.lives_at)} as well, but not with every limit above that")
+        less = format_bytes(found.cap - found.lives_at)
+        notes.append(f"lives with {less} less than the least memory as well, but not with every limit between")
     if found.proven_to is not None:
         notes.append(f"least memory shown for limits up to {format_bytes(found.proven_to)} only")
     if found.refused is not None and program.gives_back_at_once(found.refused):
