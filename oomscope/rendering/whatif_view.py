@@ -20,8 +20,8 @@ RIGHT = frozenset({2, 3, 4, 5, 6})
 EXPLAINED = (
     "outcome: the run lives, or is out of memory after so many allocs; headroom: the limit less the peak, or what the "
     "request that failed lacked; peak, end: reserved memory at its most and at the end; retries: how often all cached "
-    "blocks were given back for one request, which costs time; least: the least memory on which the run lives (rounded; "
-    "JSON has the bytes)."
+    "blocks were given back for one request, which costs time; least: the least memory on which the run lives "
+    "(rounded; JSON has the bytes)."
 )
 """What the headings mean."""
 
