@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -105,10 +104,7 @@ def _whatif(answer: WhatIfView, *, titled: bool = True) -> Iterator[RenderableTy
     if titled:
         yield Text(TITLE, style="bold")
     yield from (Text(answer.check), Text())
-    table = answer.table
-    figures = replace(table, headings=table.headings[1:], right=frozenset(column - 1 for column in table.right))
-    names = [table.headings[0], *(row[0] for row in table.rows)]
-    yield Stacked(_grid(table), names, _grid(replace(figures, rows=tuple(row[1:] for row in table.rows))))
+    yield Stacked(answer.table, _grid)
     yield Text()
     yield from map(Text, answer.numbered)
     yield from (Text() for _ in answer.numbered[:1])

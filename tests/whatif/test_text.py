@@ -112,6 +112,16 @@ def test_no_figure_is_lost_at_80_columns() -> None:
     assert lines[name + 1].split() == figures.split()
 
 
+@pytest.mark.parametrize("width", [20, 40, 60, 79])
+def test_no_figure_is_cut_short_however_narrow_the_terminal(width: int) -> None:
+    text = to_text(WhatIf(0, CHECK, (LONG,)), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert (
+        "outcome OOM after 1,234,567; headroom lacks 1,020 MiB; peak 1,020 MiB; end 1,020 MiB; retries 1,234;"
+        " least 1,020 MiB"
+    ) in " ".join(text.split())
+
+
 def test_where_there_is_room_a_setting_is_one_line() -> None:
     text = to_text(WhatIf(0, CHECK, (WhatIfRow("recorded", oom=False, peak_reserved=20 * MIB, retries=0),)), 120)
     assert any(line.split() == ["recorded", "lives", "–", "20.0", "MiB", "–", "0", "–"] for line in text.splitlines())
