@@ -99,14 +99,15 @@ def _proven(run: Callable[[int], Replay], found: Least, may_go_on: Callable[[], 
     """The least cap above which no cap was found under which the program dies."""
     alive = True
     for number in count():
-        if found.proven_to is None or (alive and (number == PROOFS or not may_go_on())):
+        bound = found.proven_to
+        if bound is None or (alive and (number == PROOFS or not may_go_on())):
             break
-        tried = run(found.proven_to)
+        tried = run(bound)
         assert tried.same_caps is not None
         if not tried.survived:
             found = replace(found, lives_at=found.lives_at or found.cap, refused=tried.failures[0].request)
         elif not alive:
-            found = replace(found, cap=found.proven_to, retries=tried.retries)
+            found = replace(found, cap=bound, retries=tried.retries)
         alive = tried.survived
         found = replace(found, proven_to=tried.same_caps[1])
     return found
