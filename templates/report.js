@@ -22,8 +22,8 @@
     const span = Math.abs(seconds);
     return span < 0.9995 ? `${(span * 1e3).toPrecision(3)} ms` : `${span < 99.95 ? span.toPrecision(3) : Math.round(span)} s`;
   };
-  const when = (x, seconds = data.seconds) => {
-    if (!seconds) return "";
+  const when = (x) => {
+    if (x === undefined) return "";
     return x === 0 ? `at ${data.zero}` : `${duration(x)} ${x < 0 ? "before" : "after"} ${data.zero}`;
   };
   const nearest = (values, wanted) => {
@@ -46,7 +46,7 @@
       const name = holder.dataset.figure;
       const points = typeof data.figures[name] === "string" ? data.figures[data.figures[name]] : data.figures[name];
       // A device beside the main one has values of its own, and no sites to list.
-      const beside = points.box !== undefined, seconds = beside ? points.seconds : data.seconds;
+      const beside = points.box !== undefined, times = points.time === true ? points.x : points.time || [];
       const [width, , left, right, top, bottom] = beside ? points.box : data.box;
       const svg = document.getElementById(name), readout = holder.querySelector(".readout");
       const first = points.x[0], span = points.x[points.x.length - 1] - first || 1;
@@ -62,7 +62,7 @@
         cursor.setAttribute("x2", position);
         if (!cursor.parentNode) svg.append(cursor);
         const allocated = points.allocated[at] * 1024, reserved = points.reserved[at] * 1024;
-        const parts = [when(points.x[at], seconds), `entry ${points.entry[at].toLocaleString("en")}`, `allocated ${size(allocated)}`,
+        const parts = [when(times[at]), `entry ${points.entry[at].toLocaleString("en")}`, `allocated ${size(allocated)}`,
           `active ${size(allocated + points.active[at] * 1024)}`, `reserved ${size(reserved)}`].filter(Boolean);
         const moment = beside ? undefined : data.moments[nearest(moments, points.x[at])];
         const sites = moment ? moment.sites.slice(0, 3).map(([row, bytes]) => `${data.labels[row]} ${size(bytes)}`) : [];
@@ -90,7 +90,7 @@
     const live = (x, holder) => {
       const moment = data.moments[nearest(moments, x)];
       if (!moment) return;
-      panel.replaceChildren(make("h3", `Live ${[when(moment.x), `at entry ${moment.entry.toLocaleString("en")}`].filter(Boolean).join(", ")}`));
+      panel.replaceChildren(make("h3", `Live ${[when(moment.time), `at entry ${moment.entry.toLocaleString("en")}`].filter(Boolean).join(", ")}`));
       const list = make("ol");
       for (const [row, bytes] of moment.sites) {
         const item = make("li", `${size(bytes)} `);

@@ -132,13 +132,17 @@ def _bands(axes: Axes, view: Timeline, right: float) -> None:
     """Every other step as a faint band; with few steps also their numbers."""
     if not 0 < len(view.bands) <= MOST_BANDS:
         return
-    edges = [*view.bands, right]
+    edges, span = [*view.bands, right], right - float(view.x[0])
+    ooms = [mark for mark in view.marks if mark.kind == "oom"]
     for number, (begin, end) in enumerate(pairwise(edges)):
         if number % 2 == 0:
             axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
-        if len(view.bands) <= 24:
+        # Numbers that would run into each other, or into the word above an OOM, are left out.
+        middle = (begin + end) / 2
+        crowded = end - begin < 0.02 * span or any(abs(middle - mark.x) < 0.05 * span for mark in ooms)
+        if len(view.bands) <= 24 and not crowded:
             axes.annotate(
-                str(view.first_step + number), ((begin + end) / 2, 1), xycoords=("data", "axes fraction"),
+                str(view.first_step + number), (middle, 1), xycoords=("data", "axes fraction"),
                 xytext=(0, 3), textcoords="offset points", ha="center", va="bottom",
                 color=palette.QUIET.light, fontsize=8,
             )  # fmt: skip

@@ -11,6 +11,7 @@ from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 
 BUCKETS = 280
+_COLUMNS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,30 +22,31 @@ class TimeAxis:
         x: float64[entries], ascending: seconds relative to `zero`, or entry numbers.
         in_seconds: which of both.
         zero: the words for the moment that the seconds count from.
+        seconds: float64[entries] relative to `zero`, whatever the axis shows; None where the trace has no times.
     """
 
     x: FloatArray
     in_seconds: bool
     zero: str
+    seconds: FloatArray | None
 
 
 def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:
     """Seconds relative to `zero_entry`, or entry numbers where seconds would show nothing.
 
-    That is so where the trace has no times, or where nine tenths of the entries happened in a tenth of the time.
+    That is so where the trace has no times, or where less than a quarter of the time holds all entries: the axis would show
+    waits (a compilation, a pause), and all that happened as a few upright lines.
     """
     entries = history.entries
     numbers = np.arange(entries, dtype=np.float64)
     if entries < 2 or not history.trace.timed:
-        return TimeAxis(numbers, False, zero)
+        return TimeAxis(numbers, False, zero, None)
     time = np.maximum.accumulate(history.trace.time_us)
-    span = int(time[-1] - time[0])
-    tenth = max(1, entries // 10)
-    densest = min(int(time[entries - tenth - 1] - time[0]), int(time[-1] - time[tenth]))
-    if span <= 0 or densest < span / 10:
-        return TimeAxis(numbers, False, zero)
-    origin = time[min(max(zero_entry, 0), entries - 1)]
-    return TimeAxis((time - origin) / 1e6, True, zero)
+    seconds = (time - time[min(max(zero_entry, 0), entries - 1)]) / 1e6
+    columns, span = min(_COLUMNS, entries), int(time[-1] - time[0])
+    if not span or len(np.unique((time - time[0]) * columns // span)) < columns / 4:
+        return TimeAxis(numbers, False, zero, seconds)
+    return TimeAxis(seconds, True, zero, seconds)
 
 
 def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: int = BUCKETS) -> IntArray:

@@ -20,6 +20,9 @@ from oomscope.units import format_bytes
 
 MOST_INSTANTS = 56
 _FEW_BUCKETS = 90
+_DECIMALS = 6
+"""Of seconds: a close look may span milliseconds."""
+
 _SITES_AN_INSTANT = 8
 
 
@@ -103,7 +106,7 @@ def draw_beside(
     at = painter.instants(0, entries - 1, _FEW_BUCKETS)
     name = f"tl-cuda{device.device}"
     figure = painter.draw(name, f"cuda:{device.device} over time", at, by_site=False, height=charts.SMALL)
-    return figure, {name: painter.points(at) | {"box": charts.box(charts.SMALL), "seconds": axis.in_seconds}}
+    return figure, {name: painter.points(at) | {"box": charts.box(charts.SMALL)}}
 
 
 def moment_words(findings: Findings) -> str:
@@ -210,13 +213,16 @@ class _Painter:
 
     @property
     def _decimals(self) -> int:
-        # Seconds to a microsecond: a close look may span milliseconds.
-        return 6 if self.axis.in_seconds else 0
+        return _DECIMALS if self.axis.in_seconds else 0
 
     def points(self, at: IntArray) -> dict[str, Any]:
         """The values of one figure."""
-        curves = self._curves
-        return {
+        curves, seconds = self._curves, self.axis.seconds
+        # Where the axis shows seconds, they need not be there twice.
+        time: dict[str, Any] = {"time": True} if self.axis.in_seconds else {}
+        if seconds is not None and not self.axis.in_seconds:
+            time = {"time": [round(value, _DECIMALS) for value in seconds[at].tolist()]}
+        return time | {
             "entry": at.tolist(),
             "x": [round(value, self._decimals) for value in self.axis.x[at].tolist()],
             # In KiB: three digits are shown, and the page stays small.
@@ -239,15 +245,20 @@ class _Painter:
         bands = bytes_by_key(
             history.lifetimes.born, history.lifetimes.freed, history.size, self.keys.row, self.keys.rows, chosen
         )
-        best = np.argsort(-bands, axis=0, kind="stable")[:_SITES_AN_INSTANT]
+        # The row for all others is no site; it comes last, however much it holds.
+        others = self.keys.rows - 1
+        best = np.argsort(-bands[:others], axis=0, kind="stable")[:_SITES_AN_INSTANT]
+        best = np.vstack([best, np.full((1, len(chosen)), others)])
         used = sorted({int(row) for row in np.unique(best)})
         moments = []
         for column, entry in enumerate(chosen.tolist()):
             sites = [(int(row), int(bands[row, column])) for row in best[:, column] if bands[row, column] > 0]
-            moments.append({"entry": entry, "x": round(float(x[entry]), decimals), "sites": sites})
+            moment: dict[str, Any] = {"entry": entry, "x": round(float(x[entry]), decimals), "sites": sites}
+            if self.axis.seconds is not None:
+                moment["time"] = round(float(self.axis.seconds[entry]), _DECIMALS)
+            moments.append(moment)
         return {
             "box": charts.box(charts.HEIGHT),
-            "seconds": self.axis.in_seconds,
             "zero": self.axis.zero,
             "figures": figures,
             "moments": moments,

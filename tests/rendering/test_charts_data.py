@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from oomscope.analysis.records import CATEGORIES
 from oomscope.rendering.attribution import keys_of
-from oomscope.rendering.charts_data import bytes_by_key, instants, last_stretch, staircase
+from oomscope.rendering.charts_data import bytes_by_key, instants, last_stretch, staircase, time_axis
 from tests.samples import SAMPLES, sample_findings
 
 
@@ -55,6 +57,26 @@ def test_a_staircase_passes_through_every_instant(values: list[int]):
     assert (xs[0], ys[0], xs[-1], ys[-1]) == (x[0], values[0], x[-1], values[-1])
     for at, value in zip(x, curve, strict=True):
         assert ys[np.searchsorted(xs, at, side="right") - 1] == value
+
+
+def test_the_axis_shows_time_unless_a_wait_would_fill_it():
+    history = sample_findings("oom_fragmentation").devices[0].history
+    steady = np.arange(history.entries, dtype=np.int64) * 10
+    waiting = steady + np.where(steady > steady[-1] // 2, 10 * steady[-1], 0)
+    last = history.entries - 1
+
+    def axis(time: np.ndarray):
+        return time_axis(replace(history, trace=replace(history.trace, time_us=time)), last, "the OOM")
+
+    assert axis(steady).in_seconds
+    assert axis(steady).x[-1] == 0
+    entries = axis(waiting)
+    assert not entries.in_seconds
+    assert entries.x[-1] == last
+    assert entries.seconds is not None
+    assert entries.seconds[0] == pytest.approx(-(waiting[-1] - waiting[0]) / 1e6)
+    standing = axis(np.zeros_like(steady))
+    assert not standing.in_seconds
 
 
 @pytest.mark.parametrize("name", SAMPLES)
