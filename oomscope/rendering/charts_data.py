@@ -34,8 +34,8 @@ class TimeAxis:
 def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:
     """Seconds relative to `zero_entry`, or entry numbers where seconds would show nothing.
 
-    That is so where the trace has no times, or where less than a quarter of the time holds all entries: the axis would show
-    waits (a compilation, a pause), and all that happened as a few upright lines.
+    That is so where the trace has no times, or where less than a quarter of the time holds all entries: the axis
+    would show waits (a compilation, a pause), and all that happened as a few upright lines.
     """
     entries = history.entries
     numbers = np.arange(entries, dtype=np.float64)

@@ -250,6 +250,18 @@ def test_a_tag_in_the_sites_table_leads_to_its_section(browser: Browser, report:
     assert 0 <= browser.run("return document.getElementById('growth').getBoundingClientRect().top") < 200
 
 
+@pytest.mark.parametrize("table", ["#growth", "#holes"])
+def test_a_site_in_another_table_leads_to_its_row(browser: Browser, report: Report, table: str):
+    browser.open(report(LEAK))
+    link = browser.find(f"{table} tbody a[href^='#site-']")
+    row = browser.find(link.get_attribute("href").rpartition("/")[2].rpartition("html")[2])
+    assert link.text in row.text
+    browser.run("arguments[0].click()", link)
+    time.sleep(0.2)
+    assert 0 <= browser.run("return arguments[0].getBoundingClientRect().top", row) < 900
+    assert row.find_element("css selector", "ol.stack").is_displayed()
+
+
 def test_a_link_to_a_hidden_row_unfolds_the_table(browser: Browser, report: Report):
     browser.open(report("many_sites"))
     row = browser.find("#site-60")
