@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import oomscope
 from oomscope import resources
@@ -25,11 +25,11 @@ from oomscope.rendering.html_devices import DeviceView, other_devices
 from oomscope.rendering.html_figures import lifetimes_figure, steps_figure, whatif_figure
 from oomscope.rendering.html_timelines import Timelines, draw_timelines, moment_words
 from oomscope.rendering.paths import Shorten, shortener
+from oomscope.rendering.room import MOST_BYTES, ROOMS, Room, trimmed
 from oomscope.rendering.segment_map import SegmentMap, segment_map
 from oomscope.rendering.whatif_view import view
 from oomscope.units import format_bytes, format_count, format_duration, plural
 
-_LONGEST_TEXT = 1500
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""
 
@@ -45,6 +45,7 @@ class Page:
     sentence: tuple[str, str]
     replay: str | None
     certainty: list[str]
+    shortened: bool
     context: list[tuple[str, str]]
     settings: list[tuple[str, str]]
     main: MainView | None
@@ -74,16 +75,28 @@ class MainView:
 
 
 def render_html(findings: Findings, *, title: str | None = None) -> str:
-    """The whole report as HTML text.
+    """The whole report as HTML text, of at most `room.MOST_BYTES` in UTF-8 whatever the snapshot holds.
 
     Args:
         findings: what `oomscope.analyze` returned.
         title: the title of the page; None: made from the verdict.
     """
+    for room in ROOMS:
+        text = _rendered(findings, title, room)
+        if len(text) <= MOST_BYTES and len(text.encode("utf-8", "backslashreplace")) <= MOST_BYTES:
+            break
+    return text
+
+
+def _rendered(findings: Findings, title: str | None, room: Room) -> str:
     sheet = StyleSheet()
-    shorten = shortener(findings.snapshot.stacks)
-    page = _page(findings, title, shorten, sheet)
-    environment = _environment()
+    full = shortener(findings.snapshot.stacks)
+
+    def shorten(path: str) -> str:
+        return clean(full(path), room.text)
+
+    page = _page(trimmed(findings, room), title, shorten, sheet, room)
+    environment = _environment(room.text)
     light, dark = palette.css_variables()
     rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
     style = rules + sheet.css()
@@ -94,7 +107,7 @@ def render_html(findings: Findings, *, title: str | None = None) -> str:
         style=_ours(style),
         script=_ours(script),
         early=_ours(_EARLY),
-        policy=_policy(style, script),
+        policy=_ours(_policy(style, script)),
         data=_embedded(data),
         words=words,
         palette=palette,
@@ -113,32 +126,34 @@ def _data(main: MainView) -> dict[str, Any]:
     return data | {"thin": THIN, "row": ROW}
 
 
-def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet) -> Page:
+def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet, room: Room) -> Page:
     device = findings.main
     occasion = words.occasion(findings, shorten)
+    first, rest = words.split_sentence(findings)
     answer = next((one for one in findings.whatif if device is not None and one.device == device.device), None)
     return Page(
         findings=findings,
         device=device,
         title=clean(title, 200) if title else clean(occasion, 200),
         occasion=occasion,
-        sentence=words.split_sentence(findings),
+        sentence=(_whole(first), _whole(rest)),
         replay=words.replay(findings),
-        certainty=words.certainty(findings),
+        certainty=[_whole(item) for item in words.certainty(findings)],
+        shortened=not room.is_full,
         context=views.context_rows(findings),
         settings=views.settings_rows(findings),
-        main=_main(findings, device, shorten, sheet) if device is not None else None,
+        main=_main(findings, device, shorten, sheet, room) if device is not None else None,
         whatif=answer,
         whatif_figure=whatif_figure(answer, sheet) if answer is not None else None,
         version=oomscope.__version__,
     )
 
 
-def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> MainView:
+def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, room: Room) -> MainView:
     stacks = findings.snapshot.stacks
     keys = keys_of(findings, device)
     rows = views.site_rows(device, stacks, keys, shorten)
-    labels = [" ".join(filter(None, (row.place.text, row.place.function))) for row in rows]
+    labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), room.text) for row in rows]
     return MainView(
         instant=words.instant(findings.at, device.history.entries),
         zero=moment_words(findings),
@@ -158,13 +173,13 @@ def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: S
 
 
 @cache
-def _environment() -> Environment:
+def _environment(longest: int) -> Environment:
     def finalize(value: Any) -> Any:
         """Every text on its way into the page is a stranger's until shown otherwise."""
         if value is None:
             return ""
         if isinstance(value, str) and not hasattr(value, "__html__"):
-            return clean(value, _LONGEST_TEXT)
+            return clean(value, longest)
         return value
 
     environment = Environment(
@@ -185,6 +200,11 @@ def _environment() -> Environment:
 def _ours(text: str) -> Markup:
     """Text of our own, which goes into the page as it is."""
     return Markup(text)  # noqa: S704
+
+
+def _whole(sentence: str) -> Markup:
+    """A sentence of ours, which quotes foreign names only within its own bounds: it is never cut."""
+    return escape(sentence)
 
 
 def _bytes(value: int | None) -> Markup:

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -15,14 +16,18 @@ import pytest
 
 from oomscope.analysis import Findings, analyze
 from oomscope.errors import OutputError
-from oomscope.rendering import render_html, write_report, write_text_atomically
+from oomscope.rendering import html, render_html, write_report, write_text_atomically
+from oomscope.rendering.room import MOST_BYTES, ROOMS, trimmed
+from oomscope.rendering.words import split_sentence
 from oomscope.units import format_bytes
+from tests.builders import block, entry, loaded, segment
 from tests.rendering.hostile import hostile_findings
+from tests.rendering.huge import huge_findings
 from tests.rendering.many import many_sites_findings
 from tests.samples import SAMPLES, sample_findings
 from tests.shared import captures, needs_shared, public, shared_snapshot
 
-BOUND = 1_500_000
+BOUND = MOST_BYTES
 TYPICAL = 600_000
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -63,9 +68,9 @@ def every_page() -> list[tuple[str, Findings]]:
     return made + [(name, sample_findings(name)) for name in SAMPLES]
 
 
-@pytest.fixture(scope="module", params=["hostile", "many_sites", *SAMPLES])
+@pytest.fixture(scope="module", params=["hostile", "huge", "many_sites", *SAMPLES])
 def page(request: pytest.FixtureRequest) -> tuple[Findings, str]:
-    made = {"hostile": hostile_findings, "many_sites": many_sites_findings}
+    made = {"hostile": hostile_findings, "huge": huge_findings, "many_sites": many_sites_findings}
     findings = made[request.param]() if request.param in made else sample_findings(request.param)
     return findings, render_html(findings)
 
@@ -118,6 +123,41 @@ def test_the_policy_names_exactly_the_scripts_and_styles_of_the_page(page: tuple
 
 def test_the_page_is_bounded(page: tuple[Findings, str]):
     assert len(page[1].encode()) <= BOUND
+
+
+def test_a_page_says_that_it_was_shortened_and_only_where_it_was(page: tuple[Findings, str]):
+    findings, text = page
+    shortened = len(html._rendered(findings, None, ROOMS[0]).encode()) > BOUND
+    assert ('id="shortened"' in text) == shortened == (findings is huge_findings())
+
+
+def test_the_least_room_holds_with_much_to_spare():
+    assert len(html._rendered(huge_findings(), None, ROOMS[-1]).encode()) <= 0.6 * BOUND
+
+
+def test_a_shortened_page_keeps_its_verdict_and_its_sums():
+    findings = huge_findings()
+    assert findings.main is not None
+    text = render_html(findings)
+    first, _ = split_sentence(findings)
+    assert first in unescape(text)
+    shown = trimmed(findings, ROOMS[-1]).main
+    assert shown is not None
+    assert len(shown.sites) == ROOMS[-1].rows
+    assert sum(use.bytes for use in shown.sites) == findings.main.at.allocated
+
+
+def test_a_great_many_steps_make_no_great_page():
+    trace, at = [], 0x7F0000000000
+    for number in range(20_000):
+        size = (number % 7 + 1) << 20
+        for action in ("alloc", "free_requested", "free_completed"):
+            trace.append(entry(action, at, size, time_us=len(trace) + 1))
+    steps = [{"stage": "START", "name": f"ProfilerStep#{n}", "device": 0, "time_us": 3 * n + 1} for n in range(20_000)]
+    made = loaded([segment(at, [block(8 << 20, "inactive")])], [trace], external_annotations=steps)
+    findings = analyze(made, whatif=False)
+    assert findings.devices[0].steps.count == 20_000
+    assert len(render_html(findings).encode()) <= TYPICAL
 
 
 @pytest.mark.parametrize("name", SAMPLES)
