@@ -28,6 +28,13 @@ def format_bytes(count: int) -> str:
     return f"{sign}{magnitude} B"
 
 
+def format_limit(count: int) -> str:
+    """`count` bytes rounded up, so that what needs them has them under a limit of that size: ``15.28 GiB``."""
+    if count >= GIB:
+        return f"{-(-count * 100 // GIB) / 100:,.2f} GiB"
+    return f"{-(-count // MIB):,} MiB"
+
+
 def _three_digits(value: float) -> str:
     for decimals, bound in ((2, 9.995), (1, 99.95)):
         if value < bound:

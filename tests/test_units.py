@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomscope.units import GIB, KIB, MIB, TIB, format_bytes, format_count, format_duration, parse_bytes, plural
+from oomscope.units import (
+    GIB,
+    KIB,
+    MIB,
+    TIB,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_limit,
+    parse_bytes,
+    plural,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +38,12 @@ def test_what_is_shown_is_within_half_a_percent(count: int) -> None:
     shown = parse_bytes(format_bytes(count).lstrip("-").replace(",", ""))
     assert abs(shown - abs(count)) <= 0.0051 * abs(count)
     assert format_bytes(count).startswith("-") == (count < 0)
+
+
+@given(st.integers(1, 1 << 45))
+def test_a_limit_as_shown_suffices_and_is_little_above(count: int) -> None:
+    shown = parse_bytes(format_limit(count).replace(",", ""))
+    assert 0 <= shown - count <= (GIB // 100 + 1 if count >= GIB else MIB)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from oomscope.analysis.counterfactuals import MARGIN
 from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
-from oomscope.units import format_bytes, plural
+from oomscope.units import format_bytes, format_limit, plural
 
 EXPANDABLE = "expandable_segments:True"
 
@@ -77,9 +77,9 @@ def _needs(answer: WhatIf, request: FailedRequest) -> Callable[[WhatIfRow | None
 
     def words(row: WhatIfRow | None) -> str:
         needs = (
-            [] if row is None or row.least_memory is None else [f"{format_bytes(row.least_memory)} with {row.setting}"]
+            [] if row is None or row.least_memory is None else [f"{format_limit(row.least_memory)} with {row.setting}"]
         )
-        needs += [] if known is None else [f"{format_bytes(known)} as recorded"]
+        needs += [] if known is None else [f"{format_limit(known)} as recorded"]
         return f"; {run} needs {', '.join(needs)}" if needs else ""
 
     return words

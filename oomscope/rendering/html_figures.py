@@ -9,7 +9,7 @@ from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.rendering import charts, views
 from oomscope.rendering.clean import clean
 from oomscope.rendering.figures_svg import StyleSheet, inline_svg, settings
-from oomscope.units import format_bytes, plural
+from oomscope.units import format_bytes, format_limit, plural
 
 _LONGEST_LABEL = 34
 
@@ -67,5 +67,5 @@ def _bar(number: int, row: WhatIfRow) -> charts.Bar:
 
 def _note(row: WhatIfRow) -> str:
     outcome = {True: ", OOM", False: "", None: ", not certain"}[row.oom]
-    least = f"; needs {format_bytes(row.least_memory)}" if row.least_memory is not None else ""
+    least = f"; needs {format_limit(row.least_memory)}" if row.least_memory is not None else ""
     return format_bytes(row.peak_reserved or 0) + outcome + least

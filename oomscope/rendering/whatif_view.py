@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.rendering.clean import clean
 from oomscope.rendering.tables import Table
-from oomscope.units import format_bytes, format_count, plural
+from oomscope.units import format_bytes, format_count, format_limit, plural
 
 UNKNOWN = "–"
 
@@ -20,8 +20,8 @@ RIGHT = frozenset({2, 3, 4, 5, 6})
 EXPLAINED = (
     "outcome: the run lives, or is out of memory after so many allocs; headroom: the limit less the peak, or what the "
     "request that failed lacked; peak, end: reserved memory at its most and at the end; retries: how often all cached "
-    "blocks were given back for one request, which costs time; least: the least memory on which the run lives "
-    "(rounded; JSON has the bytes)."
+    "blocks were given back for one request, which costs time; least: the least limit from which on the run "
+    "lives, rounded up."
 )
 """What the headings mean."""
 
@@ -153,7 +153,7 @@ def _cells(row: WhatIfRow) -> tuple[Cell, ...]:
         Cell(_bytes(row.peak_reserved), row.peak_reserved),
         Cell(_bytes(row.final_reserved), row.final_reserved),
         Cell(UNKNOWN if row.retries is None else format_count(row.retries)),
-        Cell(_bytes(row.least_memory), row.least_memory),
+        Cell(UNKNOWN if row.least_memory is None else format_limit(row.least_memory), row.least_memory),
     )
 
 

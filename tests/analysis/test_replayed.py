@@ -12,7 +12,7 @@ import pytest
 import oomscope
 from oomscope.analysis.replayed import EXPANDABLE, calm_citation, citation, refusing, serving
 from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
-from oomscope.units import GIB, MIB, format_bytes
+from oomscope.units import GIB, MIB, format_bytes, format_limit
 
 SAMPLE = Path(__file__).parents[2] / "sample_snapshots" / "oom_leak_total_loss.pickle.xz"
 EXACT = SelfCheck(addresses=10, segment_events=2, mismatches=0, first_mismatch=None)
@@ -37,7 +37,7 @@ def test_the_setting_that_serves_it_is_cited_with_what_it_leaves_and_needs() -> 
     text = citation(whatif(FAILS, LIVES), request(), "fragmentation")
     assert text == (
         "Replayed with expandable_segments:True, this request fits, 1.00 GiB to spare, 0 retries; the run up to here "
-        "needs 15.0 GiB with expandable_segments:True, 17.0 GiB as recorded."
+        "needs 15.00 GiB with expandable_segments:True, 17.00 GiB as recorded."
     )
 
 
@@ -53,7 +53,7 @@ def test_where_nothing_serves_it_that_is_said_with_what_is_uncertain() -> None:
     text = citation(whatif(FAILS, UNCERTAIN), request(), "capacity")
     assert text == (
         "Replayed under 1 other setting of the allocator, it fails under that as well; under 1 more it is not certain; "
-        "the run up to here needs 17.0 GiB as recorded."
+        "the run up to here needs 17.00 GiB as recorded."
     )
 
 
@@ -108,7 +108,7 @@ def test_the_verdict_of_a_real_sample_cites_the_replay_of_that_sample() -> None:
     row = answer.row(EXPANDABLE)
     assert row.serves(oom.entry)
     assert f"fits, at least {format_bytes(row.headroom)} to spare" in oom.verdict.replay
-    assert f"needs {format_bytes(row.least_memory)} with {EXPANDABLE}" in oom.verdict.replay
+    assert f"needs {format_limit(row.least_memory)} with {EXPANDABLE}" in oom.verdict.replay
     assert answer.row(RECORDED).serves(oom.entry) is False
 
 
