@@ -37,7 +37,8 @@ class TimeFigure:
         keys: (colour, label) of its bands, in the order of the legend.
         sites: whether the bands stand for sites.
         limit: whether the limit is drawn.
-        has_steps, has_oom, has_active: what else is drawn; active memory is where it differs from allocated memory.
+        has_steps, has_oom, has_active: what else is drawn; active memory is where it differs visibly from
+            allocated memory.
     """
 
     name: str
@@ -179,12 +180,15 @@ class _Painter:
         first, last = int(at[0]), int(at[-1])
         bands = [(number, b) for number, b in enumerate(device.steps.boundaries) if first <= b <= last]
         limit = device.oom.limit.low if device.oom is not None else None
+        most = int(curves.reserved[at + 1].max())
+        allocated, active = curves.allocated[at + 1], curves.active[at + 1]
+        has_active = int((active - allocated).max()) * 100 > most
         view = charts.Timeline(
             x=self.axis.x[at],
             in_seconds=self.axis.in_seconds,
             zero=self.axis.zero,
             layers=layers,
-            active=curves.active[at + 1],
+            active=active if has_active else allocated,
             reserved=curves.reserved[at + 1],
             limit=limit,
             bands=[float(self.axis.x[b]) for _, b in bands],
@@ -194,12 +198,11 @@ class _Painter:
         with settings(name):
             figure = charts.timeline(view, height)
             svg = inline_svg(figure, name, heading, self._description(first, last), self.sheet)
-        most = int(curves.reserved[at + 1].max())
         return TimeFigure(
             name, heading, svg, tuple(legend), by_site,
             limit is not None and limit < 1.6 * most, 0 < len(bands) <= charts.MOST_BANDS,
             any(first <= oom.entry <= last for oom in device.ooms),
-            bool((curves.active[at + 1] != curves.allocated[at + 1]).any()),
+            has_active,
         )  # fmt: skip
 
     def _description(self, first: int, last: int) -> str:
