@@ -29,7 +29,7 @@ from oomscope.analysis.steps import find_steps
 from oomscope.analysis.subject import Subject
 from oomscope.analysis.usage import peak, reconcile, totals_at, usage
 from oomscope.analysis.verdict import judge
-from oomscope.analysis.whatif import WhatIf, report_whatif
+from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
 from oomscope.history import DeviceHistory, device_history, recorded_config
 from oomscope.model import Snapshot, UInt8Array
@@ -48,7 +48,14 @@ class _Examined:
     attribution: Attribution
 
 
-def analyze(snapshot: Snapshot, *, at: str | int = "auto", device: int | None = None, whatif: bool = True) -> Findings:
+def analyze(
+    snapshot: Snapshot,
+    *,
+    at: str | int = "auto",
+    device: int | None = None,
+    whatif: bool = True,
+    whatif_seconds: float = REPORT_SECONDS,
+) -> Findings:
     """Explain `snapshot`.
 
     Args:
@@ -57,6 +64,7 @@ def analyze(snapshot: Snapshot, *, at: str | int = "auto", device: int | None = 
             ``oom``, ``peak``, ``end``, or the number of a trace entry.
         device: CUDA index of the device that `at` is about; chosen by `at` if None.
         whatif: whether to replay the recorded run under other allocator settings (takes seconds on long traces).
+        whatif_seconds: how long the settings after the first two may take; what is left out is said to be.
 
     Raises:
         RequestError: the snapshot has no such device, instant or entry.
@@ -73,7 +81,9 @@ def analyze(snapshot: Snapshot, *, at: str | int = "auto", device: int | None = 
     entries = {one.history.index: entry_at(one.history, chosen) for one in examined}
     recording = recording_quality(snapshot, histories, sites, kind, entries)
     replays = {
-        one.history.index: _replay(snapshot, one) for one in examined if whatif and one.history.index == chosen.device
+        one.history.index: _replay(snapshot, one, whatif_seconds)
+        for one in examined
+        if whatif and one.history.index == chosen.device
     }
     return Findings(
         snapshot=snapshot,
@@ -101,12 +111,12 @@ def _examine(snapshot: Snapshot, history: DeviceHistory, sites: SiteTable, kind:
     )
 
 
-def _replay(snapshot: Snapshot, one: _Examined) -> WhatIf | None:
+def _replay(snapshot: Snapshot, one: _Examined, seconds: float) -> WhatIf | None:
     """The recorded run under other settings; None where there is nothing to replay."""
     if one.history.entries < 2:
         return None
     try:
-        return report_whatif(snapshot, one.history, steps=one.steps.boundaries)
+        return report_whatif(snapshot, one.history, steps=one.steps.boundaries, budget_s=seconds)
     except (ReplayError, RequestError):
         return None
 

@@ -34,8 +34,10 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
         text = f"Replayed with {best.setting}, {served_text(best, request)}{needs(best)}."
         return f"{text} What grows goes on growing." if cause == "growth" else text
     doubtful = len(_others(answer)) - len(refused)
-    under = "that as well" if len(refused) == 1 else "each of them"
-    text = f"Replayed under {plural(len(refused), 'other setting')} of the allocator, it fails under {under}"
+    if len(refused) == 1:
+        text = f"Replayed with {refused[0].setting}, this request fails as well"
+    else:
+        text = f"Replayed under {len(refused)} other settings of the allocator, this request fails under each of them"
     if doubtful:
         text += f"; under {doubtful} more it is not certain"
     return f"{text}{needs(answer.row(EXPANDABLE))}."

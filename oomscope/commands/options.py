@@ -51,12 +51,19 @@ def device_option(function: Function) -> Function:
 
 
 def analysis_options(function: Function) -> Function:
-    """What decides about the findings: ``--at``, ``--device``, ``--no-whatif``."""
+    """What decides about the findings: ``--at``, ``--device``, ``--no-whatif``, ``--whatif-seconds``."""
+    seconds = click.option(
+        "--whatif-seconds",
+        type=click.FloatRange(min=0),
+        metavar="SECONDS",
+        help="How long to replay other settings, after the recorded one and expandable segments; the report names what"
+        " was left out.  [default: 4]",
+    )
     whatif = click.option("--no-whatif", is_flag=True, help="Do not replay the trace under other settings (faster).")
     at = click.option(
         "--at", type=Instant(), default="auto", show_default=True, help="The instant whose memory is attributed."
     )
-    return at(device_option(whatif(function)))
+    return at(device_option(whatif(seconds(function))))
 
 
 def redact_options(function: Function) -> Function:

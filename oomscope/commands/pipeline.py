@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ from oomscope.commands.progress import Progress
 if TYPE_CHECKING:
     from oomscope.analysis import Findings
     from oomscope.model import Snapshot
+
+
+QUICK_ENTRIES = 50_000
+"""Traces of so many entries are replayed in a fraction of a second."""
 
 
 def read(snapshot: str, progress: Progress) -> Snapshot:
@@ -28,12 +33,15 @@ def find(
     *,
     at: str | int = "auto",
     device: int | None = None,
-    whatif: bool = True,
+    whatif: bool | None = True,
+    whatif_seconds: float | None = None,
     redact: bool = False,
     redact_key: Path | None = None,
     force: bool = False,
 ) -> Findings:
     """Load, redact where asked for, and analyse.
+
+    With `whatif` None the verdict and the advice rest on a replay where that is quick, which is not shown itself.
 
     Raises:
         OomscopeError: the file cannot be read, or not answer what was asked.
@@ -46,7 +54,11 @@ def find(
         progress.stage("Analysing")
         from oomscope.analysis import analyze
 
-        return analyze(loaded, at=at, device=device, whatif=whatif)
+        if whatif is None:
+            findings = analyze(loaded, at=at, device=device, whatif=loaded.entries <= QUICK_ENTRIES, whatif_seconds=0)
+            return replace(findings, whatif=())
+        seconds = {} if whatif_seconds is None else {"whatif_seconds": whatif_seconds}
+        return analyze(loaded, at=at, device=device, whatif=whatif, **seconds)
 
 
 def redacted(snapshot: Snapshot, key: Path | None, force: bool) -> Snapshot:

@@ -18,9 +18,13 @@ from oomscope.commands.output import write
     show_default=True,
     help="The instant whose memory is attributed.",
 )
-@click.option("--whatif", is_flag=True, help="Replay the trace under other settings as well (slower).")
+@click.option(
+    "--whatif/--no-whatif",
+    default=None,
+    help="Replay the trace under other settings as well.  [default: one, if the trace is short]",
+)
 @options.debug_option
-def command(snapshot: str, device: int | None, at: str | int, whatif: bool) -> None:
+def command(snapshot: str, device: int | None, at: str | int, whatif: bool | None) -> None:
     """Explain a snapshot in the terminal."""
     findings = pipeline.find(snapshot, at=at, device=device, whatif=whatif)
     from rich.console import Console

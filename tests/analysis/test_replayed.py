@@ -52,7 +52,7 @@ def test_growth_outlives_every_setting() -> None:
 def test_where_nothing_serves_it_that_is_said_with_what_is_uncertain() -> None:
     text = citation(whatif(FAILS, UNCERTAIN), request(), "capacity")
     assert text == (
-        "Replayed under 1 other setting of the allocator, it fails under that as well; under 1 more it is not certain; "
+        "Replayed with max_split_size_mb:128, this request fails as well; under 1 more it is not certain; "
         "the run up to here needs 17.00 GiB as recorded."
     )
 

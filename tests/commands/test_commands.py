@@ -234,3 +234,25 @@ def test_progress_is_silent_where_stderr_is_no_terminal(monkeypatch: pytest.Monk
         progress.read(1, 2, 3)
         progress.stage("Analysing")
     assert sink.getvalue() == ""
+
+
+def test_the_summary_of_a_short_trace_rests_on_a_replay_that_it_does_not_list(capsys: pytest.CaptureFixture[str]):
+    assert run(["summary", FRAGMENTED]) == DONE
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Replayed with expandable_segments:True, this request fails as well." in out
+    assert "Not tried on this recording" not in out
+    assert "What other settings would have done" not in out
+
+
+def test_the_summary_replays_all_settings_or_none_if_told(capsys: pytest.CaptureFixture[str]):
+    assert run(["summary", "--whatif", FRAGMENTED]) == DONE
+    assert "What other settings would have done" in capsys.readouterr().out
+    assert run(["summary", "--no-whatif", FRAGMENTED]) == DONE
+    assert "Replayed" not in capsys.readouterr().out
+
+
+def test_settings_left_out_for_want_of_time_are_named(capsys: pytest.CaptureFixture[str]):
+    assert run(["report", "-f", "text", "--whatif-seconds", "0", FRAGMENTED]) == DONE
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Left out for want of time: max_split_size_mb:128" in out
+    assert "expandable_segments:True" in out

@@ -14,7 +14,20 @@ from oomscope.errors import RequestError
 from oomscope.history import DeviceHistory, device_history, recorded_config
 from oomscope.model import BoolArray, Snapshot
 
-__all__ = ["EXPANDABLE", "RECORDED", "Question", "SelfCheck", "WhatIf", "WhatIfRow", "report_whatif", "whatif"]
+__all__ = [
+    "EXPANDABLE",
+    "RECORDED",
+    "REPORT_SECONDS",
+    "Question",
+    "SelfCheck",
+    "WhatIf",
+    "WhatIfRow",
+    "report_whatif",
+    "whatif",
+]
+
+REPORT_SECONDS = 4.0
+"""How long a report replays settings after the first two, unless told."""
 
 
 def whatif(
@@ -83,7 +96,7 @@ def _history(snapshot: Snapshot, device: int) -> DeviceHistory:
 
 
 def report_whatif(
-    snapshot: Snapshot, history: DeviceHistory, *, steps: Sequence[int] = (), budget_s: float = 4.0
+    snapshot: Snapshot, history: DeviceHistory, *, steps: Sequence[int] = (), budget_s: float = REPORT_SECONDS
 ) -> WhatIf:
     """What a report says of other settings, bounded in time.
 
