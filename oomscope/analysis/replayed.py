@@ -31,7 +31,7 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
     needs = _needs(answer, request)
     if served:
         best = served[0]
-        text = f"Replayed with {best.setting}, {served_text(best, request)}{needs(best)}."
+        text = f"Replayed with {best.setting}, {served_text(best, request)}.{needs(best)}"
         return f"{text} What grows goes on growing." if cause == "growth" else text
     doubtful = len(_others(answer)) - len(refused)
     if len(refused) == 1:
@@ -40,7 +40,7 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
         text = f"Replayed under {len(refused)} other settings of the allocator, this request fails under each of them"
     if doubtful:
         text += f"; under {doubtful} more it is not certain"
-    return f"{text}{needs(answer.row(EXPANDABLE))}."
+    return f"{text}.{needs(answer.row(EXPANDABLE))}"
 
 
 def calm_citation(answer: WhatIf | None) -> str | None:
@@ -73,7 +73,7 @@ def served_text(row: WhatIfRow, request: FailedRequest) -> str:
 
 def _needs(answer: WhatIf, request: FailedRequest) -> Callable[[WhatIfRow | None], str]:
     """What the recorded run needs in all, under a setting and as it was recorded."""
-    run = "the whole recorded run" if request.recovered else "the run up to here"
+    run = "The whole recorded run" if request.recovered else "The run up to here"
     recorded = answer.row(RECORDED)
     known = recorded.least_memory if recorded else None
 
@@ -82,7 +82,7 @@ def _needs(answer: WhatIf, request: FailedRequest) -> Callable[[WhatIfRow | None
             [] if row is None or row.least_memory is None else [f"{format_limit(row.least_memory)} with {row.setting}"]
         )
         needs += [] if known is None else [f"{format_limit(known)} as recorded"]
-        return f"; {run} needs {', '.join(needs)}" if needs else ""
+        return f" {run} needs {', '.join(needs)}." if needs else ""
 
     return words
 

@@ -36,7 +36,7 @@ def request(entry: int = FAILED, *, source: str = "recorded", recovered: bool = 
 def test_the_setting_that_serves_it_is_cited_with_what_it_leaves_and_needs() -> None:
     text = citation(whatif(FAILS, LIVES), request(), "fragmentation")
     assert text == (
-        "Replayed with expandable_segments:True, this request fits, 1.00 GiB to spare, 0 retries; the run up to here "
+        "Replayed with expandable_segments:True, this request fits, 1.00 GiB to spare, 0 retries. The run up to here "
         "needs 15.00 GiB with expandable_segments:True, 17.00 GiB as recorded."
     )
 
@@ -52,8 +52,8 @@ def test_growth_outlives_every_setting() -> None:
 def test_where_nothing_serves_it_that_is_said_with_what_is_uncertain() -> None:
     text = citation(whatif(FAILS, UNCERTAIN), request(), "capacity")
     assert text == (
-        "Replayed with max_split_size_mb:128, this request fails as well; under 1 more it is not certain; "
-        "the run up to here needs 17.00 GiB as recorded."
+        "Replayed with max_split_size_mb:128, this request fails as well; under 1 more it is not certain. "
+        "The run up to here needs 17.00 GiB as recorded."
     )
 
 
