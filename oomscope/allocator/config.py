@@ -5,6 +5,7 @@ Source: c10/core/AllocatorConfig.h and c10/cuda/CUDAAllocatorConfig.h.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,12 +75,12 @@ class AllocatorConfig:
         """
         settings = settings or {}
         config = _keys_of_conf_only(cls(), str(settings.get("PYTORCH_CUDA_ALLOC_CONF") or ""))
-        max_split_size = int(settings.get("max_split_size", -1))
+        max_split_size = int(_number(settings.get("max_split_size"), -1))
         return replace(
             config,
             expandable_segments=bool(settings.get("expandable_segments", bool(expandable))),
             max_split_size=None if max_split_size < 0 else max_split_size,
-            garbage_collection_threshold=float(settings.get("garbage_collection_threshold", 0.0)),
+            garbage_collection_threshold=float(_number(settings.get("garbage_collection_threshold"), 0)),
             roundup_power2_divisions=_divisions(settings.get("roundup_power2_divisions")),
         )
 
@@ -134,10 +135,15 @@ def _keys_of_conf_only(config: AllocatorConfig, conf: str) -> AllocatorConfig:
     )
 
 
+def _number(value: Any, default: int) -> int | float:
+    """`value`, or what counts where a file holds something else in its place."""
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else default
+
+
 def _divisions(value: Any) -> tuple[int, ...]:
     if not isinstance(value, Mapping):
         return NO_DIVISIONS
-    return tuple(int(value.get(str(1 << interval), 0)) for interval in range(POWER2_INTERVALS))
+    return tuple(int(_number(value.get(str(1 << interval)), 0)) for interval in range(POWER2_INTERVALS))
 
 
 def _divisions_text(divisions: tuple[int, ...]) -> str:

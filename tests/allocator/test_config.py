@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,3 +161,9 @@ configs = st.builds(
 @given(configs)
 def test_the_text_of_a_config_means_that_config(config: AllocatorConfig) -> None:
     assert AllocatorConfig.parse(config.text) == config
+
+
+def test_settings_of_other_types_count_as_torchs_defaults():
+    strange = {"max_split_size": "none", "garbage_collection_threshold": [], "roundup_power2_divisions": {"1": "x"}}
+    assert AllocatorConfig.from_settings(strange) == AllocatorConfig()
+    assert AllocatorConfig.from_settings({"max_split_size": math.nan}) == AllocatorConfig()
