@@ -6,6 +6,8 @@ import keyword
 import re
 import sys
 
+from oomscope.rendering import cpp_names
+
 WELL_KNOWN_PACKAGES = frozenset({
     "accelerate", "aiohttp", "apex", "bitsandbytes", "click", "colossalai", "cv2", "dask", "datasets", "deepspeed",
     "detectron2", "diffusers", "dill", "einops", "evaluate", "fairscale", "fairseq", "fastai", "fire", "flash_attn",
@@ -38,21 +40,28 @@ _TORCH_SOURCE = re.compile(
 )
 _STANDARD_PATH = re.compile(r".*/(lib(?:64)?/python3[\d.]*)/([^/]+)(.*)\Z", re.DOTALL | re.IGNORECASE)
 _INDUCTOR = re.compile(r".*/torchinductor_[^/]*/(.*)\Z", re.DOTALL)
-_PSEUDO = re.compile(r"<(?:frozen [\w.]+|string|stdin|eval_with_key|unknown|built-in)>(?:\.\d+)?\Z|\?*\Z")
+_PSEUDO = re.compile(r"<(frozen [\w.]+|string|stdin|eval_with_key|unknown|built-in)>(?:\.\d+)?\Z|\?*\Z")
+_PSEUDO_FUNCTIONS = frozenset({
+    "<module>", "<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<locals>", "<unwind unsupported>",
+})  # fmt: skip
 _CELL = re.compile(r"<ipython-input-(\d+)-.*\Z")
 _NATIVE_FILE = re.compile(r"\.(?:cpp|cc|cxx|c|cu|cuh|h|hpp|inl|so(?:\.\d+)*|pyx)\Z", re.IGNORECASE)
-_NATIVE_NAME = re.compile(
-    r"(?:\w+ )?(?:at|c10|torch|std|caffe2|c10d|pybind11)::|_?_?(?:Py|THP|cu|libc_|nccl|start\b)|\?*\Z"
-)
 _TRACE_LINE = re.compile(r'\s*File "([^"\n]*)", line (\d+), in (\S+)')
-_RANGE_OPTIMIZER = re.compile(r"(Optimizer\.\w+)#(\w+)\.(\w+)\Z")
+_RANGE_OPTIMIZER = re.compile(r"(Optimizer\.(?:step|zero_grad))#(\w+)\.(step|zero_grad)\Z")
 _RANGE_KNOWN = re.compile(
-    r"(?:ProfilerStep#\d+|nccl:\w+|c10d::\w+|aten::\w+|gloo:\w+|autograd::engine::[\w:]+|(?:train|eval|step|iter|iteration|"
-    r"epoch|batch|forward|backward|optimizer)[ _#:]*\d*)\Z",
+    r"(?:ProfilerStep#\d+|(?:train|eval|step|iter|iteration|epoch|batch|forward|backward|optimizer)[ _#:]*\d*"
+    r"|(?:nccl|gloo):_?(?:all_?reduce|reduce|all_?gather(?:_base)?|gather|reduce_scatter(?:_base|_tensor)?|scatter"
+    r"|broadcast|all_?to_?all(?:_base)?|send|recv|barrier|coalesced)(?:_coalesced)?)\Z",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(.*?)(\d*)\Z", re.DOTALL)
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+# Signs beyond ASCII that are no letters, as emoji and the vowels of some scripts, are part of names as well.
+_IDENTIFIER = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*")
+_NUMBERS = re.compile(r"[\d/_!\[\]-]{0,16}\Z")
+_UNKNOWN = re.compile(r"(Unknown [a-z_ -]+) '(.*)'( \([\d,]+ times?\); it is left out of account\.)", re.DOTALL)
+_QUOTED = re.compile(r"(?<![^\W_])'([^']+)'")
+_WORDS = frozenset({"function", "name", "symbol", "Optimizer", "package"})
+"""Kinds of aliases that share their names: a function and an attribute of one name are one word to a reader."""
 _OPTIMIZERS = frozenset({
     "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam",
     "RMSprop", "Rprop", "SGD", "SparseAdam", "AdamW8bit", "Adam8bit", "Lion", "FusedAdam", "FusedAdamW",
@@ -73,10 +82,11 @@ class Aliases:
 
     def alias(self, kind: str, name: str) -> str:
         """The alias of `name` among the names of its `kind`, ``kind_number``."""
-        known = self._given.get((kind, name))
+        group = "word" if kind in _WORDS else kind
+        known = self._given.get((group, name))
         if known is None:
             self._last[kind] = self._last.get(kind, 0) + 1
-            known = self._given[kind, name] = f"{kind}_{self._last[kind]}"
+            known = self._given[group, name] = f"{kind}_{self._last[kind]}"
         return known
 
     def code(self, filename: str, function: str, line: int) -> tuple[str, int, str]:
@@ -87,8 +97,10 @@ class Aliases:
     def function(self, name: str, filename: str = "module.py") -> str:
         """The name of a function in a file that is not well known."""
         if _is_native(filename):
-            return name if _NATIVE_NAME.match(name) else self.alias("symbol", name)
-        return ".".join(self._word("function", part) for part in name.split("."))
+            return (
+                name if name in _PSEUDO_FUNCTIONS else cpp_names.aliased(name, lambda part: self.alias("symbol", part))
+            )
+        return ".".join(self._function(part) for part in name.split("."))
 
     def name(self, dotted: str) -> str:
         """The name of a tensor, or what holds it: ``model.layers.0.weight``, ``train: features[12]``."""
@@ -107,7 +119,7 @@ class Aliases:
 
     def text(self, text: str) -> str:
         """A text that the program attached; numbers (torch.compile's frame ids) stay."""
-        return text if not re.search(r"[^\W\d]", text.replace("_", "")) else self.alias("text", text)
+        return text if _NUMBERS.match(text) else self.alias("text", text)
 
     def traceback_line(self, line: str) -> str | None:
         """A line of a formatted traceback; lines of source are left out."""
@@ -119,21 +131,28 @@ class Aliases:
 
     def note(self, note: str) -> str:
         """A sentence of the reader about the file: what it quotes from there becomes aliases."""
-        return re.sub(r"(?<![^\W_])'([^']+)'", lambda match: f"'{self.alias('text', match[1])}'", note)
+        if match := _UNKNOWN.fullmatch(note):
+            return f"{match[1]} '{self.alias('text', match[2])}'{match[3]}"
+        return _QUOTED.sub(lambda match: f"'{self.alias('text', match[1])}'", note)
+
+    def _function(self, part: str) -> str:
+        if part in _PSEUDO_FUNCTIONS:
+            return part
+        return self._word("function", part) if _IDENTIFIER.fullmatch(part) else self.alias("function", part)
 
     def _word(self, kind: str, word: str) -> str:
-        if word in _COMMON_NAMES or keyword.iskeyword(word) or not _IDENTIFIER.search(word):
+        if word in _COMMON_NAMES or keyword.iskeyword(word):
             return word
-        if word.startswith("<") or (word.startswith("__") and word.endswith("__") and hasattr(object, word)):
+        if word.startswith("__") and word.endswith("__") and hasattr(object, word):
             return word
-        # A function and an attribute of the same name are the same word to a reader.
-        return self._given.get(("function", word)) or self.alias(kind, word)
+        return self.alias(kind, word)
 
     def _path(self, path: str) -> tuple[str, bool]:
         """The alias of a file, and whether it belongs to a well-known package."""
         plain = path.replace("\\", "/")
-        if _PSEUDO.match(plain):
-            return plain, True
+        if (match := _PSEUDO.match(plain)) and _is_public(match[1] or ""):
+            # What is typed or generated stands in no file, and its functions are its author's.
+            return plain, (match[1] or "").startswith("frozen ")
         if match := _CELL.match(plain):
             return f"<ipython-input-{match[1]}>", False
         if match := _PACKAGE_PATH.match(plain):
@@ -156,6 +175,10 @@ class Aliases:
     def _file(self, path: str) -> str:
         suffix = re.search(r"\.\w{1,4}\Z", path)
         return self.alias("module", path) + (suffix[0] if suffix else "")
+
+
+def _is_public(pseudo: str) -> bool:
+    return not pseudo.startswith("frozen ") or pseudo[7:].partition(".")[0] in sys.stdlib_module_names
 
 
 def _is_native(filename: str) -> bool:

@@ -9,11 +9,11 @@ same alias everywhere.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from oomscope.model import Annotation, Device, Frame, Snapshot, StackTable, Trace
 from oomscope.rendering.aliases import Aliases
 from oomscope.rendering.redact_context import redact_context
+from oomscope.rendering.redact_settings import redact_settings
 
 
 def redact(snapshot: Snapshot) -> tuple[Snapshot, dict[str, str]]:
@@ -31,7 +31,7 @@ def redact(snapshot: Snapshot) -> tuple[Snapshot, dict[str, str]]:
         host=_device(snapshot.host, aliases) if snapshot.host else None,
         annotations=tuple(_annotation(annotation, aliases) for annotation in snapshot.annotations),
         context=redact_context(snapshot.context, aliases) if snapshot.context is not None else None,
-        settings=_settings(snapshot.settings) if snapshot.settings is not None else None,
+        settings=redact_settings(snapshot.settings, aliases) if snapshot.settings is not None else None,
         notes=tuple(aliases.note(note) for note in snapshot.notes),
     )
     return copy, aliases.key()
@@ -57,12 +57,5 @@ def _device(device: Device, aliases: Aliases) -> Device:
 
 
 def _annotation(annotation: Annotation, aliases: Aliases) -> Annotation:
-    return annotation._replace(name=aliases.range_name(annotation.name))
-
-
-def _settings(settings: Any) -> Any:
-    """Torch's own settings are numbers, and a text in the syntax of PYTORCH_ALLOC_CONF; other texts go."""
-    return {
-        key: value if not isinstance(value, str) or "ALLOC_CONF" in key or key == "backend" else "removed"
-        for key, value in settings.items()
-    }
+    stage = annotation.stage if annotation.stage in ("START", "END") else aliases.alias("text", annotation.stage)
+    return annotation._replace(stage=stage, name=aliases.range_name(annotation.name))

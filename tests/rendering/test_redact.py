@@ -5,20 +5,26 @@ from __future__ import annotations
 import io
 import json
 import re
+import zipfile
 
 import pytest
 
 from oomscope.analysis import analyze
+from oomscope.commands.bundle import bundle
+from oomscope.commands.errors import run
 from oomscope.model import Snapshot
 from oomscope.reading import load
 from oomscope.rendering import memory_viz, render_html
 from oomscope.rendering.aliases import Aliases
 from oomscope.rendering.json_report import render_json
 from oomscope.rendering.markdown import render_markdown
+from oomscope.rendering.notebook import findings_html, snapshot_html
 from oomscope.rendering.redact import redact
 from oomscope.rendering.terminal import render_text
+from oomscope.rendering.whatif import to_json, to_text
 from tests.rendering.hostile import hostile_snapshot
-from tests.samples import SAMPLES, sample
+from tests.rendering.secrets import SECRET, secret_snapshot
+from tests.samples import SAMPLES, sample, sample_path
 
 WELL_KNOWN = re.compile(r"site-packages/(?:torch|numpy|transformers)/|/lib/python3[\d.]*/(?!site-packages)|\A<|\A\?*\Z")
 PUBLIC_WORDS = {"forward", "backward", "<module>"}
@@ -32,10 +38,18 @@ def secrets(snapshot: Snapshot) -> set[str]:
     return names | {frame.name for frame in own if frame.name not in PUBLIC_WORDS}
 
 
-def every_format(snapshot: Snapshot) -> dict[str, str]:
-    findings = analyze(snapshot, whatif=False)
+def every_format(snapshot: Snapshot, *, whatif: bool = False) -> dict[str, str]:
+    findings = analyze(snapshot, whatif=whatif)
     exported = load(io.BytesIO(memory_viz.to_pickle(snapshot)))
+    with zipfile.ZipFile(io.BytesIO(bundle(findings))) as archive:
+        packed = {f"bundle: {name}": archive.read(name).decode("utf-8", "replace") for name in archive.namelist()}
+    answers = {f"whatif: {form.__name__}": "".join(map(form, findings.whatif)) for form in (to_json, to_text)}
     return {
+        **packed,
+        **answers,
+        "names in the bundle": "\n".join(packed),
+        "pickle": memory_viz.to_pickle(snapshot).decode("utf-8", "replace"),
+        "notebook": f"{findings_html(findings)} {snapshot_html(snapshot)}",
         "html": render_html(findings),
         "md": render_markdown(findings),
         "json": render_json(findings),
@@ -66,6 +80,74 @@ def test_users_hosts_arguments_environment_and_names_of_tensors_go():
         assert "octocat" not in text, form
     assert "secret_model" in key.values()
     assert "NVIDIA H200" in json.dumps(copy.context)
+
+
+def test_no_text_of_a_file_survives_wherever_it_stands():
+    original = secret_snapshot()
+    copy, key = redact(original)
+    assert len(SECRET.findall(render_json(analyze(original, whatif=False)))) > 100
+    for form, text in every_format(copy, whatif=True).items():
+        assert set(SECRET.findall(text)) == set(), form
+        assert "é" not in text, form
+    assert len(SECRET.findall(json.dumps(key))) > 100
+
+
+def test_every_alias_has_its_name_in_the_key():
+    copy, key = redact(secret_snapshot())
+    kinds = {re.sub(r"_\d+\Z", "", alias) for alias in key}
+    assert kinds >= {"function", "symbol", "name", "module", "package", "text", "range", "host", "process"}
+    found = re.findall(rf"(?<![A-Za-z])(?:{'|'.join(kinds)})_\d+(?!\w)", memory_viz.to_json(copy))
+    assert found
+    assert set(found) <= set(key)
+    assert len(set(key.values())) > 0.9 * len(key)
+
+
+def test_a_report_from_a_file_with_a_secret_name_does_not_tell_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "zq1xv.pickle.xz"
+    path.write_bytes(sample_path("oom_fragmentation").read_bytes())
+    for arguments in (["report", str(path), "--no-whatif", "-o", "r.html"], ["report", str(path), "--bundle", "r.zip"]):
+        assert run([*arguments, "--redact"]) == 0
+    with zipfile.ZipFile("r.zip") as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    for name, content in [("r.html", (tmp_path / "r.html").read_bytes()), *members]:
+        assert b"zq1xv" not in content + name.encode(), name
+
+
+@pytest.mark.parametrize(
+    ("symbol", "shown"),
+    [
+        ("at::native::foo<acme::SecretKernel>(at::Tensor const&)", "at::native::foo<1::2>(at::Tensor const&)"),
+        ("std::vector<Secret, std::allocator<Secret> >::push_back(Secret&&)", None),
+        (
+            "at::native::(anonymous namespace)::f<Mine>()::{lambda(Mine)#1}::operator()(Mine*) const",
+            "at::native::(anonymous namespace)::f<1>()::{lambda(1)#1}::operator()(1*) const",
+        ),
+        ("acme::at::f(int)", "1::2::3(int)"),
+        ("void acme::k<4ul>(float*)", "void 1::2<4ul>(float*)"),
+        ("c10::Dispatcher::callBoxed(c10::OperatorHandle const&) const [clone .isra.0]", "same"),
+        ("THPVariable_dealloc(_object*)", "same"),
+        ("_PyEval_EvalFrameDefault", "same"),
+        ("PySecret_run", "1"),
+        ("customer_kernel", "1"),
+        ("_ZN2at6native6SecretEv", "1"),
+    ],
+)
+def test_of_a_native_symbol_what_is_pytorchs_stays(symbol: str, shown: str | None):
+    aliases = Aliases()
+    made = aliases.function(symbol, "??")
+    assert "acme" not in made
+    assert "Secret" not in made
+    if shown is not None:
+        assert made.replace("symbol_", "") == (symbol if shown == "same" else shown)
+
+
+def test_one_word_has_one_alias_in_code_in_names_and_in_symbols():
+    aliases = Aliases()
+    word = aliases.function("acme")
+    assert aliases.name("acme.CACHE").startswith(f"{word}.")
+    assert aliases.function("at::f<acme::T>()", "??") == f"at::f<{word}::{aliases.name('T')}>()"
+    assert aliases.code("/opt/site-packages/acme/x.py", "f", 1)[0].startswith(f"/site-packages/{word}/")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
