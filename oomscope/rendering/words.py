@@ -132,8 +132,8 @@ def sentence(findings: Findings) -> str:
         )
     spare = device.peak.reserved - device.peak.active
     return (
-        f"No OOM here. At its peak the run held {format_bytes(device.peak.allocated)}{_peak_step(device)}; "
-        f"at most {format_bytes(device.peak.reserved)} were reserved, {format_bytes(spare)} more than were ever active."
+        f"No OOM here: at its peak the run held {format_bytes(device.peak.allocated)}{_peak_step(device)}. "
+        f"At most {format_bytes(device.peak.reserved)} were reserved, {format_bytes(spare)} more than were ever active."
     )
 
 
