@@ -189,7 +189,7 @@ def test_a_bundle_holds_every_format_and_a_snapshot_that_can_be_read(folder: Pat
 
     assert run(["report", FRAGMENTED, "--no-whatif", "--redact", "--bundle", "ticket.zip"]) == DONE
     with zipfile.ZipFile(folder / "ticket.zip") as archive:
-        assert set(archive.namelist()) == {"report.html", "report.md", "report.json", "snapshot.pickle"}
+        assert set(archive.namelist()) == {"README.txt", "report.html", "report.md", "report.json", "snapshot.pickle"}
         assert all(b"fill_cache" not in archive.read(name) for name in archive.namelist())
         with archive.open("snapshot.pickle") as file:
             assert load(io.BytesIO(file.read())).entries == 2974
