@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from oomscope.commands import options, pipeline
-from oomscope.commands.output import check_target, stem, write, write_binary
+from oomscope.commands.output import check_target, default_output, write, write_binary
 from oomscope.commands.progress import Progress
 
 SUFFIXES = {"memory-viz": ".pickle", "json": ".json"}
@@ -23,19 +23,25 @@ def command(snapshot: str, form: str, output: str | None, force: bool, redact: b
     """Write a snapshot in a form that other tools read.
 
     memory-viz is the pickle that torch writes, from whatever SNAPSHOT is; it opens in pytorch.org/memory_viz.
+
+    Without -o the result goes to a file in the current folder, named after the snapshot: run.pickle.xz becomes
+    run.export.pickle. Of a snapshot from stdin (-) it goes to stdout.
     """
     if redact_key and not redact:
         raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
-    output = output or f"{stem(snapshot)}.{'redacted' if redact else 'export'}{SUFFIXES[form]}"
+    output = output or default_output(snapshot, f".{'redacted' if redact else 'export'}{SUFFIXES[form]}")
     check_target(output, force=force, source=snapshot)
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
         if redact:
             loaded = pipeline.redacted(loaded, redact_key, force)
         progress.stage("Writing")
+        from oomscope.reading.unpickling import collector_paused
         from oomscope.rendering import memory_viz
 
         if form == "json":
             write(memory_viz.to_json(loaded), output, force=force)
         else:
-            write_binary(memory_viz.to_pickle(loaded), output, force=force)
+            with collector_paused():
+                content = memory_viz.to_pickle(loaded)
+            write_binary(content, output, force=force)

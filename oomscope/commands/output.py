@@ -24,6 +24,21 @@ def stem(snapshot: str) -> str:
     return name or "snapshot"
 
 
+def default_output(snapshot: str, suffix: str) -> str:
+    """Where a result goes without -o: to a file named after `snapshot`, here; for stdin to stdout, as of any filter.
+
+    Raises:
+        UsageError: that is a terminal, where nobody can read such a result.
+    """
+    if snapshot != STDOUT:
+        return f"{stem(snapshot)}{suffix}"
+    if sys.stdout.isatty():
+        raise click.UsageError(
+            "The result would go to this terminal; name a file with -o, or redirect it.", click.get_current_context()
+        )
+    return STDOUT
+
+
 def check_target(output: str | None, *, force: bool, source: str | None = None) -> None:
     """Refuse `output` before the work rather than after it.
 

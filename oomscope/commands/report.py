@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomscope.commands import options, pipeline
-from oomscope.commands.output import STDOUT, check_target, stem, write, write_binary
+from oomscope.commands.output import STDOUT, check_target, default_output, write, write_binary
 
 if TYPE_CHECKING:
     from oomscope.analysis import Findings
@@ -24,12 +24,12 @@ _FORMAT_OF = {".md": "md", ".markdown": "md", ".json": "json", ".txt": "text"}
 @options.output_options
 @options.analysis_options
 @options.redact_options
-@click.option("--title", help="A title for the report.")
+@click.option("--title", help="A title for the report; shown as given, with --redact as well.")
 @click.option(
     "--bundle",
     type=click.Path(),
     metavar="ZIP",
-    help="Instead, pack HTML, Markdown, JSON and the snapshot into one file to attach to a ticket.",
+    help="Instead, pack HTML, Markdown, JSON and the snapshot into one file of at most 25 MB to attach to a ticket.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the HTML report in the browser.")
 @options.debug_option
@@ -51,12 +51,12 @@ def command(
     """Explain a snapshot: one HTML file, or Markdown, JSON or text.
 
     HTML goes to a file named after the snapshot in the current folder, the other formats to stdout, unless -o says
-    otherwise.
+    otherwise. Of a snapshot from stdin (-), HTML goes to stdout as well.
     """
     form = form or _FORMAT_OF.get(Path(output or "").suffix.lower(), "html")
     if bundle and output:
         raise click.UsageError("--bundle is an output of its own; leave out -o.", click.get_current_context())
-    output = output or bundle or (f"{stem(snapshot)}.html" if form == "html" else STDOUT)
+    output = output or bundle or (default_output(snapshot, ".html") if form == "html" else STDOUT)
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)
     check_target(str(redact_key) if redact_key else None, force=force, source=snapshot)

@@ -103,6 +103,47 @@ def test_a_dash_is_stdin_and_stdout(monkeypatch: pytest.MonkeyPatch, capfdbinary
     assert done.stderr == b""
 
 
+def filtered(arguments: list[str], folder: Path) -> bytes:
+    """What comes out of stdout when the sample goes into stdin; nothing may come into being in `folder`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "oomscope", *arguments],
+        input=sample_path("oom_fragmentation").read_bytes(),
+        capture_output=True,
+        check=True,
+        cwd=folder,
+    )
+    assert done.stderr == b""
+    assert list(folder.iterdir()) == []
+    return done.stdout
+
+
+def test_of_a_snapshot_from_stdin_the_result_goes_to_stdout(tmp_path: Path):
+    from oomscope.reading import load
+
+    assert filtered(["report", "-", "--no-whatif"], tmp_path).startswith(b"<!DOCTYPE html>")
+    assert load(io.BytesIO(filtered(["export", "-", "--to", "memory-viz"], tmp_path))).entries == 2974
+    assert load(io.BytesIO(filtered(["export", "-", "--to", "json", "--redact"], tmp_path))).entries == 2974
+    with zipfile.ZipFile(io.BytesIO(filtered(["report", "-", "--no-whatif", "--bundle", "-"], tmp_path))) as archive:
+        assert "snapshot.pickle" in archive.namelist()
+
+
+@pytest.mark.parametrize("arguments", [["report", "-"], ["export", "-", "--to", "memory-viz"]])
+def test_a_terminal_is_not_flooded(
+    arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert run(arguments) == USAGE
+    assert "-o" in one_line_error(capsys)
+    assert list(folder.iterdir()) == []
+
+
+def test_an_export_without_o_is_named_after_its_snapshot(folder: Path):
+    assert run(["export", FRAGMENTED, "--to", "memory-viz"]) == DONE
+    assert run(["export", FRAGMENTED, "--to", "json", "--redact"]) == DONE
+    names = {"oom_fragmentation.export.pickle", "oom_fragmentation.redacted.json"}
+    assert {path.name for path in folder.iterdir()} == names
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
