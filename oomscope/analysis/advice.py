@@ -29,7 +29,7 @@ def advise(
         "other_stream": _against_streams(request),
         "outside_allocator": _against_outside(subject),
         "oversized_request": _against_size(request),
-        "capacity": _against_capacity(request, drivers),
+        "capacity": _against_capacity(subject, request, drivers),
     }
     return (*against[cause], *_refuted(subject, request, cause))
 
@@ -146,8 +146,10 @@ def _against_outside(subject: Subject) -> Iterator[Advice]:
     )
 
 
-def _against_capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> Iterator[Advice]:
+def _against_capacity(subject: Subject, request: FailedRequest, drivers: tuple[Driver, ...]) -> Iterator[Advice]:
     for driver in drivers[:3]:
+        if driver.slug == "gradients" and not subject.in_forward:
+            continue  # backward and the optimizer's step need them
         remedy = REMEDIES.get(driver.slug)
         if remedy is not None and driver.bytes > 0.05 * max(request.totals.allocated, 1):
             saves = int(driver.bytes * remedy.share)

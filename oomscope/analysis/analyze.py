@@ -25,6 +25,7 @@ from oomscope.analysis.pins import find_pins
 from oomscope.analysis.quality import history_kind, recording_quality
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Oom, Steps
 from oomscope.analysis.sites import SiteTable
+from oomscope.analysis.stack_roles import Role, StackRoles, find_roles
 from oomscope.analysis.steps import find_steps
 from oomscope.analysis.subject import Subject
 from oomscope.analysis.usage import peak, reconcile, totals_at, usage
@@ -41,6 +42,7 @@ class _Examined:
 
     history: DeviceHistory
     requests: tuple[FailedRequest, ...]
+    roles: StackRoles
     phases: UInt8Array
     steps: Steps
     categories: UInt8Array
@@ -97,12 +99,14 @@ def analyze(
 
 
 def _examine(snapshot: Snapshot, history: DeviceHistory, sites: SiteTable, kind: str) -> _Examined:
-    phases = phase_of(snapshot, history)
+    roles = find_roles(snapshot.stacks)
+    phases = phase_of(snapshot, history, roles)
     steps = find_steps(snapshot, history, phases)
     categories, source = categorize(snapshot, history, steps, phases)
     return _Examined(
         history=history,
         requests=failed_requests(snapshot, history, sites),
+        roles=roles,
         phases=phases,
         steps=steps,
         categories=categories,
@@ -206,6 +210,7 @@ def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay:
         names_known=bool(named_tensors(snapshot, history.index)),
         varied_sizes=len(np.unique(alike)),
         holder=suspect(holders(snapshot, history.index)),
+        in_forward=stack >= 0 and one.roles.role[stack] == Role.FORWARD,
         whatif=replay,
     )
 

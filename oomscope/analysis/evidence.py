@@ -40,7 +40,7 @@ def _facts(case: Case, tested: Tested, active: int) -> dict[str, Evidence]:
         "request": Evidence("Asked for, in one piece", case.size),
         "reserved": Evidence("Reserved by PyTorch when it failed", case.reserved),
         "active": Evidence("In use when it failed", active),
-        "limit": Evidence(bound.get(limit.source, "The limit is no lower: so much was held"), limit.low),
+        "limit": Evidence(bound.get(limit.source, "The limit is at least this: so much was held"), limit.low),
         "usable": Evidence("Free where the request may look: same pool, stream and size class", free.usable),
         "largest": Evidence(largest, free.largest),
     }
@@ -59,7 +59,7 @@ def _facts(case: Case, tested: Tested, active: int) -> dict[str, Evidence]:
     }
     facts |= {key: Evidence(text, count) for key, (text, count) in extra.items() if count}
     if limit.source == "bracket" and limit.high is not None and limit.high > limit.low:
-        facts["refused"] = Evidence("The limit is lower: so much was refused", limit.high + 1)
+        facts["refused"] = Evidence("The limit is below this: so much was refused", limit.high + 1)
     return facts
 
 

@@ -140,7 +140,7 @@ def _capacity(request: FailedRequest, drivers: tuple[Driver, ...]) -> str:
     spare = request.free.usable + request.limit.low - request.totals.reserved - request.size
     largest = [driver for driver in drivers if driver.bytes > 0.05 * max(request.totals.allocated, 1)][:3]
     what = ", ".join(f"{driver_words(driver.slug)} {format_bytes(driver.bytes)}" for driver in largest)
-    begin = f"All of it is in use at once: {what}." if what else (
+    begin = f"All of it is needed at once: {what}." if what else (
         f"All of it is in use: {format_bytes(request.totals.allocated)} are allocated."
     )  # fmt: skip
     if spare >= 0:

@@ -32,7 +32,9 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
     if served:
         best = served[0]
         text = f"Replayed with {best.setting}, {served_text(best, request)}.{needs(best)}"
-        return f"{text} What grows goes on growing." if cause == "growth" else text
+        if cause == "growth":
+            return f"{text} What grows goes on growing."
+        return text if request.recovered else f"{text} What would have been asked for next is not recorded."
     doubtful = len(_others(answer)) - len(refused)
     if len(refused) == 1:
         text = f"Replayed with {refused[0].setting}, this request fails as well"

@@ -30,7 +30,7 @@ def settings_that_serve(subject: Subject, request: FailedRequest) -> Iterator[Ad
         yield Advice(
             _use(best.setting),
             f"Replayed on this recording, {served_text(best, request)}.",
-            request.free.usable,
+            None,
             _price(best.setting),
             CONF,
         )

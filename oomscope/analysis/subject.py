@@ -26,6 +26,7 @@ class Subject:
         names_known: whether the recording names tensors and their holders.
         varied_sizes: how many different sizes the site that failed has asked for.
         holder: the Python object that holds most, where the recording knows.
+        in_forward: whether the request was made in a forward pass.
         whatif: the replays under other settings, None where not made.
     """
 
@@ -41,4 +42,5 @@ class Subject:
     names_known: bool = False
     varied_sizes: int = 0
     holder: str | None = None
+    in_forward: bool = False
     whatif: WhatIf | None = None

@@ -52,6 +52,8 @@ def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:
 def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
     """Entries that show a curve at `buckets` pixels: of each stretch the entries of the least and of the most.
 
+    Where a pause follows, the last entry of the stretch is among them, for what it leaves stays until the next.
+
     Args:
         values: int64[entries], the curve after each entry.
         x: float64[entries], ascending.
@@ -69,7 +71,8 @@ def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: in
     bucket = np.minimum(((where - where[0]) / width).astype(np.int64), buckets - 1)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))
     group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(part))))
-    found = [np.array([0, len(part) - 1])]
+    before_a_pause = np.flatnonzero(np.diff(bucket) > 1)
+    found = [np.array([0, len(part) - 1]), before_a_pause]
     for extreme in (np.maximum.reduceat(part, starts), np.minimum.reduceat(part, starts)):
         hits = np.flatnonzero(part == extreme[group])
         found.append(hits[np.unique(group[hits], return_index=True)[1]])

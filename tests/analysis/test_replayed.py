@@ -37,7 +37,8 @@ def test_the_setting_that_serves_it_is_cited_with_what_it_leaves_and_needs() -> 
     text = citation(whatif(FAILS, LIVES), request(), "fragmentation")
     assert text == (
         "Replayed with expandable_segments:True, this request fits, 1.00 GiB to spare, 0 retries. The run up to here "
-        "needs 15.00 GiB with expandable_segments:True, 17.00 GiB as recorded."
+        "needs 15.00 GiB with expandable_segments:True, 17.00 GiB as recorded. What would have been asked for next is "
+        "not recorded."
     )
 
 

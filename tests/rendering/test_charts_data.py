@@ -30,7 +30,19 @@ def test_no_extreme_is_lost(values: list[int], data: st.DataObject):
         assert seen.min() == inside.min()
     assert chosen[0] == 0
     assert chosen[-1] == len(curve) - 1
-    assert len(chosen) <= 2 * 20 + 2
+    assert len(chosen) <= 3 * 20 + 2
+
+
+@given(st.lists(st.integers(0, 1 << 40), min_size=300, max_size=900), st.data())
+def test_what_is_drawn_through_a_pause_is_what_was_there(values: list[int], data: st.DataObject):
+    gaps = data.draw(st.lists(st.sampled_from([1, 1, 1, 900]), min_size=len(values), max_size=len(values)))
+    curve, x = np.array(values, np.int64), np.cumsum(np.array(gaps, np.float64))
+    chosen = instants(curve, x, 0, len(curve) - 1, buckets=20)
+    width = (x[-1] - x[0]) / 20
+    for entry in np.flatnonzero(np.diff(x) > 2 * width).tolist():
+        drawn = chosen[chosen <= entry][-1]
+        assert curve[drawn] == curve[entry]
+        assert drawn == entry
 
 
 @given(
