@@ -82,6 +82,10 @@ class Replay:
         """Whether every request was served."""
         return not self.failures
 
+    def serves(self, entry: int) -> bool:
+        """Whether the request of trace entry `entry` is served; not where the replay ended before it."""
+        return all(failed.entry != entry and (failed.recorded or failed.entry > entry) for failed in self.failures)
+
 
 def replay(
     program: Program,

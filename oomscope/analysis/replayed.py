@@ -14,13 +14,13 @@ EXPANDABLE = "expandable_segments:True"
 
 def serving(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:
     """The rows of other settings that serve the request at `entry`, the one to recommend first."""
-    rows = [row for row in _others(answer) if row.serves(entry)]
-    return sorted(rows, key=lambda row: (row.setting != EXPANDABLE, -(row.headroom or 0)))
+    rows = [row for row in _others(answer) if row.served.get(entry)]
+    return sorted(rows, key=lambda row: (bool(row.oom), row.setting != EXPANDABLE, -(row.headroom or 0)))
 
 
 def refusing(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:
     """The rows of other settings under which the request at `entry` fails, or is not reached."""
-    return [row for row in _others(answer) if row.serves(entry) is False]
+    return [row for row in _others(answer) if row.served.get(entry) is False]
 
 
 def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str | None:
@@ -63,8 +63,8 @@ def calm_citation(answer: WhatIf | None) -> str | None:
 def served_text(row: WhatIfRow, request: FailedRequest) -> str:
     """``this request fits, 1.20 GiB to spare, 0 retries``."""
     parts = ["this request fits"]
-    if row.ended_at is not None:
-        parts.append("though a later one fails")
+    if row.oom is not False:
+        parts.append("though another one fails")
     elif row.headroom is not None:
         bound = "at least " if request.limit.source == "bracket" else ""
         parts.append(f"{bound}{format_bytes(max(row.headroom, 0))} to spare")

@@ -28,7 +28,7 @@ def settings_that_serve(subject: Subject, request: FailedRequest) -> Iterator[Ad
     if served:
         best = served[0]
         yield Advice(
-            _use(best.setting),
+            _use(best),
             f"Replayed on this recording, {served_text(best, request)}.",
             None,
             _price(best.setting),
@@ -36,7 +36,7 @@ def settings_that_serve(subject: Subject, request: FailedRequest) -> Iterator[Ad
         )
     elif not subject.config.expandable_segments and not _replayed(subject, EXPANDABLE):
         yield Advice(
-            _use(EXPANDABLE),
+            _set(EXPANDABLE),
             "It was made for sizes that change: freed pages can serve any later request. Not tried on this "
             "recording: `oomscope whatif` tells whether it would have been enough.",
             None,
@@ -59,10 +59,11 @@ def settings_that_do_not_serve(subject: Subject, request: FailedRequest, cause: 
         yield _little_to_gain(request, row)
     others = [one for one in refused if one.setting != EXPANDABLE and not one.setting.startswith("empty_cache")]
     if others:
-        earlier = any(one.ended_at is not None and one.ended_at < request.entry for one in others)
-        fails = "the request, or an earlier one, fails" if earlier else "the request fails"
         each = "each of them" if len(others) > 1 else "it as well"
-        yield refutation(_listed([one.setting for one in others]), f"Replayed on this recording, {fails} with {each}.")
+        yield refutation(
+            _listed([one.setting for one in others]),
+            f"Replayed on this recording, the run does not get past this request with {each}.",
+        )
 
 
 def refutation(action: str, why: str) -> Advice:
@@ -71,7 +72,7 @@ def refutation(action: str, why: str) -> Advice:
 
 
 def _little_to_gain(request: FailedRequest, row: WhatIfRow | None) -> Advice:
-    if row is not None and row.serves(request.entry):
+    if row is not None and row.served.get(request.entry):
         return refutation(
             f"PYTORCH_ALLOC_CONF={EXPANDABLE} alone", "The request would just fit, but what is live stays."
         )
@@ -86,10 +87,14 @@ def _replayed(subject: Subject, setting: str) -> bool:
     return subject.whatif is not None and subject.whatif.row(setting) is not None
 
 
-def _use(setting: str) -> str:
-    if setting.startswith("empty_cache"):
-        return f"Call torch.cuda.{setting.replace('empty_cache', 'empty_cache()', 1)}."
-    return f"Set PYTORCH_ALLOC_CONF={setting} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."
+def _use(row: WhatIfRow) -> str:
+    if row.setting.startswith("empty_cache"):
+        return f"Call torch.cuda.{row.setting.replace('empty_cache', 'empty_cache()', 1)}."
+    return _set(row.conf or row.setting)
+
+
+def _set(conf: str) -> str:
+    return f"Set PYTORCH_ALLOC_CONF={conf} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."
 
 
 def _price(setting: str) -> str:

@@ -16,11 +16,14 @@ from oomscope.analysis.whatif.orders import other_orders
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
 from oomscope.analysis.whatif.subject import Subject
+from oomscope.model import Action
 from oomscope.units import format_bytes, plural
 
 UP_TO_THE_LAST = "up to the last recorded entry"
 SEARCH_REPLAYS = 12
 """About as many whole replays as a search for the least memory costs; those that fail early cost less."""
+MOST_REFUSED = 8
+"""Retry loops fail hundreds of times: so many of the last are looked at."""
 WORKSPACE = (
     "the request that fails is given back before anything else is asked for, as a workspace is: libraries such as cuDNN"
     " then do with less, and the run may live"
@@ -136,8 +139,8 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         retries=own.retries,
         oom=oom,
         failed_allocation=None if failure is None else case.subject.allocations_before(failure.entry),
-        failed_entries=_failed_entries(own, [*others, *([higher] if higher else [])]),
-        ended_at=own.failures[-1].entry if own.failures and not own.failures[-1].recorded else None,
+        served=_served(case, [own, *others, *([higher] if higher else [])]),
+        conf=case.config.text,
         headroom=_headroom(own, bound),
         least_memory=None if least is None else least.cap,
         least_memory_retries=None if least is None else least.retries,
@@ -187,11 +190,11 @@ def _verdict(
     return outcomes[0], None
 
 
-def _failed_entries(own: Replay, others: Sequence[Replay]) -> tuple[int, ...] | None:
-    """The requests that failed; None where the replays disagree."""
-    failed = tuple(failure.entry for failure in own.failures)
-    alike = all(tuple(failure.entry for failure in other.failures) == failed for other in others)
-    return failed if alike else None
+def _served(case: Case, replays: Sequence[Replay]) -> dict[int, bool | None]:
+    """What becomes of the last requests that the recorded run was refused, where all replays agree."""
+    refused = case.subject.device.trace.entries(Action.OOM)[-MOST_REFUSED:].tolist()
+    fates = {entry: {replay.serves(entry) for replay in replays} for entry in refused}
+    return {entry: fate.pop() if len(fate) == 1 else None for entry, fate in fates.items()}
 
 
 def _about_the_cap(case: Case, own: Replay) -> list[str]:

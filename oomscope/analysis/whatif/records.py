@@ -45,9 +45,9 @@ class WhatIfRow:
         retries: how often all cached blocks were released to serve a request.
         oom: whether a request failed; None where the orders of addresses disagree.
         failed_allocation: how many alloc entries went before the first request that failed.
-        failed_entries: the entries of all requests that failed; None where that is not certain.
-        ended_at: the entry of the failed request that ended the replay, for the recorded run was served there and went
-            on; None where the replay reached the end.
+        served: for each of the last requests that the recorded run was refused, by its entry, whether it is served;
+            None where that is not certain.
+        conf: all settings of the row, as ``PYTORCH_ALLOC_CONF`` takes them.
         headroom: `limit` less `peak_reserved`; where a request failed, negative: what was missing for it.
         least_memory: the least cap under which the recorded run lives.
         least_memory_retries: retries under that cap; each of them costs time.
@@ -65,20 +65,14 @@ class WhatIfRow:
     retries: int | None = None
     oom: bool | None = None
     failed_allocation: int | None = None
-    failed_entries: tuple[int, ...] | None = None
-    ended_at: int | None = None
+    served: Mapping[int, bool | None] = field(default_factory=dict)
+    conf: str = ""
     headroom: int | None = None
     least_memory: int | None = None
     least_memory_retries: int | None = None
     range: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     exact: bool = False
     note: str = ""
-
-    def serves(self, entry: int) -> bool | None:
-        """Whether the request at `entry` is served under this setting; None where that is not certain."""
-        if self.oom is None or self.failed_entries is None:
-            return None
-        return entry not in self.failed_entries and (self.ended_at is None or entry < self.ended_at)
 
 
 @dataclass(frozen=True, slots=True)
