@@ -89,7 +89,7 @@ def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> list[str]
     span = max((_microseconds(history) for history in histories), default=0)
     window = f"{plural(entries, 'entry', 'entries')}" + (f" over {format_duration(span)}" if span else "")
     if kind == "full":
-        return [f"Recorded from the first allocation on, {window}, nothing missing."]
+        return [f"Recorded from the first allocation to the end, {window}."]
     if kind == "wrapped":
         return [
             f"The trace is a ring that overwrote its oldest entries: it shows the last {window}. Peaks and growth "

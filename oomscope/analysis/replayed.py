@@ -35,6 +35,8 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
         if cause == "growth":
             return f"{text} What grows goes on growing."
         return text if request.recovered else f"{text} What would have been asked for next is not recorded."
+    if depends := _depends_on_the_cap(answer, request):
+        return depends
     doubtful = len(_others(answer)) - len(refused)
     if len(refused) == 1:
         text = f"Replayed with {refused[0].setting}, this request fails as well"
@@ -43,6 +45,20 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
     if doubtful:
         text += f"; under {doubtful} more it is not certain"
     return f"{text}.{needs(answer.row(EXPANDABLE))}"
+
+
+def _depends_on_the_cap(answer: WhatIf, request: FailedRequest) -> str | None:
+    """What to say where the setting made for holes serves the request under some of the caps that it may have been."""
+    row, limit = answer.row(EXPANDABLE), request.limit
+    if row is None or row.least_memory is None or row.served.get(request.entry) is not None or limit.high is None:
+        return None
+    if not limit.low < row.least_memory <= limit.high:
+        return None
+    return (
+        f"Replayed with {EXPANDABLE}, this request fits if the cap of this process was {format_limit(row.least_memory)}"
+        f" or more; the recording tells only that it lay between {format_bytes(limit.low)} and "
+        f"{format_bytes(limit.high)} (`oomscope whatif --limit` answers for the true one)."
+    )
 
 
 def calm_citation(answer: WhatIf | None) -> str | None:

@@ -53,9 +53,9 @@ def command(
     HTML goes to a file named after the snapshot in the current folder, the other formats to stdout, unless -o says
     otherwise. Of a snapshot from stdin (-), HTML goes to stdout as well.
     """
+    if bundle and (output or form):
+        raise click.UsageError("--bundle is an output of its own; leave out -o and -f.", click.get_current_context())
     form = form or _FORMAT_OF.get(Path(output or "").suffix.lower(), "html")
-    if bundle and output:
-        raise click.UsageError("--bundle is an output of its own; leave out -o.", click.get_current_context())
     output = output or bundle or (default_output(snapshot, ".html") if form == "html" else STDOUT)
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)

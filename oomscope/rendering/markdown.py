@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Advice
@@ -59,14 +60,18 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
         escaped(words.elsewhere(findings.at, device) or ""),
         f"**Memory, {escaped(when)}**\n\n{_table(tables.memory(device))}",
         _advice(verdict.advice[:12] if verdict else ()),
-        *(f"**{TITLE}**\n\n{whatif_section(answer)}" for answer in answers),
         _titled(tables.sites(device, shorten, _TOP)),
+        *(_folded(TITLE, whatif_section(answer)) for answer in answers),
         *(
             _folded(table.title, _table(table))
             for table in (
                 tables.categories(device),
                 tables.phases(device),
-                *([tables.sites(device, shorten, 30)] if len(device.sites) > _TOP else []),
+                *(
+                    [replace(tables.sites(device, shorten, 30), title="More of who holds it")]
+                    if len(device.sites) > _TOP
+                    else []
+                ),
                 tables.holders(device, 20),
                 tables.names(device, 20),
                 tables.growth(device, shorten, 15),

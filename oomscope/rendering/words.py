@@ -107,7 +107,8 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     if device is None:
         return "No GPU memory in this snapshot"
     if device.oom is None:
-        return f"No out-of-memory error · cuda:{device.device}"
+        what = "No out-of-memory error" if device.history.entries else "No history was recorded"
+        return f"{what} · cuda:{device.device}"
     where = device.oom.caller or device.oom.site
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),
@@ -130,11 +131,17 @@ def sentence(findings: Findings) -> str:
             f"No OOM was recorded here, and no history: at the end {format_bytes(usage.allocated)} were allocated "
             f"of {format_bytes(usage.reserved)} reserved."
         )
-    spare = device.peak.reserved - device.peak.active
-    return (
-        f"No OOM here: at its peak the run held {format_bytes(device.peak.allocated)}{_peak_step(device)}. "
-        f"At most {format_bytes(device.peak.reserved)} were reserved, {format_bytes(spare)} more than were ever active."
+    peak = device.peak
+    text = (
+        f"No OOM here: at its peak the run held {format_bytes(peak.allocated)}{_peak_step(device)}. "
+        f"At most {format_bytes(peak.reserved)} were reserved"
     )
+    curves = device.history.curves
+    if (waiting := int((curves.active - curves.allocated).max())) * 20 > peak.active:
+        text += f", with up to {format_bytes(waiting)} that were freed and waited for another stream"
+    elif (spare := peak.reserved - peak.active) > 0:
+        text += f", {format_bytes(spare)} more than were ever active"
+    return f"{text}."
 
 
 def split_sentence(findings: Findings) -> tuple[str, str]:

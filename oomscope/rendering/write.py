@@ -38,7 +38,7 @@ def refuse_existing(path: Path, force: bool) -> None:
     if path.is_dir():
         raise OutputError(f"{path} is a directory; name a file to write")
     if path.exists() and not force:
-        raise OutputError(f"{path} already exists; pass --force to overwrite it, or name another file")
+        raise OutputError(f"{path} already exists; overwrite it by force (--force), or name another file")
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str, force: bool = False) -> Path:

@@ -100,7 +100,7 @@ def test_of_several_devices_the_least_complete_counts() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "words"),
     [
-        (loaded([small(block(512, frames=HERE))], [WHOLE]), "first allocation on"),
+        (loaded([small(block(512, frames=HERE))], [WHOLE]), "first allocation to the end"),
         (loaded([small()], [LATER]), "all of it free again"),
         (loaded([small(block(512), block(512, frames=HERE))], [[LATER[0]] * 1 + [entry("snapshot", 0, 0)]]), "ring"),
         (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "Recording began after 512 B"),

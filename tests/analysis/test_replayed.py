@@ -30,7 +30,9 @@ def whatif(*rows: WhatIfRow, check: SelfCheck = EXACT) -> WhatIf:
 
 
 def request(entry: int = FAILED, *, source: str = "recorded", recovered: bool = False) -> Any:
-    return SimpleNamespace(entry=entry, recovered=recovered, limit=SimpleNamespace(source=source))
+    return SimpleNamespace(
+        entry=entry, recovered=recovered, limit=SimpleNamespace(source=source, low=16 * GIB, high=None)
+    )
 
 
 def test_the_setting_that_serves_it_is_cited_with_what_it_leaves_and_needs() -> None:
@@ -107,3 +109,13 @@ def test_the_verdict_of_a_real_sample_cites_the_replay_of_that_sample() -> None:
 
 def test_without_a_replay_the_verdict_cites_none() -> None:
     assert oomscope.analyze(oomscope.load(SAMPLE), whatif=False).main.oom.verdict.replay is None
+
+
+def test_where_it_depends_on_the_cap_the_cap_that_would_do_is_named() -> None:
+    depends = replace(LIVES, oom=None, served={FAILED: None}, headroom=-GIB)
+    bracket = SimpleNamespace(source="bracket", low=14 * GIB, high=16 * GIB)
+    asked = SimpleNamespace(entry=FAILED, recovered=False, limit=bracket)
+    assert str(citation(whatif(FAILS, depends), asked, "capacity")).startswith(
+        "Replayed with expandable_segments:True, this request fits if the cap of this process was 15.00 GiB or more; "
+        "the recording tells only that it lay between 14.0 GiB and 16.0 GiB"
+    )

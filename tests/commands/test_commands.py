@@ -297,3 +297,8 @@ def test_settings_left_out_for_want_of_time_are_named(capsys: pytest.CaptureFixt
     out = " ".join(capsys.readouterr().out.split())
     assert "Left out for want of time: max_split_size_mb:128" in out
     assert "expandable_segments:True" in out
+
+
+def test_a_bundle_takes_no_format_of_its_own(capsys: pytest.CaptureFixture[str]):
+    assert run(["report", FRAGMENTED, "--bundle", "ticket.zip", "-f", "md"]) == USAGE
+    assert "leave out -o and -f" in capsys.readouterr().err
