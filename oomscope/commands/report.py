@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from oomscope.commands import options, pipeline
 from oomscope.commands.output import STDOUT, check_target, default_output, write, write_binary
-
-if TYPE_CHECKING:
-    from oomscope.analysis import Findings
-
-FORMATS = ("html", "md", "json", "text")
-_FORMAT_OF = {".md": "md", ".markdown": "md", ".json": "json", ".txt": "text"}
+from oomscope.rendering.formats import FORMATS, format_of
 
 
 @click.command("report")
@@ -55,7 +49,7 @@ def command(
     """
     if bundle and (output or form):
         raise click.UsageError("--bundle is an output of its own; leave out -o and -f.", click.get_current_context())
-    form = form or _FORMAT_OF.get(Path(output or "").suffix.lower(), "html")
+    form = form or format_of(output or "")
     output = output or bundle or (default_output(snapshot, ".html") if form == "html" else STDOUT)
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)
@@ -75,6 +69,8 @@ def command(
 
         write_binary(pack(findings, title), bundle, force=force)
         return
+    from oomscope.rendering.formats import render
+
     write(render(findings, form, title), output, force=force)
     if opens:
         webbrowser.open(Path(output).resolve().as_uri())
@@ -85,22 +81,3 @@ def _check(form: str, output: str, *, opens: bool, redact: bool, redact_key: Pat
         raise click.UsageError("--open needs an HTML report in a file.", click.get_current_context())
     if redact_key and not redact:
         raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
-
-
-def render(findings: Findings, form: str, title: str | None = None) -> str:
-    """`findings` in one of `FORMATS`. Each renderer loads only when it is asked for."""
-    if form == "html":
-        from oomscope.rendering import render_html
-
-        return render_html(findings, title=title)
-    if form == "md":
-        from oomscope.rendering.markdown import render_markdown
-
-        return render_markdown(findings, title=title)
-    if form == "json":
-        from oomscope.rendering.json_report import render_json
-
-        return render_json(findings)
-    from oomscope.rendering.terminal import render_text
-
-    return render_text(findings, title=title)

@@ -8,17 +8,18 @@ from pathlib import Path
 
 from oomscope.analysis.findings import Findings
 from oomscope.errors import OutputError
+from oomscope.rendering.formats import format_of, render
 
 
 def write_report(
     findings: Findings, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False
 ) -> Path:
-    """Write `findings` as one HTML file.
+    """Write `findings` as one file: HTML, or by its name Markdown (``.md``), JSON (``.json``) or text (``.txt``).
 
     Args:
         findings: what `oomscope.analyze` returned.
         path: the file to write.
-        title: the title of the page; None: made from the verdict.
+        title: the title of the report (JSON has none); None: made from the verdict.
         force: overwrite what is there.
 
     Returns:
@@ -27,10 +28,8 @@ def write_report(
     Raises:
         OutputError: `path` exists and `force` is false, or it cannot be written.
     """
-    from oomscope.rendering.html import render_html
-
     refuse_existing(Path(path), force)
-    return write_text_atomically(path, render_html(findings, title=title), force)
+    return write_text_atomically(path, render(findings, format_of(path), title), force)
 
 
 def refuse_existing(path: Path, force: bool) -> None:

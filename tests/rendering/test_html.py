@@ -226,6 +226,16 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize(
+    ("suffix", "begin"), [(".md", "### "), (".json", "{"), (".txt", ""), (".html", "<!DOCTYPE html>")]
+)
+def test_the_name_of_the_file_decides_the_format(tmp_path, suffix: str, begin: str):
+    path = write_report(sample_findings("train_ok"), tmp_path / f"report{suffix}")
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(begin)
+    assert ("<!DOCTYPE" in text) == (suffix == ".html")
+
+
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(OutputError, match="cannot be written"):
         write_text_atomically(tmp_path / "missing" / "report.html", "text")
