@@ -7,6 +7,8 @@ import click
 from oomscope.commands import options, pipeline
 from oomscope.commands.output import write
 
+_NOT_REPLAYED = "The trace is long, so other settings were not replayed; --whatif does."
+
 
 @click.command("summary")
 @options.snapshot_argument
@@ -32,8 +34,12 @@ def command(snapshot: str, device: int | None, at: str | int, whatif: bool | Non
     from oomscope.rendering.terminal import WIDEST, render_text, summary
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
+    left_out = whatif is None and findings.snapshot.entries > pipeline.QUICK_ENTRIES
     if not console.is_terminal:
-        write(render_text(findings, width=min(console.width, WIDEST)), None, force=False)
+        text = render_text(findings, width=min(console.width, WIDEST))
+        write(f"{text}{_NOT_REPLAYED}\n" if left_out else text, None, force=False)
         return
     console.width = min(console.width, WIDEST)
     console.print(summary(findings, width=console.width))
+    if left_out:
+        console.print(_NOT_REPLAYED)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.model import IntArray
-from oomscope.rendering import charts, palette
+from oomscope.rendering import charts, palette, words
 from oomscope.rendering.attribution import Keys
 from oomscope.rendering.charts_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
 from oomscope.rendering.figures_svg import StyleSheet, inline_svg, settings
@@ -163,7 +163,7 @@ class _Painter:
         else:
             count, key = len(CATEGORIES), self.keys.category
             colours = [palette.CATEGORY_COLOURS[name] for name in CATEGORIES]
-            names = [palette.CATEGORY_NAMES[name] for name in CATEGORIES]
+            names = [words.CATEGORY_LABELS[name] for name in CATEGORIES]
         lifetimes = history.lifetimes
         bands = bytes_by_key(lifetimes.born, lifetimes.freed, history.size, key, count, at)
         order = [count - 1, *range(count - 1)] if by_site else range(count)

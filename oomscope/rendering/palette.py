@@ -30,18 +30,6 @@ CATEGORY_COLOURS = {
     "unknown": Colour("c-unknown", "#8a8f98", "#80868f"),
 }
 
-CATEGORY_NAMES = {
-    "parameter": "parameters",
-    "gradient": "gradients",
-    "optimizer_state": "optimizer state",
-    "buffer": "buffers",
-    "activation": "activations",
-    "temporary": "temporaries",
-    "input": "inputs",
-    "workspace": "workspaces",
-    "unknown": "unknown",
-}
-
 SITE_COLOURS = tuple(
     Colour(f"s-{number}", light, dark)
     for number, (light, dark) in enumerate(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from oomscope.commands import COMMANDS
+from oomscope.commands import COMMANDS, pipeline
 from oomscope.commands.errors import DONE, FAILED, USAGE, run
 from oomscope.commands.output import stem
 from tests.samples import SAMPLES, sample_path
@@ -302,3 +302,13 @@ def test_settings_left_out_for_want_of_time_are_named(capsys: pytest.CaptureFixt
 def test_a_bundle_takes_no_format_of_its_own(capsys: pytest.CaptureFixture[str]):
     assert run(["report", FRAGMENTED, "--bundle", "ticket.zip", "-f", "md"]) == USAGE
     assert "leave out -o and -f" in capsys.readouterr().err
+
+
+def test_the_summary_of_a_long_trace_says_that_nothing_was_replayed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(pipeline, "QUICK_ENTRIES", 100)
+    assert run(["summary", FRAGMENTED]) == DONE
+    out = capsys.readouterr().out
+    assert out.endswith("The trace is long, so other settings were not replayed; --whatif does.\n")
+    assert "Replayed" not in out
