@@ -57,7 +57,7 @@ def _depends_on_the_cap(answer: WhatIf, request: FailedRequest) -> str | None:
     return (
         f"Replayed with {EXPANDABLE}, this request fits if the cap of this process was {format_limit(row.least_memory)}"
         f" or more; the recording tells only that it lay between {format_bytes(limit.low)} and "
-        f"{format_bytes(limit.high)} (`oomscope whatif --limit` answers for the true one)."
+        f"{format_bytes(limit.high)} (oomscope whatif --limit answers for the true one)."
     )
 
 

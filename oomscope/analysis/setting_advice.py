@@ -38,7 +38,7 @@ def settings_that_serve(subject: Subject, request: FailedRequest) -> Iterator[Ad
         yield Advice(
             _set(EXPANDABLE),
             "It was made for sizes that change: freed pages can serve any later request. Not tried on this "
-            "recording: `oomscope whatif` tells whether it would have been enough.",
+            "recording: oomscope whatif tells whether it would have been enough.",
             None,
             _price(EXPANDABLE),
             CONF,
