@@ -59,10 +59,10 @@ def settings_that_do_not_serve(subject: Subject, request: FailedRequest, cause: 
         yield _little_to_gain(request, row)
     others = [one for one in refused if one.setting != EXPANDABLE and not one.setting.startswith("empty_cache")]
     if others:
-        each = "each of them" if len(others) > 1 else "it as well"
+        them = "any of them" if len(others) > 1 else "it"
         yield refutation(
             _listed([one.setting for one in others]),
-            f"Replayed on this recording, the run does not get past this request with {each}.",
+            f"Replayed on this recording, the run does not get past this request with {them}.",
         )
 
 
