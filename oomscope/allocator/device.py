@@ -38,6 +38,7 @@ class DeviceCachingAllocator:
         num_device_alloc: segments allocated and ranges mapped.
         most_allowed, least_refused: the largest sum of reserved bytes and a request that the cap allowed, and the
             least that it refused. Under any cap from the one to below the other, everything would be the same.
+        missing: bytes that the limit lacked for what was last refused.
         segment_events: (action, address, size) of each segment_alloc, segment_free, segment_map and segment_unmap.
         pending: blocks that were freed while other streams may still use them, by their number.
         expandable_segments: how many were ever made for each stream of a pool.
@@ -80,6 +81,7 @@ class DeviceCachingAllocator:
         self.allocated = self.peak_allocated = 0
         self.num_alloc_retries = self.num_device_alloc = 0
         self.most_allowed, self.least_refused = 0, UNBOUNDED
+        self.missing = 0
 
     def get_pool(self, is_small: bool, stream: int, owner: int = 0) -> StreamPool:
         """The free blocks that serve small or large requests on a stream, of the default or a private pool."""
@@ -200,11 +202,15 @@ class DeviceCachingAllocator:
         demand = self.reserved + alloc_size
         if demand > self.allowed_memory_maximum:
             self.least_refused = min(self.least_refused, demand)
+            # Pages are compared with the capacity one by one, segments as the whole request.
+            within = self.allowed_memory_maximum
+            self.missing = demand - (within if self.config.expandable_segments else min(within, self.capacity))
             return None
         self.most_allowed = max(self.most_allowed, demand)
         if self.config.expandable_segments:
             return try_allocate_expandable_block(self, size, home)
         if demand > self.capacity:
+            self.missing = demand - self.capacity
             return None
         block = Block(self.addresses.segment(alloc_size), alloc_size, home)
         self.obtained(Action.SEGMENT_ALLOC, block.address, alloc_size)

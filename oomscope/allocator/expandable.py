@@ -71,6 +71,7 @@ def map_block(allocator: DeviceCachingAllocator, block: Block, size: int) -> boo
     assert segment is not None
     mapped = -(-size // segment.page) * segment.page
     if allocator.reserved + mapped > allocator.capacity:
+        allocator.missing = allocator.reserved + mapped - allocator.capacity
         return False
     home = block.home
     home.unmapped.remove(block)

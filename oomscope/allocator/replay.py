@@ -32,6 +32,7 @@ class Failure:
         requested: bytes asked for.
         reserved: bytes that were reserved after everything that could be released was.
         alloc_size: bytes that were asked of the device.
+        missing: bytes by which the limit was too small, as it was compared.
         recorded: whether the recorded run was refused the same request.
     """
 
@@ -40,6 +41,7 @@ class Failure:
     requested: int
     reserved: int
     alloc_size: int
+    missing: int
     recorded: bool
 
 
@@ -258,6 +260,7 @@ class _Run:
                 requested=int(self.program.size[number]),
                 reserved=self.allocator.reserved,
                 alloc_size=allocation_size(self.requests[number][0], self.allocator.config),
+                missing=self.allocator.missing,
                 recorded=recorded,
             )
         )

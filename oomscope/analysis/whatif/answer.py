@@ -222,9 +222,9 @@ def _least(case: Case, effort: Effort) -> tuple[Least | None, list[str]]:
         return None, ["least memory unknown, for what was reserved before the recording counts"]
     if not effort.clock.allows(SEARCH_REPLAYS):
         return None, ["least memory not searched for, for want of time"]
-    found = least_memory(
-        case.replayer, case.config, case.subject.addresses, case.limit.device_total, lambda: effort.clock.allows(1)
-    )
+    # Whatever card is asked for, the ranges of expandable segments are those of the recorded one.
+    total = case.subject.limit.limit.device_total
+    found = least_memory(case.replayer, case.config, case.subject.addresses, total, lambda: effort.clock.allows(1))
     return found, _about_the_least(case.replayer.program, found)
 
 
@@ -233,7 +233,9 @@ def _about_the_least(program: Program, found: Least) -> list[str]:
     if found.lives_at is not None:
         less = format_bytes(found.cap - found.lives_at)
         notes.append(f"lives with {less} less than the least memory as well, but not with every limit between")
-    if found.proven_to is not None:
+    if found.proven_to == found.cap:
+        notes.append("least memory shown for this limit only, for under garbage collection each is a case of its own")
+    elif found.proven_to is not None:
         notes.append(f"least memory shown for limits up to {format_bytes(found.proven_to)} only")
     if found.refused is not None and program.gives_back_at_once(found.refused):
         notes.append(LESS_WORKSPACE)
@@ -244,9 +246,9 @@ def _headroom(replay: Replay, bound: int | None) -> int | None:
     if bound is None:
         return None
     if replay.failures:
-        failure = replay.failures[0]
-        return bound - failure.reserved - failure.alloc_size
-    return bound - replay.peak_reserved
+        return -replay.failures[0].missing
+    # A cap is compared with requests, so the last page of an expandable segment may go beyond it.
+    return max(bound - replay.peak_reserved, 0)
 
 
 def _span(values: Sequence[int]) -> tuple[int, int]:

@@ -142,7 +142,10 @@ def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[P
         found = _found(site, subject, marks)
         kept &= ~found
         notes.append(f"{_counted(found)} of {site.text} left out")
-    return program.keep(kept), tuple(notes)
+    program = program.keep(kept)
+    if not np.isin(program.op, (Op.MALLOC, Op.TRY_MALLOC)).any():
+        notes.append("nothing is left to replay")
+    return program, tuple(notes)
 
 
 def _counted(found: BoolArray) -> str:

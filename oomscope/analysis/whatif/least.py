@@ -23,6 +23,8 @@ STEP = 2 * MIB
 
 PROOFS = 32
 """How many replays above the least memory may be spent on showing that the program lives there as well."""
+PROOF_STEPS = 4_000_000
+"""How many steps these may have in all, for those of long programs take seconds each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Least:
     Attributes:
         cap: it lives here, and under every larger cap up to `proven_to`.
         retries: how often all cached blocks are released under `cap`.
-        proven_to: None where every larger cap was shown to do.
+        proven_to: None where every larger cap was shown to do; `cap` itself where no larger one was tried.
         lives_at: a smaller cap under which it lives as well, though it dies under one between; None: none is known.
         refused: the request that fails just below `cap`; None where that is not known.
     """
@@ -55,7 +57,8 @@ def least_memory(
 
     It is found by bisection. Each replay tells of more caps than its own: of all up to the first sum of reserved bytes
     and a request that it refused. A program can die under a larger cap than one it lives under, for what is released
-    on the way makes another layout; so the larger caps are tried as well, as far as `PROOFS` goes.
+    on the way makes another layout; so the larger caps are tried as well, as far as `PROOFS` and `PROOF_STEPS` go.
+    Under garbage collection every cap is a case of its own: the search comes within `STEP`, and no larger cap is tried.
     More than the peak without a cap may be needed, because the cap is compared with the whole of a request even where
     expandable segments lack but a page of it.
 
@@ -72,15 +75,17 @@ def least_memory(
         return replayer.run(config, limit, order(), stop_at_failure=True)
 
     found = _bisected(run, replayer, config)
-    # Under garbage collection every cap is a case of its own.
-    return found if found.proven_to is None else _proven(run, found, may_go_on)
+    if found.proven_to in (None, found.cap):
+        return found
+    proofs = max(1, min(PROOFS, PROOF_STEPS // max(len(replayer.program.op), 1)))
+    return _proven(run, found, may_go_on, proofs)
 
 
 def _bisected(run: Callable[[int], Replay], replayer: Replayer, config: AllocatorConfig) -> Least:
     """A cap under which the program lives, where it dies just below."""
     best, high = _some_that_lives(run)
     # An expandable segment maps a whole page where the cap still allows a part of it.
-    low = peak_live(replayer, config) - 1 - (config.large_segment_size if config.expandable_segments else 0)
+    low = max(-1, peak_live(replayer, config) - 1 - (config.large_segment_size if config.expandable_segments else 0))
     precision = STEP if best.same_caps is None else 1
     refused = None
     while high - low > precision:
@@ -92,15 +97,15 @@ def _bisected(run: Callable[[int], Replay], replayer: Replayer, config: Allocato
         else:
             refused = tried.failures[0].request
             low = middle if end is None else end - 1
-    return Least(high, best.retries, best.same_caps and best.same_caps[1], refused=refused)
+    return Least(high, best.retries, high if best.same_caps is None else best.same_caps[1], refused=refused)
 
 
-def _proven(run: Callable[[int], Replay], found: Least, may_go_on: Callable[[], bool]) -> Least:
+def _proven(run: Callable[[int], Replay], found: Least, may_go_on: Callable[[], bool], proofs: int = PROOFS) -> Least:
     """The least cap above which no cap was found under which the program dies."""
     alive = True
     for number in count():
         bound = found.proven_to
-        if bound is None or (alive and (number == PROOFS or not may_go_on())):
+        if bound is None or (alive and (number >= proofs or not may_go_on())):
             break
         tried = run(bound)
         assert tried.same_caps is not None

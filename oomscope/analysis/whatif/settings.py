@@ -81,7 +81,11 @@ def default_set(config: AllocatorConfig, limit: Limit) -> list[Setting]:
     if config.expandable_segments:
         texts = ("expandable_segments:False", *texts[1:])
     for text in texts:
-        changed = AllocatorConfig.parse(text, base=config)
+        try:
+            changed = AllocatorConfig.parse(text, base=config)
+        except ValueError:
+            # torch refuses it beside what is recorded, such as a split size below that of a large segment.
+            continue
         if changed != config:
             settings.append(Setting(text, changed))
     settings += [Setting(emptying.value, config, emptying) for emptying in (Emptying.EACH_STEP, Emptying.BEFORE_PEAK)]
