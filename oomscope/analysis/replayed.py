@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from oomscope.analysis.counterfactuals import MARGIN
 from oomscope.analysis.ooms import FailedRequest
-from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
+from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, WhatIf, WhatIfRow
 from oomscope.units import format_bytes, format_limit, plural
-
-EXPANDABLE = "expandable_segments:True"
 
 
 def serving(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.records import Advice
 from oomscope.analysis.remedies import CONF
-from oomscope.analysis.replayed import EXPANDABLE, refusing, served_text, serving
+from oomscope.analysis.replayed import refusing, served_text, serving
 from oomscope.analysis.subject import Subject
-from oomscope.analysis.whatif.records import WhatIfRow
+from oomscope.analysis.whatif.records import EXPANDABLE, WhatIfRow
 from oomscope.units import format_bytes
 
 _PRICES = {

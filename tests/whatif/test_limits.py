@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import oomscope
+from oomscope.allocator.limits import Limit
 from oomscope.analysis.whatif import EXPANDABLE, whatif
 from tests.whatif.recorder import Recorder
 
@@ -41,3 +44,55 @@ def test_a_run_that_lives_lacks_nothing() -> None:
     assert row.oom is False
     assert row.peak_reserved == 40 * MIB
     assert row.headroom == 0
+
+
+@pytest.mark.parametrize("question", [{"gpu": 20 * MIB}, {"limit": 20 * MIB}])
+def test_less_than_a_late_recording_found_reserved_is_not_answered(question: dict[str, int]) -> None:
+    recorder = one_request(60 * MIB)
+    recorder.free(0)
+    recorder.malloc(1, 30 * MIB)
+    recorder.forget()
+    recorder.malloc(2, 20 * MIB)
+    row = whatif(recorder.snapshot(), 0, settings=[], **question).rows[0]  # type: ignore[arg-type]
+    assert (row.oom, row.peak_reserved, row.headroom) == (None, None, None)
+    assert "60.0 MiB were reserved when the recording began, more than the limit" in row.note
+
+
+CARD = {"devices": [{"device": 0, "total": 1000 * MIB}]}
+
+
+@pytest.mark.parametrize(
+    ("fraction", "limit", "certain"), [("0.1", 100, True), ("0.17", 170, True), ("0.2", 180, False)]
+)
+def test_a_fraction_bounds_both_ends_of_an_uncertain_cap(fraction: str, limit: int, certain: bool) -> None:
+    recorder = Recorder(limit=Limit(cap=200 * MIB))
+    for name in range(4):
+        recorder.malloc(name, 60 * MIB)
+    setting = f"per_process_memory_fraction:{fraction}"
+    row = whatif(recorder.snapshot(oomscope=CARD), 0, settings=[setting]).rows[1]
+    assert row.limit == limit * MIB
+    assert row.oom
+    assert ("the recorded cap is known only as" not in row.note) is certain
+
+
+def test_a_recorded_fraction_holds_on_another_card_too() -> None:
+    recorder = Recorder("per_process_memory_fraction:0.5")
+    for name in range(2):
+        recorder.malloc(name, 60 * MIB)
+    rows = whatif(recorder.snapshot(), 0, gpu=200 * MIB).rows
+    assert {row.limit for row in rows} == {100 * MIB}
+    assert rows[0].oom
+
+
+def test_garbage_collection_without_a_cap_is_said_to_do_nothing() -> None:
+    setting = "garbage_collection_threshold:0.5"
+    note = "garbage_collection_threshold does nothing without a cap (--limit)"
+    assert note in whatif(one_request().snapshot(), 0, settings=[setting], gpu=1 << 30).rows[1].note
+    assert note not in whatif(one_request().snapshot(), 0, settings=[setting], limit=1 << 30).rows[1].note
+
+
+def test_the_rows_of_a_recording_that_cannot_be_replayed_have_one_limit() -> None:
+    recorder = one_request()
+    recorder.entries[-1]["addr"] += 512
+    rows = whatif(recorder.snapshot(), 0, settings=[EXPANDABLE], limit=30 * MIB).rows
+    assert len({row.limit for row in rows}) == 1

@@ -135,8 +135,8 @@ def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[P
     program = replace(program, size=size)
     for site in changes.free:
         found = _found(site, subject, marks)
-        program = _freed_each_step(program, found, marks.steps)
-        notes.append(f"{_counted(found)} of {site.text} given back at the end of their step at the latest")
+        program, outlives = _freed_each_step(program, found, marks.steps)
+        notes.append(f"{plural(outlives, 'allocation')} of {site.text} given back at the end of their step")
     kept = np.ones(program.requests, np.bool_)
     for site in changes.without:
         found = _found(site, subject, marks)
@@ -171,8 +171,8 @@ def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
     return found
 
 
-def _freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> Program:
-    """The program in which the requests that are `found` end with their step."""
+def _freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> tuple[Program, int]:
+    """The program in which the requests that are `found` end with their step; and how many of them outlived it."""
     if not len(steps):
         raise RequestError("the steps of the program are not known, so nothing can be given back at their ends.")
     requests = np.full(program.requests, -1, np.int64)
@@ -187,7 +187,7 @@ def _freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -
     ends = np.isin(program.op, (Op.FREE, Op.FREE_REQUESTED, Op.FREE_COMPLETED))
     program = program.without_steps(ends & np.isin(program.argument, outlives))
     order = outlives[np.argsort(step_end[outlives], kind="stable")]
-    return program.with_steps(Op.FREE, step_end[order], order)
+    return program.with_steps(Op.FREE, step_end[order], order), len(outlives)
 
 
 def _stacks_with(site: Site, stacks: StackTable) -> Sequence[int]:

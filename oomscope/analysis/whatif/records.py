@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 RECORDED = "recorded"
 """The name of the setting that the snapshot was recorded under."""
+EXPANDABLE = "expandable_segments:True"
+"""The setting that is tried first, for it was made against holes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from enum import Enum
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.torch_releases import Release
-from oomscope.analysis.whatif.records import RECORDED
+from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED
 from oomscope.errors import RequestError
 
 
@@ -59,7 +59,7 @@ def parse(text: str, release: Release) -> Setting:
 
 
 _TRIED = (
-    "expandable_segments:True",
+    EXPANDABLE,
     "max_split_size_mb:128",
     "max_split_size_mb:256",
     "max_split_size_mb:512",
@@ -77,9 +77,16 @@ def default_set(config: AllocatorConfig, limit: Limit) -> list[Setting]:
         limit: garbage collection acts only under a cap.
     """
     texts: Sequence[str] = _TRIED + (_TRIED_UNDER_A_CAP if limit.cap is not None else ())
-    settings = []
     if config.expandable_segments:
         texts = ("expandable_segments:False", *texts[1:])
+    settings = beside(config, texts)
+    settings += [Setting(emptying.value, config, emptying) for emptying in (Emptying.EACH_STEP, Emptying.BEFORE_PEAK)]
+    return settings
+
+
+def beside(config: AllocatorConfig, texts: Sequence[str]) -> list[Setting]:
+    """Those of `texts` that change `config` and that torch takes beside it."""
+    settings = []
     for text in texts:
         try:
             changed = AllocatorConfig.parse(text, base=config)
@@ -88,5 +95,4 @@ def default_set(config: AllocatorConfig, limit: Limit) -> list[Setting]:
             continue
         if changed != config:
             settings.append(Setting(text, changed))
-    settings += [Setting(emptying.value, config, emptying) for emptying in (Emptying.EACH_STEP, Emptying.BEFORE_PEAK)]
     return settings

@@ -16,14 +16,13 @@ from oomscope.analysis.whatif import settings as tried
 from oomscope.analysis.whatif.answer import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
 from oomscope.analysis.whatif.changes import Changes, Marks, changed_program
 from oomscope.analysis.whatif.orders import DEFAULT_ORDERS
-from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
+from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.runs import OBTAINS
 from oomscope.analysis.whatif.settings import Emptying, Setting
 from oomscope.analysis.whatif.subject import Subject
 from oomscope.model import Action, BoolArray, Snapshot
-from oomscope.units import plural
+from oomscope.units import format_bytes, plural
 
-EXPANDABLE = "expandable_segments:True"
 ALWAYS = 2
 """So many rows are made however long they take: the recorded setting and the one after it."""
 
@@ -74,7 +73,7 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     if not check.exact:
         known = [_from_the_trace(subject, check)]
         named = [tried.parse(text, subject.release) for text in question.settings or ()]
-        known += [_refused(setting, question, check) for setting in named]
+        known += [unanswered(setting, subject.limit.limit, check.reason or "") for setting in named]
         return WhatIf(subject.device.index, check, tuple(known))
     bounds = _bounds(subject, question)
     clock = Clock(question.budget_s, question.started, subject.replay_seconds)
@@ -105,19 +104,31 @@ def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds
     replayer, notes = _replayer(subject, setting, question)
     if replayer is None:
         return None if question.settings is None else unanswered(setting, bounds.limit, notes[0])
-    limit, more = _with_fraction(setting, bounds)
     case = Case(
         subject,
         replayer,
         setting,
-        limit,
-        bounds.alternative,
-        (*bounds.notes, *_beside(subject, setting, question), *notes, *more, *_too_new(subject, setting)),
+        bounds.limit,
+        notes=(*_beside(subject, setting, question), *notes),
         as_recorded=setting.is_recorded and bounds.is_recorded,
         estimate=not subject.complete and setting.config != subject.config,
     )
-    known = subject.recorded if case.as_recorded else None
-    return answer(case, _effort(setting, question, clock), known)
+    return _answered(case, bounds, _effort(setting, question, clock))
+
+
+def _answered(case: Case, bounds: _Bounds, effort: Effort) -> WhatIfRow:
+    """The row of a case under `bounds` and the memory fraction that it may set itself, with what follows from both."""
+    limit, alternative, notes = _with_fraction(case, bounds)
+    found = case.replayer.program.initial
+    reserved = found.layout.reserved if found is not None and not case.as_recorded else 0
+    if limit.bytes is not None and limit.bytes < reserved:
+        why = f"{format_bytes(reserved)} were reserved when the recording began, more than the limit"
+        return unanswered(case.setting, limit, why)
+    if case.config.garbage_collection_threshold and limit.cap is None:
+        notes += ("garbage_collection_threshold does nothing without a cap (--limit)",)
+    notes = (*bounds.notes, *case.notes, *notes, *_too_new(case.subject, case.setting))
+    case = replace(case, limit=limit, alternative=alternative, notes=notes)
+    return answer(case, effort, case.subject.recorded if case.as_recorded else None)
 
 
 def _effort(setting: Setting, question: Question, clock: Clock) -> Effort:
@@ -175,15 +186,23 @@ def _bounds(subject: Subject, question: Question) -> _Bounds:
     return _Bounds(recorded.limit, None, (), is_recorded=True)
 
 
-def _with_fraction(setting: Setting, bounds: _Bounds) -> tuple[Limit, tuple[str, ...]]:
-    """The limit under a setting that sets a memory fraction itself."""
-    fraction = setting.config.per_process_memory_fraction
-    if fraction is None or setting.is_recorded:
-        return bounds.limit, ()
-    if bounds.limit.device_total is None:
-        return bounds.limit, ("per_process_memory_fraction has no effect here, for the size of the card is not known",)
-    cap = int(fraction * bounds.limit.device_total)
-    return replace(bounds.limit, cap=cap if bounds.limit.cap is None else min(cap, bounds.limit.cap)), ()
+def _with_fraction(case: Case, bounds: _Bounds) -> tuple[Limit, Limit | None, tuple[str, ...]]:
+    """The limit and its alternative under the memory fraction that a setting names."""
+    fraction = case.config.per_process_memory_fraction
+    as_recorded = bounds.is_recorded and fraction == case.subject.config.per_process_memory_fraction
+    if fraction is None or as_recorded:
+        return bounds.limit, bounds.alternative, ()
+    total = bounds.limit.device_total
+    if total is None:
+        note = "per_process_memory_fraction has no effect here, for the size of the card is not known"
+        return bounds.limit, bounds.alternative, (note,)
+    cap = int(fraction * total)
+    limit, alternative = _capped(bounds.limit, cap), bounds.alternative and _capped(bounds.alternative, cap)
+    return limit, None if alternative == limit else alternative, ()
+
+
+def _capped(limit: Limit, cap: int) -> Limit:
+    return replace(limit, cap=cap if limit.cap is None else min(cap, limit.cap))
 
 
 def _beside(subject: Subject, setting: Setting, question: Question) -> tuple[str, ...]:
@@ -212,14 +231,20 @@ def _changed_rows(
     marks = Marks(snapshot.stacks, question.phases, question.steps)
     program, notes = changed_program(subject, marks, question.changes)
     replayer = Replayer(program, subject.release)
-    names = question.settings if question.settings is not None else (EXPANDABLE,)
+    if question.settings is not None:
+        settings = [tried.parse(text, subject.release) for text in question.settings]
+    else:
+        settings = tried.beside(subject.config, (EXPANDABLE,))
     rows = []
-    for setting in (tried.recorded(subject.config), *(tried.parse(text, subject.release) for text in names)):
-        limit, more = _with_fraction(setting, bounds)
+    for setting in (tried.recorded(subject.config), *settings):
         named = replace(setting, text=f"{setting.text}, {question.changes.text}")
-        all_notes = ("an estimate: the program is not the recorded one", *notes, *bounds.notes, *more)
-        case = Case(subject, replayer, named, limit, bounds.alternative, all_notes, estimate=True)
-        rows.append(answer(case, _effort(setting, question, clock)))
+        notes_of_row = (
+            "an estimate: the program is not the recorded one",
+            *notes,
+            *_beside(subject, setting, question),
+        )
+        case = Case(subject, replayer, named, bounds.limit, notes=notes_of_row, estimate=True)
+        rows.append(_answered(case, bounds, _effort(setting, question, clock)))
     return rows
 
 
@@ -239,8 +264,8 @@ def _with_reason(subject: Subject) -> SelfCheck:
     if not subject.complete:
         return replace(
             check,
-            reason="the recording does not begin with the first allocation: only the recorded setting and expandable"
-            " segments are answered, for the recorded window",
+            reason="the recording does not begin with the first allocation: only the recorded setting, with or without"
+            " calls of empty_cache, and expandable segments are answered, for the recorded window",
         )
     return check
 
@@ -259,7 +284,3 @@ def _from_the_trace(subject: Subject, check: SelfCheck) -> WhatIfRow:
         failed_allocation=subject.allocations_before(int(ooms[0])) if len(ooms) else None,
         note=f"{UP_TO_THE_LAST}; from the trace, not replayed: {check.reason}",
     )
-
-
-def _refused(setting: Setting, question: Question, check: SelfCheck) -> WhatIfRow:
-    return unanswered(setting, Limit(cap=question.limit, capacity=question.gpu), check.reason or "")
