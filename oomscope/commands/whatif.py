@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -98,7 +99,8 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     multiple=True,
     callback=_places,
     metavar="SITE=FACTOR",
-    help="Scale what FILE:LINE, or a phase (forward, backward, optimizer), allocates (an estimate).",
+    help="Scale what FILE:LINE, a phase (forward, backward, optimizer) or a category (activations, gradients, …)"
+    " allocates; activations=0.5 is about half the batch (an estimate).",
 )
 @click.option(
     "--free-each-step",
@@ -154,15 +156,13 @@ def command(
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
         progress.stage("Replaying")
-        from oomscope.analysis.phases import phase_of
-        from oomscope.analysis.records import PHASES
-        from oomscope.analysis.steps import find_steps
         from oomscope.analysis.whatif import whatif
+        from oomscope.commands.whatif_groups import examine
         from oomscope.history import device_history, recorded_config
 
         chosen = _choose(loaded, device)
         history = device_history(chosen, recorded_config(loaded))
-        phase = phase_of(loaded, history)
+        steps, groups, notes = examine(loaded, history)
         answer = whatif(
             loaded,
             chosen.index,
@@ -174,10 +174,11 @@ def command(
             free=free,
             orders=orders,
             least_memory=least_memory,
-            steps=find_steps(loaded, history, phase).boundaries,
-            phases={name: phase == number for number, name in enumerate(PHASES)},
+            steps=steps,
+            phases=groups,
             history=history,
         )
+        answer = replace(answer, notes=notes)
     if not answer.self_check.addresses:
         raise RequestError(
             f"{snapshot}: {answer.self_check.reason}; call torch.cuda.memory._record_memory_history() before the run"

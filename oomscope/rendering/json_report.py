@@ -33,7 +33,11 @@ def as_document(findings: Findings) -> dict[str, Any]:
         "snapshot": _snapshot(findings),
         "at": plain(findings.at),
         "devices": [_device(device) for device in findings.devices],
-        "whatif": [{"device": answer.device, **plain(row)} for answer in findings.whatif for row in answer.rows],
+        "whatif": [
+            {"device": answer.device, **plain(row, "notes"), "note": row.note}
+            for answer in findings.whatif
+            for row in answer.rows
+        ],
         "whatif_checks": [_check(answer) for answer in findings.whatif],
     }
 

@@ -34,15 +34,16 @@ def as_document(answer: WhatIf) -> dict[str, Any]:
         },
         "whatif": [row_as_dict(row) for row in answer.rows],
         "skipped": list(answer.skipped),
+        "notes": list(answer.notes),
         "conditions": CONDITIONS,
     }
 
 
 def row_as_dict(row: WhatIfRow) -> dict[str, Any]:
     """One row as plain containers; unknown values are None."""
-    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "notes"}
     values["range"] = {name: list(span) for name, span in row.range.items()}
-    return values
+    return {**values, "note": row.note}
 
 
 def to_text(answer: WhatIf, width: int = terminal.WIDTH) -> str:

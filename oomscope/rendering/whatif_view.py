@@ -163,8 +163,7 @@ def _bytes(value: int | None) -> str:
 
 def _notes(row: WhatIfRow, said: str | None) -> Iterator[str]:
     """What holds for a row: what the replays noted, but for the reason already `said`; and its ranges."""
-    notes = row.note.removesuffix(f": {said}").split("; ")
-    yield from (clean(note.strip(), 400) for note in notes if note.strip())
+    yield from (clean(note.removesuffix(f": {said}"), 400) for note in row.notes)
     ranges = [
         f"{word} {span}"
         for name, word, form in _RANGES
@@ -183,6 +182,7 @@ def _span(ends: Iterable[int], form: Callable[[int], str] = format_bytes) -> str
 
 
 def _on_all_rows(answer: WhatIf, common: list[str]) -> Iterator[str]:
+    yield from (clean(note, 400) for note in answer.notes)
     if common:
         yield f"All rows: {'; '.join(common)}."
     limits = list(dict.fromkeys(row.limit for row in answer.rows))

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
+import pytest
+
 from oomscope.analysis.whatif import EXPANDABLE, whatif
+from oomscope.analysis.whatif.changes import parse_scaling
+from oomscope.commands.errors import run
+from oomscope.errors import RequestError
 from tests import builders
+from tests.samples import sample_path
 from tests.whatif.recorder import Recorder
 
 MIB = 1 << 20
@@ -39,3 +48,48 @@ def test_only_what_outlives_its_step_counts_as_given_back() -> None:
     recorder.free(5)
     row = whatif(recorder.snapshot(), 0, free=["metrics.py"], steps=begins).rows[1]
     assert "3 allocations of metrics.py given back at the end of their step" in row.note
+
+
+@pytest.mark.parametrize("factor", ["1e30", "1e300", "1e9"])
+def test_a_factor_beyond_any_device_is_refused(factor: str) -> None:
+    with pytest.raises(RequestError, match="asks for more than any device has"):
+        whatif(three().snapshot(), 0, scale=[f"metrics.py:17={factor}"])
+
+
+@pytest.mark.parametrize("place", ["log (metrics.py:17)", "log (workspace/metrics.py:17)", "metrics.py:17 (log)"])
+def test_a_place_is_taken_as_the_report_prints_it(place: str) -> None:
+    recorder = three()
+    recorder.malloc(7, 30 * MIB, frames=[builders.frame("other", 17, "/workspace/metrics.py")])
+    row = whatif(recorder.snapshot(), 0, without=[place]).rows[1]
+    assert row.peak_reserved == 30 * MIB
+    assert parse_scaling(f"{place}=0.5").site.line == 17
+
+
+@pytest.mark.parametrize("name", ["optimizer state", "optimizer_state"])
+def test_a_category_is_scaled_by_its_name(name: str) -> None:
+    groups = {"optimizer state": np.array([False, True, True])}
+    row = whatif(three().snapshot(), 0, scale=[f"{name}=0.5"], phases=groups).rows[1]
+    assert row.peak_reserved == (30 + 2 * 16) * MIB
+    assert f"2 allocations of {name} scaled by 0.5" in row.note
+
+
+GROWS = "Live bytes grow by 325 MiB a step in this recording: with more memory the run ends later, not never."
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json"])
+def test_more_memory_for_a_leak_is_said_to_end_later(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--setting", EXPANDABLE, "--gpu", "H200", "--least-memory", "none", "-f", form]
+    assert run(["whatif", str(sample_path("oom_leak_total_loss")), *asked]) == 0
+    out = capsys.readouterr().out
+    assert GROWS in " ".join(out.split())
+    if form == "json":
+        assert json.loads(out)["notes"] == [GROWS]
+
+
+def test_what_does_not_grow_has_no_such_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--scale", "activations=0.5", "--least-memory", "none", "-f", "json"]
+    assert run(["whatif", str(sample_path("train_ok")), *asked]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"] == []
+    recorded, halved = document["whatif"][:2]
+    assert halved["peak_reserved"] < recorded["peak_reserved"]

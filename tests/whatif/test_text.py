@@ -56,7 +56,7 @@ def test_the_json_has_what_was_promised(answer: WhatIf) -> None:
 
 
 def test_an_unknown_is_null() -> None:
-    refused = WhatIf(0, SelfCheck(3, 1, 2, 5, "it departs"), (WhatIfRow("recorded", note="from the trace"),))
+    refused = WhatIf(0, SelfCheck(3, 1, 2, 5, "it departs"), (WhatIfRow("recorded", notes=("from the trace",)),))
     row = as_document(refused)["whatif"][0]
     assert row["peak_reserved"] is None
     assert row["oom"] is None
@@ -99,12 +99,12 @@ LONG = WhatIfRow(
     limit=14 << 30, peak_reserved=1020 * MIB, final_reserved=1020 * MIB, peak_allocated=13 << 30, retries=1234,
     oom=True, failed_allocation=1_234_567, headroom=-1020 * MIB, least_memory=1020 * MIB,
     range={"peak_reserved": (1000 * MIB, 1020 * MIB), "retries": (1200, 1300)},
-    note="up to the last recorded entry; one order of addresses tried",
+    notes=("up to the last recorded entry", "one order of addresses tried"),
 )  # fmt: skip
 
 
 def test_no_figure_is_lost_at_80_columns() -> None:
-    text = to_text(WhatIf(0, CHECK, (LONG, WhatIfRow("plain", note="up to the last recorded entry"))))
+    text = to_text(WhatIf(0, CHECK, (LONG, WhatIfRow("plain", notes=("up to the last recorded entry",)))))
     assert max(map(len, text.splitlines())) <= 80
     lines = text.splitlines()
     name = next(at for at, line in enumerate(lines) if line.startswith(LONG.setting))
@@ -128,15 +128,15 @@ def test_where_there_is_room_a_setting_is_one_line() -> None:
 
 
 def test_a_note_is_one_line_and_rows_refer_to_it_by_number() -> None:
-    rows = [WhatIfRow(name, note=f"up to the last recorded entry; {note}") for name, note in NOTED]
+    rows = [WhatIfRow(name, notes=("up to the last recorded entry", *notes)) for name, notes in NOTED]
     shown = view(WhatIf(0, CHECK, tuple(rows)))
-    assert shown.notes == ("One order tried.", "Taken.")
+    assert shown.notes == ("One order tried.", "Taken; for good.")
     assert [row.marks for row in shown.rows] == [(), (1,), (1, 2)]
     assert [row[0] for row in shown.table.rows] == ["a:1,b:2", "c [1]", "d [1, 2]"]
-    assert shown.numbered == ("[1] One order tried.", "[2] Taken.")
+    assert shown.numbered == ("[1] One order tried.", "[2] Taken; for good.")
 
 
-NOTED = (("a:1,b:2", ""), ("c", "one order tried"), ("d", "taken; one order tried"))
+NOTED = (("a:1,b:2", ()), ("c", ("one order tried",)), ("d", ("taken; for good", "one order tried")))
 
 
 def test_ranges_over_orders_of_addresses_are_a_note() -> None:
@@ -179,8 +179,8 @@ def test_the_page_has_the_same_headings_cells_and_notes(answer: WhatIf) -> None:
 
 def test_a_reason_that_the_check_gives_is_not_repeated() -> None:
     rows = (
-        WhatIfRow("recorded", note="from the trace, not replayed: it departs"),
-        WhatIfRow("a:1", note="not answered: it departs"),
+        WhatIfRow("recorded", notes=("from the trace, not replayed: it departs",)),
+        WhatIfRow("a:1", notes=("not answered: it departs",)),
     )
     shown = view(WhatIf(0, SelfCheck(3, 1, 2, 5, "it departs"), rows))
     assert shown.notes == ("From the trace, not replayed.", "Not answered.")
@@ -188,7 +188,7 @@ def test_a_reason_that_the_check_gives_is_not_repeated() -> None:
 
 
 def test_a_hostile_setting_moves_no_cursor() -> None:
-    answer = WhatIf(0, CHECK, (WhatIfRow("\x1b[31m\u202e", note="the rest as recorded (\x1b]0;\x07)"),))
+    answer = WhatIf(0, CHECK, (WhatIfRow("\x1b[31m\u202e", notes=("the rest as recorded (\x1b]0;\x07)",)),))
     for text in (to_text(answer), to_markdown(answer)):
         assert not {"\x1b", "\u202e", "\x07"} & set(text)
 

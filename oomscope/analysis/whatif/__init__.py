@@ -56,14 +56,14 @@ def whatif(
         limit: bytes that the process may reserve, as `torch.cuda.set_per_process_memory_fraction` bounds them.
         gpu: a physical card, by size (``24GiB``) or name (``A100-40``); or its bytes.
         without: places in the code (``metrics.py:17``) whose allocations are left out.
-        scale: ``SITE=FACTOR``: places, or `phases`, whose allocations are larger or smaller.
+        scale: ``SITE=FACTOR``: places, or names of `phases`, whose allocations are larger or smaller.
         free: places whose allocations are given back at the end of their step at the latest.
         orders: how many orders of segment addresses are tried where they can matter.
         least_memory: for which rows orders are tried and the least memory is searched for: ``auto`` (the recorded
             setting, expandable segments, and what `settings` names), ``all`` or ``none``.
         budget_s: seconds that it may take; what would take longer is left out, and said to be.
         steps: entries where the steps of the program begin.
-        phases: for each named phase of the program, bool[lifetimes]: what it allocated.
+        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
         history: of the device, where it is there already.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.config import AllocatorConfig
@@ -146,7 +146,7 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         least_memory_retries=None if least is None else least.retries,
         range=ranges,
         exact=agree and not (case.estimate or optional) and skipped is None and _holds_for_all_caps(case, own),
-        note="; ".join(notes),
+        notes=tuple(notes),
     )
 
 
@@ -257,9 +257,4 @@ def _span(values: Sequence[int]) -> tuple[int, int]:
 
 def unanswered(setting: Setting, limit: Limit, why: str) -> WhatIfRow:
     """The row of a setting that cannot be answered."""
-    return WhatIfRow(setting=setting.text, limit=limit.bytes, note=f"not answered: {why}")
-
-
-def with_note(row: WhatIfRow, note: str) -> WhatIfRow:
-    """`row` with one more note."""
-    return replace(row, note=f"{row.note}; {note}")
+    return WhatIfRow(setting=setting.text, limit=limit.bytes, notes=(f"not answered: {why}",))

@@ -11,12 +11,19 @@ import numpy as np
 
 from oomscope.allocator.program import Op, Program
 from oomscope.analysis.whatif.extraction import by_request
+from oomscope.analysis.whatif.gpus import LARGEST
 from oomscope.analysis.whatif.subject import Subject
 from oomscope.errors import RequestError
-from oomscope.model import NO_STACK, Action, BoolArray, Frame, StackTable
+from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, StackTable
 from oomscope.units import plural
 
+_SHOWN = re.compile(r"(?P<function>[A-Za-z_<][\w.<>]*)\s+\((?P<file>.+):(?P<line>\d+)\)\Z")
+"""A place as reports print it: ``mlp (workloads.py:29)``."""
 _SITE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d+)(?:\s+\(?(?P<function>[A-Za-z_<][\w.<>]*)\)?)?)?\Z")
+
+
+_MOST_IN_ALL = 1 << 62
+"""Bytes of all requests together, so that sums of them are exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class Changes:
 
     Attributes:
         without: places whose allocations are left out.
-        scale: places, or phases of the program, that allocate more or less.
+        scale: places, phases of the program, or categories of memory, of which more or less is allocated.
         free: places whose allocations are given back at the end of their step at the latest.
     """
 
@@ -78,7 +85,8 @@ def parse_site(text: str) -> Site:
     Raises:
         RequestError: `text` names none.
     """
-    match = _SITE.match(text.strip().replace("\\", "/"))
+    plain = text.strip().replace("\\", "/")
+    match = _SHOWN.match(plain) or _SITE.match(plain)
     if match is None:
         raise RequestError(f"{text!r} is no place in the code; write it as FILE:LINE, such as metrics.py:17.")
     line = match["line"]
@@ -107,13 +115,18 @@ class Marks:
 
     Attributes:
         stacks: every call stack of the snapshot.
-        phases: for each named phase of the program, bool[lifetimes]: what it allocated.
+        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
         steps: entries where the steps of the program begin, ascending.
     """
 
     stacks: StackTable
     phases: Mapping[str, BoolArray] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
+
+    def named(self, text: str) -> BoolArray | None:
+        """The phase or category of that name, written with spaces or underscores; None where `text` is none."""
+        wanted = text.replace("_", " ")
+        return next((found for name, found in self.phases.items() if name.replace("_", " ") == wanted), None)
 
 
 def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[Program, tuple[str, ...]]:
@@ -130,7 +143,7 @@ def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[P
     notes = []
     for scaling in changes.scale:
         found = _found(scaling.site, subject, marks)
-        size[found] = np.maximum(np.round(size[found] * scaling.factor), 1).astype(np.int64)
+        size[found] = _scaled(size[found], scaling)
         notes.append(f"{_counted(found)} of {scaling.site.text} scaled by {scaling.factor:g}")
     program = replace(program, size=size)
     for site in changes.free:
@@ -148,6 +161,14 @@ def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[P
     return program, tuple(notes)
 
 
+def _scaled(size: IntArray, scaling: Scaling) -> IntArray:
+    scaled = np.maximum(np.round(size * scaling.factor), 1)
+    if scaled.max(initial=0) > LARGEST or scaled.sum() > _MOST_IN_ALL:
+        raise RequestError(f"{scaling.site.text} scaled by {scaling.factor:g} asks for more than any device has.")
+    whole: IntArray = scaled.astype(np.int64)
+    return whole
+
+
 def _counted(found: BoolArray) -> str:
     return plural(int(found.sum()), "allocation")
 
@@ -156,17 +177,18 @@ def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
     """bool[requests]: which come from a place, or from the phase of that name."""
     row = subject.extraction.row
     found: BoolArray
-    if site.text in marks.phases:
-        found = by_request(marks.phases[site.text].astype(np.int64), row) == 1
+    group = marks.named(site.text)
+    if group is not None:
+        found = by_request(group.astype(np.int64), row) == 1
     else:
         stack = by_request(subject.device.lifetimes.stack.astype(np.int64), row, NO_STACK)
         trace = subject.device.trace
         stack[row < 0] = trace.stack[trace.entries(Action.OOM)]
         found = np.isin(stack, _stacks_with(site, marks.stacks))
     if not found.any():
-        phases = f"; phases are {', '.join(marks.phases)}" if marks.phases else ""
+        names = f", or one of {', '.join(marks.phases)}" if marks.phases else ""
         raise RequestError(
-            f"no recorded allocation comes from {site.text}; name a file and line as the report shows them{phases}."
+            f"no recorded allocation comes from {site.text}; name a file and line as the report shows them{names}."
         )
     return found
 

@@ -55,7 +55,7 @@ class WhatIfRow:
         least_memory_retries: retries under that cap; each of them costs time.
         range: least and most of `peak_reserved` and `final_reserved`, over orders of addresses.
         exact: whether the figures are those of a real run of the same program, as far as is known.
-        note: what holds for this row, one sentence each.
+        notes: what holds for this row, one sentence each.
     """
 
     setting: str
@@ -74,7 +74,12 @@ class WhatIfRow:
     least_memory_retries: int | None = None
     range: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     exact: bool = False
-    note: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """All notes as one text."""
+        return "; ".join(self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,14 @@ class WhatIf:
         self_check: whether the replay can be trusted.
         rows: what was answered.
         skipped: settings that were left out for want of time.
+        notes: what a reader of all rows should know, one sentence each.
     """
 
     device: int
     self_check: SelfCheck
     rows: tuple[WhatIfRow, ...]
     skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def row(self, setting: str) -> WhatIfRow | None:
         """The row of `setting`, if it was asked for."""

@@ -42,7 +42,7 @@ class Question:
         budget_s: seconds that all of it may take; what would take longer is left out. None: no bound.
         started: when the work began, by `time.monotonic`.
         steps: entries where the steps of the program begin, ascending.
-        phases: for each named phase of the program, bool[lifetimes]: what it allocated.
+        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
     """
 
     settings: tuple[str, ...] | None = None
@@ -282,5 +282,5 @@ def _from_the_trace(subject: Subject, check: SelfCheck) -> WhatIfRow:
         segment_allocs=len(trace.entries(*OBTAINS)),
         oom=len(ooms) > 0,
         failed_allocation=subject.allocations_before(int(ooms[0])) if len(ooms) else None,
-        note=f"{UP_TO_THE_LAST}; from the trace, not replayed: {check.reason}",
+        notes=(UP_TO_THE_LAST, f"from the trace, not replayed: {check.reason}"),
     )

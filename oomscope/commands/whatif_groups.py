@@ -1,0 +1,41 @@
+"""What ``oomscope whatif`` knows of a program beyond its requests: steps, phases, categories, and whether it grows."""
+
+from __future__ import annotations
+
+from oomscope.analysis.categories import categorize
+from oomscope.analysis.growth import find_growth
+from oomscope.analysis.phases import phase_of
+from oomscope.analysis.records import CATEGORIES, PHASES, Growth
+from oomscope.analysis.steps import find_steps
+from oomscope.history import DeviceHistory
+from oomscope.model import Action, BoolArray, Snapshot
+from oomscope.rendering.words import CATEGORY_LABELS
+from oomscope.units import format_bytes
+
+
+def examine(
+    snapshot: Snapshot, history: DeviceHistory
+) -> tuple[tuple[int, ...], dict[str, BoolArray], tuple[str, ...]]:
+    """The entries where steps begin; each phase and category, bool[lifetimes], by its name; what to know of growth."""
+    phases = phase_of(snapshot, history)
+    steps = find_steps(snapshot, history, phases)
+    categories, _ = categorize(snapshot, history, steps, phases)
+    named = {CATEGORY_LABELS[name]: categories == number for number, name in enumerate(CATEGORIES)}
+    named |= {name: phases == number for number, name in enumerate(PHASES)}
+    if not steps.boundaries:
+        return (), named, ()
+    ooms = history.trace.entries(Action.OOM)
+    at = int(ooms[-1]) if len(ooms) else len(history.trace) - 1
+    growth = find_growth(snapshot, history, steps, phases, categories, at)
+    return steps.boundaries, named, growth_notes(growth)
+
+
+def growth_notes(growth: tuple[Growth, ...]) -> tuple[str, ...]:
+    """What growth from step to step means for a run with more memory."""
+    each = sum(one.bytes_per_step for one in growth if one.kind != "time" and not one.within_step)
+    if each <= 0:
+        return ()
+    return (
+        f"Live bytes grow by {format_bytes(each)} a step in this recording: with more memory the run ends later, not"
+        " never.",
+    )
