@@ -17,7 +17,7 @@ from oomscope.allocator.device import UNBOUNDED, DeviceCachingAllocator
 from oomscope.allocator.initial import restore
 from oomscope.allocator.limits import NO_LIMIT, Limit
 from oomscope.allocator.program import Op, Program
-from oomscope.allocator.rounding import SMALL_SIZE, allocation_size, round_sizes
+from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
 from oomscope.allocator.torch_releases import LATEST, Release
 from oomscope.model import Action, IntArray
 
@@ -29,18 +29,12 @@ class Failure:
     Attributes:
         request: its number.
         entry: the trace entry it comes from.
-        requested: bytes asked for.
-        reserved: bytes that were reserved after everything that could be released was.
-        alloc_size: bytes that were asked of the device.
         missing: bytes by which the limit was too small, as it was compared.
         recorded: whether the recorded run was refused the same request.
     """
 
     request: int
     entry: int
-    requested: int
-    reserved: int
-    alloc_size: int
     missing: int
     recorded: bool
 
@@ -257,9 +251,6 @@ class _Run:
             Failure(
                 request=number,
                 entry=int(self.program.entry[steps[0]]),
-                requested=int(self.program.size[number]),
-                reserved=self.allocator.reserved,
-                alloc_size=allocation_size(self.requests[number][0], self.allocator.config),
                 missing=self.allocator.missing,
                 recorded=recorded,
             )

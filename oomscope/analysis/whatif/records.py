@@ -50,7 +50,8 @@ class WhatIfRow:
         served: for each of the last requests that the recorded run was refused, by its entry, whether it is served;
             None where that is not certain.
         conf: all settings of the row, as ``PYTORCH_ALLOC_CONF`` takes them.
-        headroom: `limit` less `peak_reserved`; where a request failed, negative: what was missing for it.
+        headroom: `limit` less `peak_reserved`, 0 where the last page of an expandable segment goes beyond a cap; where
+            a request failed, negative: what was missing for it.
         least_memory: the least cap under which the recorded run lives.
         least_memory_retries: retries under that cap; each of them costs time.
         range: least and most of `peak_reserved` and `final_reserved`, over orders of addresses.
