@@ -96,3 +96,17 @@ def test_the_rows_of_a_recording_that_cannot_be_replayed_have_one_limit() -> Non
     recorder.entries[-1]["addr"] += 512
     rows = whatif(recorder.snapshot(), 0, settings=[EXPANDABLE], limit=30 * MIB).rows
     assert len({row.limit for row in rows}) == 1
+
+
+def test_a_late_recording_answers_what_its_self_check_says() -> None:
+    recorder = one_request(60 * MIB)
+    recorder.free(0)
+    recorder.forget()
+    recorder.malloc(1, 30 * MIB)
+    recorder.free(1)
+    recorder.malloc(2, 30 * MIB)
+    answer = whatif(recorder.snapshot(), 0, steps=[2])
+    answered = "only the recorded setting, with or without calls of empty_cache, and expandable segments are answered"
+    assert answered in (answer.self_check.reason or "")
+    settings = [row.setting for row in answer.rows if row.peak_reserved is not None]
+    assert settings[:3] == ["recorded", EXPANDABLE, "empty_cache after each step"]
