@@ -23,9 +23,12 @@ def refusing(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:
 
 def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str | None:
     """What the replays say of `request`, for the verdict; None where there are none to trust."""
+    text = None if answer is None else _cited(answer, request, cause)
+    return None if answer is None or text is None else f"{text}{_estimated(answer)}"
+
+
+def _cited(answer: WhatIf, request: FailedRequest, cause: str) -> str | None:
     served, refused = serving(answer, request.entry), refusing(answer, request.entry)
-    if answer is None or not (served or refused):
-        return None
     needs = _needs(answer, request)
     if served:
         best = served[0]
@@ -35,6 +38,8 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
         return text if request.recovered else f"{text} What would have been asked for next is not recorded."
     if depends := _depends_on_the_cap(answer, request):
         return depends
+    if not refused:
+        return None
     doubtful = len(_others(answer)) - len(refused)
     if len(refused) == 1:
         text = f"Replayed with {refused[0].setting}, this request fails as well"
@@ -43,6 +48,13 @@ def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str |
     if doubtful:
         text += f"; under {doubtful} more it is not certain"
     return f"{text}.{needs(answer.row(EXPANDABLE))}"
+
+
+def _estimated(answer: WhatIf) -> str:
+    """What to add where only a part of the run was recorded."""
+    if answer.self_check.reason is None:
+        return ""
+    return " This is an estimate: the recording does not begin with the first allocation."
 
 
 def _depends_on_the_cap(answer: WhatIf, request: FailedRequest) -> str | None:
@@ -63,14 +75,14 @@ def calm_citation(answer: WhatIf | None) -> str | None:
     """What the replays say of a run that served every request; None where no setting would have reserved less."""
     rows = [row for row in _others(answer) if row.oom is False and row.peak_reserved is not None]
     recorded = answer.row(RECORDED) if answer else None
-    if not rows or recorded is None or recorded.peak_reserved is None:
+    if answer is None or not rows or recorded is None or recorded.peak_reserved is None:
         return None
     best = min(rows, key=lambda row: (row.peak_reserved or 0, row.setting != EXPANDABLE))
     if recorded.peak_reserved - (best.peak_reserved or 0) < MARGIN * recorded.peak_reserved:
         return None
     return (
         f"Replayed with {best.setting}, the same run reserves {format_bytes(best.peak_reserved or 0)} at its peak "
-        f"instead of {format_bytes(recorded.peak_reserved)}."
+        f"instead of {format_bytes(recorded.peak_reserved)}.{_estimated(answer)}"
     )
 
 

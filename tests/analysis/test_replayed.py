@@ -119,3 +119,17 @@ def test_where_it_depends_on_the_cap_the_cap_that_would_do_is_named() -> None:
         "Replayed with expandable_segments:True, this request fits if the cap of this process was 15.00 GiB or more; "
         "the recording tells only that it lay between 14.0 GiB and 16.0 GiB"
     )
+
+
+def test_what_rests_on_a_part_of_the_run_is_called_an_estimate() -> None:
+    late = replace(EXACT, reason="the recording does not begin with the first allocation")
+    estimate = "This is an estimate: the recording does not begin with the first allocation."
+    assert str(citation(whatif(LIVES, check=late), request(), "capacity")).endswith(estimate)
+    assert estimate not in str(citation(whatif(LIVES), request(), "capacity"))
+
+
+def test_the_cap_that_would_do_is_named_though_no_setting_fails_for_certain() -> None:
+    depends = replace(LIVES, oom=None, served={FAILED: None})
+    bracket = SimpleNamespace(source="bracket", low=14 * GIB, high=16 * GIB)
+    asked = SimpleNamespace(entry=FAILED, recovered=False, limit=bracket)
+    assert "if the cap of this process was 15.00 GiB or more" in str(citation(whatif(depends), asked, "capacity"))

@@ -20,7 +20,6 @@ from oomscope.units import MIB
 STEP = 2 * MIB
 """How close the search comes where it has to try cap after cap."""
 
-
 PROOFS = 32
 """How many replays above the least memory may be spent on showing that the program lives there as well."""
 PROOF_STEPS = 4_000_000
