@@ -136,9 +136,9 @@ def sentence(findings: Findings) -> str:
         f"No OOM here: at its peak the run held {format_bytes(peak.allocated)}{_peak_step(device)}. "
         f"At most {format_bytes(peak.reserved)} were reserved"
     )
-    curves = device.history.curves
-    if (waiting := int((curves.active - curves.allocated).max())) * 20 > peak.active:
-        text += f", with up to {format_bytes(waiting)} that were freed and waited for another stream"
+    # A block that is freed is active for one entry more; only what waits longer lifts one peak above the other.
+    if (waiting := peak.active - peak.allocated) * 20 > peak.active:
+        text += f", with at least {format_bytes(waiting)} that were freed and waited for another stream"
     elif (spare := peak.reserved - peak.active) > 0:
         text += f", {format_bytes(spare)} more than were ever active"
     return f"{text}."
