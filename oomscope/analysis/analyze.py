@@ -8,28 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from oomscope.analysis.attribution import Attribution, attribute, site_uses
-from oomscope.analysis.bill import make_bill
-from oomscope.analysis.categories import categorize
+from oomscope.analysis.attribution.by_site import Attribution, attribute, site_uses
+from oomscope.analysis.attribution.names_and_holders import holders, named_tensors, suspect
+from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.context import device_context, number
-from oomscope.analysis.drivers import find_drivers
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.fragmentation import fragmentation
-from oomscope.analysis.growth import find_growth
 from oomscope.analysis.instants import choose_instant, entry_at
-from oomscope.analysis.limits import outside_bytes
-from oomscope.analysis.names import holders, named_tensors, suspect
-from oomscope.analysis.ooms import FailedRequest, failed_requests, the_one_that_matters
-from oomscope.analysis.phases import phase_of
-from oomscope.analysis.pins import find_pins
-from oomscope.analysis.quality import history_kind, recording_quality
+from oomscope.analysis.labels.categories import categorize
+from oomscope.analysis.labels.drivers import find_drivers
+from oomscope.analysis.labels.model_cost import make_bill
+from oomscope.analysis.labels.phases import phase_of
+from oomscope.analysis.labels.stack_roles import Role, StackRoles, find_roles
+from oomscope.analysis.memory.fragmentation import fragmentation
+from oomscope.analysis.memory.pins import find_pins
+from oomscope.analysis.memory.usage import peak, reconcile, totals_at, usage
+from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.passes.steps import find_steps
+from oomscope.analysis.recording_quality import history_kind, recording_quality
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Oom, Steps
-from oomscope.analysis.sites import SiteTable
-from oomscope.analysis.stack_roles import Role, StackRoles, find_roles
-from oomscope.analysis.steps import find_steps
-from oomscope.analysis.subject import Subject
-from oomscope.analysis.usage import peak, reconcile, totals_at, usage
-from oomscope.analysis.verdict import judge
+from oomscope.analysis.verdict.circumstances import Subject
+from oomscope.analysis.verdict.failed_requests import FailedRequest, failed_requests, the_one_that_matters
+from oomscope.analysis.verdict.judge import judge
+from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
 from oomscope.history import DeviceHistory, device_history, recorded_config

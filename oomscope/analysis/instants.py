@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oomscope.analysis.ooms import FailedRequest
 from oomscope.analysis.records import At
+from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.errors import RequestError
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.units import format_count

@@ -21,7 +21,7 @@ CAUSES = (
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of code. Which line stands for a stack — its site, its caller — see `oomscope.analysis.sites`."""
+    """A line of code. `oomscope.analysis.attribution.sites` tells which line stands for a stack."""
 
     file: str
     line: int

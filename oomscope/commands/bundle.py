@@ -81,8 +81,8 @@ def _slim(snapshot: Snapshot, room: int) -> tuple[bytes | None, int | None]:
 
 
 def _packed(snapshot: Snapshot, entries: int) -> tuple[bytes, int]:
+    from oomscope.export import memory_viz
     from oomscope.reading.unpickling import collector_paused
-    from oomscope.rendering import memory_viz
 
     longest = max((len(device.trace) for device in snapshot.devices), default=0)
     with collector_paused():

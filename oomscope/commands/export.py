@@ -36,8 +36,8 @@ def command(snapshot: str, form: str, output: str | None, force: bool, redact: b
         if redact:
             loaded = pipeline.redacted(loaded, redact_key, force)
         progress.stage("Writing")
+        from oomscope.export import memory_viz
         from oomscope.reading.unpickling import collector_paused
-        from oomscope.rendering import memory_viz
 
         if form == "json":
             write(memory_viz.to_json(loaded), output, force=force)

@@ -63,7 +63,7 @@ def find(
 
 def redacted(snapshot: Snapshot, key: Path | None, force: bool) -> Snapshot:
     """`snapshot` with aliases for what is private; what they stand for goes to the file `key`."""
-    from oomscope.rendering.redact import redact
+    from oomscope.redaction.snapshot import redact
     from oomscope.rendering.write import write_text_atomically
 
     copy, aliases = redact(snapshot)

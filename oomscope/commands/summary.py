@@ -31,7 +31,7 @@ def command(snapshot: str, device: int | None, at: str | int, whatif: bool | Non
     findings = pipeline.find(snapshot, at=at, device=device, whatif=whatif)
     from rich.console import Console
 
-    from oomscope.rendering.terminal import WIDEST, render_text, summary
+    from oomscope.rendering.text.terminal import WIDEST, render_text, summary
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
     left_out = whatif is None and findings.snapshot.entries > pipeline.QUICK_ENTRIES

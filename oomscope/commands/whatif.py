@@ -205,8 +205,8 @@ def _show(answer: WhatIf, form: str, output: str, force: bool) -> None:
     """Write `answer`; as text it takes the room that the terminal has."""
     from rich.console import Console
 
-    from oomscope.rendering import terminal
-    from oomscope.rendering.whatif import to_json, to_markdown, to_text
+    from oomscope.rendering.text import terminal
+    from oomscope.rendering.whatif_formats import to_json, to_markdown, to_text
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
     console.width = min(console.width, terminal.WIDEST)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.categories import categorize
-from oomscope.analysis.growth import find_growth
-from oomscope.analysis.phases import phase_of
+from oomscope.analysis.labels.categories import categorize
+from oomscope.analysis.labels.phases import phase_of
+from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth
-from oomscope.analysis.steps import find_steps
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, BoolArray, Snapshot
-from oomscope.rendering.words import CATEGORY_LABELS
 from oomscope.units import format_bytes
+from oomscope.wording.words import CATEGORY_LABELS
 
 
 def examine(

@@ -21,7 +21,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 def render(findings: Findings, form: str, title: str | None = None) -> str:
     """`findings` in one of `FORMATS`."""
     if form == "html":
-        from oomscope.rendering.html import render_html
+        from oomscope.rendering.html.page import render_html
 
         return render_html(findings, title=title)
     if form == "md":
@@ -32,6 +32,6 @@ def render(findings: Findings, form: str, title: str | None = None) -> str:
         from oomscope.rendering.json_report import render_json
 
         return render_json(findings)
-    from oomscope.rendering.terminal import render_text
+    from oomscope.rendering.text.terminal import render_text
 
     return render_text(findings, title=title)

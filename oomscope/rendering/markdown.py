@@ -9,12 +9,13 @@ from dataclasses import replace
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Advice
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.rendering import tables, words
-from oomscope.rendering.clean import clean
-from oomscope.rendering.paths import Shorten, shortener
-from oomscope.rendering.tables import Table
-from oomscope.rendering.whatif_view import TITLE, view
+from oomscope.rendering.common import tables
+from oomscope.rendering.common.clean import clean
+from oomscope.rendering.common.paths import Shorten, shortener
+from oomscope.rendering.common.tables import Table
+from oomscope.rendering.common.whatif_table import TITLE, view
 from oomscope.units import format_bytes, plural
+from oomscope.wording import words
 
 MAX_BYTES = 60_000
 """GitHub cuts comments at 65,536 characters, Jira at 32,767 by default; tables of a usual report stay below both."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.categories import categorize
-from oomscope.analysis.drivers import find_drivers
-from oomscope.analysis.growth import find_growth
-from oomscope.analysis.phases import phase_of
+from oomscope.analysis.labels.categories import categorize
+from oomscope.analysis.labels.drivers import find_drivers
+from oomscope.analysis.labels.phases import phase_of
+from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.records import CATEGORIES, PHASES, Driver, Growth, Steps
-from oomscope.analysis.steps import find_steps
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, Snapshot, UInt8Array
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from oomscope.analysis.counterfactuals import MARGIN, Case, decide
 from oomscope.analysis.records import CAUSES, FreeForRequest, Growth, Limit
+from oomscope.analysis.verdict.counterfactuals import MARGIN, Case, decide
 
 GIB = 1 << 30
 NOTHING = FreeForRequest(0, 0, 0, 0, 0, 0, 0, 0)

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.limits import Limit
-from oomscope.analysis.attribution import Attribution
-from oomscope.analysis.fragmentation import fragmentation, free_bytes
-from oomscope.analysis.pins import find_pins
-from oomscope.analysis.requests import free_for_request
-from oomscope.analysis.sites import SiteTable
+from oomscope.analysis.attribution.by_site import Attribution
+from oomscope.analysis.attribution.sites import SiteTable
+from oomscope.analysis.memory.fragmentation import fragmentation, free_bytes
+from oomscope.analysis.memory.free_for_request import free_for_request
+from oomscope.analysis.memory.pins import find_pins
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Blocks, Layout, Segments
 from tests.builders import block, loaded, segment

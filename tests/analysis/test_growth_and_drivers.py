@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.bill import make_bill
+from oomscope.analysis.labels.model_cost import make_bill
 from oomscope.history import device_history, recorded_config
 from tests.analysis.asking import Diagnosis, diagnose
 from tests.analysis.programs import BACKWARD, BATCH, CALL, LOADING, LOSS, MAIN, MIB, TORCH, Program, Training, forward

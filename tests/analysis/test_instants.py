@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis import Findings, analyze
-from oomscope.analysis.ooms import MOST_JUDGED
+from oomscope.analysis.verdict.failed_requests import MOST_JUDGED
 from oomscope.errors import RequestError
 from oomscope.model import Snapshot
 from tests import builders

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from oomscope.analysis.limits import device_context, limit_at, number, outside_bytes
 from oomscope.analysis.records import Limit
+from oomscope.analysis.verdict.limits import device_context, limit_at, number, outside_bytes
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Action
 from tests import builders

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.analysis.quality import history_kind
+from oomscope.analysis.recording_quality import history_kind
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Snapshot
 from tests import builders

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import oomscope
-from oomscope.analysis.replayed import EXPANDABLE, calm_citation, citation, refusing, serving
+from oomscope.analysis.remedies.replays import EXPANDABLE, calm_citation, citation, refusing, serving
 from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.units import GIB, MIB, format_bytes, format_limit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oomscope.analysis.sites import NO_LOCATION, SiteTable, is_cpp, is_torch, stack_text
+from oomscope.analysis.attribution.sites import NO_LOCATION, SiteTable, is_cpp, is_torch, stack_text
 from oomscope.model import NO_STACK, Frame, StackTable
 
 HASH = "c" + "a2b3c4d5e6" * 5

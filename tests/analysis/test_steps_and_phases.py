@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.phases import phase_of
-from oomscope.analysis.steps import find_steps
+from oomscope.analysis.labels.phases import phase_of
+from oomscope.analysis.passes.steps import find_steps
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import BATCH, MIB, Program, Training, forward
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oomscope.allocator.limits import Limit
 from oomscope.analysis import analyze
-from oomscope.analysis.attribution import (
+from oomscope.analysis.attribution.by_site import (
     ALL_OTHERS,
     BEFORE_RECORDING,
     EVICTED,
@@ -19,8 +19,8 @@ from oomscope.analysis.attribution import (
     NO_STACK_KEPT,
     ONLY_TORCH,
 )
+from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.names import named_tensors
 from oomscope.errors import OomscopeError
 from oomscope.model import Snapshot
 from oomscope.reading import load

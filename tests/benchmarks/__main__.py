@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 def small(folder: Path) -> Iterator[Row]:
     """What a small snapshot costs, whole processes."""
-    from oomscope.rendering.memory_viz import to_pickle
+    from oomscope.export.memory_viz import to_pickle
 
     path = folder / "small.pickle"
     path.write_bytes(to_pickle(sample("oom_fragmentation")))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.analysis.whatif import report_whatif, whatif
-from oomscope.analysis.whatif.subject import prepare
+from oomscope.analysis.whatif.preparation import prepare
 from oomscope.history import device_history, recorded_config
 from tests.shared import SHARED, shared_snapshot
 from tests.whatif.subjects import VARLEN

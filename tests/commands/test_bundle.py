@@ -14,11 +14,11 @@ import pytest
 
 from oomscope.analysis import Findings, analyze
 from oomscope.commands.bundle import bundle
+from oomscope.export import memory_viz
 from oomscope.model import Snapshot
 from oomscope.reading import load
-from oomscope.rendering import memory_viz
+from oomscope.redaction.snapshot import redact
 from oomscope.rendering.json_report import as_document
-from oomscope.rendering.redact import redact
 from tests.builders import block, entry, frame, loaded, segment, snapshot
 from tests.samples import SAMPLES, sample, sample_findings
 

@@ -14,7 +14,7 @@ import pytest
 
 import oomscope
 from oomscope.analysis.whatif import WhatIfRow, whatif
-from oomscope.analysis.whatif.answer import LESS_WORKSPACE, WORKSPACE
+from oomscope.analysis.whatif.row import LESS_WORKSPACE, WORKSPACE
 from oomscope.units import GIB, MIB
 
 pytestmark = pytest.mark.gpu

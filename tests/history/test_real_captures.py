@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from oomscope.analysis.quality import history_kind
+from oomscope.analysis.recording_quality import history_kind
 from oomscope.history import BEFORE, DeviceHistory, device_history, recorded_config
 from oomscope.history.layouts import layout_at
 from tests.history.cutting import cut, slack_curve

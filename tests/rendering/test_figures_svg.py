@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from oomscope.rendering import palette
-from oomscope.rendering.figures_svg import StyleSheet, _short_path, inline_svg, settings
+from oomscope.rendering.html import palette
+from oomscope.rendering.html.svg import StyleSheet, _short_path, inline_svg, settings
 
 Point = tuple[float, float]
 coordinates = st.floats(-2000, 2000).map(lambda value: round(value, 6))

@@ -16,10 +16,11 @@ import pytest
 
 from oomscope.analysis import Findings, analyze
 from oomscope.errors import OutputError
-from oomscope.rendering import html, render_html, write_report, write_text_atomically
-from oomscope.rendering.room import MOST_BYTES, ROOMS, trimmed
-from oomscope.rendering.words import split_sentence
+from oomscope.rendering import render_html, write_report, write_text_atomically
+from oomscope.rendering.html import page as html
+from oomscope.rendering.html.size_limit import MOST_BYTES, ROOMS, trimmed
 from oomscope.units import format_bytes
+from oomscope.wording.words import split_sentence
 from tests.builders import block, entry, loaded, segment
 from tests.rendering.hostile import hostile_findings
 from tests.rendering.huge import huge_findings

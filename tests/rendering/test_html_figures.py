@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
-from oomscope.rendering import palette
-from oomscope.rendering.figures_svg import StyleSheet
-from oomscope.rendering.html_figures import whatif_figure
+from oomscope.rendering.html import palette
+from oomscope.rendering.html.figures import whatif_figure
+from oomscope.rendering.html.svg import StyleSheet
 from oomscope.units import GIB
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from oomscope.rendering import words
-from oomscope.rendering.sparkline import marks, sparkline
-from oomscope.rendering.terminal import render_text, summary
+from oomscope.rendering.text.sparkline import marks, sparkline
+from oomscope.rendering.text.terminal import render_text, summary
+from oomscope.wording import words
 from tests.rendering.hostile import hostile_findings
 from tests.samples import SAMPLES, sample_findings
 

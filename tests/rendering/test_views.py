@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oomscope.analysis.records import NamedTensor
-from oomscope.rendering.views import lives, name_rows
+from oomscope.rendering.html.views import lives, name_rows
 from tests.samples import SAMPLES, sample_findings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.rendering import words
+from oomscope.wording import words
 from tests.samples import sample_findings
 from tests.shared import needs_shared, shared_snapshot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from oomscope.analysis.whatif.subject import Subject, prepare
+from oomscope.analysis.whatif.preparation import Subject, prepare
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Snapshot
 from tests.shared import shared_snapshot

@@ -12,7 +12,7 @@ from oomscope.allocator.addresses import Ascending
 from oomscope.allocator.limits import Limit
 from oomscope.analysis.whatif import EXPANDABLE, WhatIf, whatif
 from oomscope.analysis.whatif.least import least_memory, peak_live
-from oomscope.analysis.whatif.subject import Subject
+from oomscope.analysis.whatif.preparation import Subject
 from oomscope.errors import RequestError
 from tests import builders
 from tests.whatif.recorder import Recorder

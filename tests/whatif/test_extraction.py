@@ -8,7 +8,7 @@ import pytest
 
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op
-from oomscope.analysis.whatif.subject import Subject
+from oomscope.analysis.whatif.preparation import Subject
 from tests import builders
 from tests.whatif.recorder import EMPTY_CACHE, Recorder
 from tests.whatif.subjects import subject_of

@@ -16,9 +16,9 @@ from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.replay import Replay
 from oomscope.analysis.whatif import WhatIf, whatif
-from oomscope.analysis.whatif.answer import LESS_WORKSPACE, WORKSPACE
+from oomscope.analysis.whatif.address_orders import other_orders
 from oomscope.analysis.whatif.least import Least, least_memory
-from oomscope.analysis.whatif.orders import other_orders
+from oomscope.analysis.whatif.row import LESS_WORKSPACE, WORKSPACE
 from oomscope.reading import load
 from tests.whatif.test_real_runs import FOLDER, H200, subject
 

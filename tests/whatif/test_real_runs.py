@@ -16,9 +16,9 @@ import pytest
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.limits import Limit
-from oomscope.analysis.whatif.orders import other_orders
-from oomscope.analysis.whatif.runs import release_runs
-from oomscope.analysis.whatif.subject import Subject
+from oomscope.analysis.whatif.address_orders import other_orders
+from oomscope.analysis.whatif.preparation import Subject
+from oomscope.analysis.whatif.releases import release_runs
 from oomscope.model import StackTable
 from oomscope.reading import load
 from tests.whatif.subjects import subject_of

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from oomscope.allocator.addresses import Addresses, Ascending, Descending, Shuffled
 from oomscope.allocator.limits import Limit
-from oomscope.analysis.whatif.subject import Subject, prepare
+from oomscope.analysis.whatif.preparation import Subject, prepare
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Snapshot
 from tests.whatif.recorder import BASE, Recorder

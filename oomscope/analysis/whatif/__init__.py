@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
 from oomscope.analysis.whatif.gpus import capacity
-from oomscope.analysis.whatif.orders import DEFAULT_ORDERS
+from oomscope.analysis.whatif.preparation import prepare
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
-from oomscope.analysis.whatif.subject import prepare
 from oomscope.analysis.whatif.sweep import Question, sweep
 from oomscope.errors import RequestError
 from oomscope.history import DeviceHistory, device_history, recorded_config

@@ -12,7 +12,7 @@ import numpy as np
 from oomscope.allocator.program import Op, Program
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.analysis.whatif.gpus import LARGEST
-from oomscope.analysis.whatif.subject import Subject
+from oomscope.analysis.whatif.preparation import Subject
 from oomscope.errors import RequestError
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, StackTable
 from oomscope.units import plural

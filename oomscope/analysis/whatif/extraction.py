@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oomscope.allocator.program import InitialLayout, Op, Program
-from oomscope.analysis.whatif.runs import RETURNS, ReleaseRun, following
+from oomscope.analysis.whatif.releases import RETURNS, ReleaseRun, following
 from oomscope.history import DeviceHistory
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.model import NO_STACK, Action, IntArray, Layout, Snapshot, Trace, UInt8Array

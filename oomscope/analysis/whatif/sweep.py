@@ -13,13 +13,13 @@ from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replayer
 from oomscope.allocator.torch_releases import INTRODUCED
 from oomscope.analysis.whatif import settings as tried
-from oomscope.analysis.whatif.answer import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
+from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, Marks, changed_program
-from oomscope.analysis.whatif.orders import DEFAULT_ORDERS
+from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
-from oomscope.analysis.whatif.runs import OBTAINS
+from oomscope.analysis.whatif.releases import OBTAINS
+from oomscope.analysis.whatif.row import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
 from oomscope.analysis.whatif.settings import Emptying, Setting
-from oomscope.analysis.whatif.subject import Subject
 from oomscope.model import Action, BoolArray, Snapshot
 from oomscope.units import format_bytes, plural
 

@@ -1,0 +1,1 @@
+"""Who made a block, and who keeps it alive."""

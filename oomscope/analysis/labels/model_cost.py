@@ -1,0 +1,86 @@
+"""The model's bill: what training these parameters must cost, against what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from oomscope.analysis.labels.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
+from oomscope.analysis.records import Bill
+from oomscope.history import DeviceHistory
+from oomscope.model import BoolArray, Snapshot, UInt8Array
+
+_ITEM_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1}
+_FULL_PRECISION = 4
+
+
+def make_bill(snapshot: Snapshot, history: DeviceHistory, categories: UInt8Array, at_entry: int) -> Bill | None:
+    """The bill of one device once `at_entry` has happened; None where no parameters are known.
+
+    A gradient is as large as its parameter; Adam keeps two states a parameter, and in mixed precision those and a
+    master copy stand in float32 beside parameters in 16 bits (4P + 4P + 8P, or 2P + 2P + 12P).
+
+    Args:
+        snapshot: the whole snapshot.
+        history: one of its devices.
+        categories: uint8[lifetimes], from `categorize`.
+        at_entry: the instant that it is about.
+    """
+    live = history.lifetimes.allocated_at(at_entry)
+    there = np.bincount(categories[live], weights=history.size[live].astype(np.float64), minlength=9).astype(np.int64)
+    parameters = int(there[PARAMETER])
+    if not parameters:
+        return None
+    recorded = _recorded_item_size(snapshot, history.index)
+    states = int(there[OPTIMIZER_STATE])
+    item = recorded or (2 if states > 3.2 * parameters else _FULL_PRECISION)
+    count = _elements(history, categories, live, item)
+    trains = bool(np.any(categories == GRADIENT))
+    rows: list[tuple[str, int | None, int]] = [("parameters", count * item, parameters)]
+    rows.append(("gradients", count * item if trains else None, int(there[GRADIENT])))
+    rows.append(("optimizer state", _expected_states(history, categories, live, count, item), states))
+    rows.append(("activations and temporaries", None, int(there[ACTIVATION] + there[TEMPORARY])))
+    return Bill(count, parameters, tuple(rows), "recorded" if recorded else "inferred")
+
+
+def _elements(history: DeviceHistory, categories: UInt8Array, live: BoolArray, item: int) -> int:
+    """How many numbers the live parameters hold: what was asked for, not what was given."""
+    rows = np.flatnonzero(live & (categories == PARAMETER))
+    requested = history.lifetimes.requested[rows]
+    return int(np.where(requested >= 0, requested, history.size[rows]).sum()) // item
+
+
+def _expected_states(
+    history: DeviceHistory, categories: UInt8Array, live: BoolArray, count: int, item: int
+) -> int | None:
+    """What the optimizer keeps for all parameters: as many states a parameter as those have that it has begun with.
+
+    None where it has made none yet: nothing then says which optimizer it is.
+    """
+    requested = history.lifetimes.requested
+    states = requested[live & (categories == OPTIMIZER_STATE)]
+    parameters, of_size = np.unique(requested[live & (categories == PARAMETER)], return_counts=True)
+    wide = _FULL_PRECISION // item if item < _FULL_PRECISION and not np.isin(states, parameters).any() else 1
+    each = np.array([np.count_nonzero(states == size * wide) for size in parameters]) / of_size
+    made = each > 0
+    if not made.any():
+        return None
+    order = np.argsort(each[made])
+    weight = np.cumsum((parameters * of_size)[made][order])
+    middle = float(each[made][order][np.searchsorted(weight, weight[-1] / 2)])
+    return count * item * wide * max(1, round(middle))
+
+
+def _recorded_item_size(snapshot: Snapshot, device: int) -> int | None:
+    """Bytes of one element of most of the recorded parameters."""
+    tensors = (snapshot.context or {}).get("tensors")
+    if not isinstance(tensors, Sequence) or isinstance(tensors, str):
+        return None
+    total: dict[int, int] = {}
+    for item in tensors:
+        if isinstance(item, Mapping) and item.get("category") == "parameter" and item.get("device", device) == device:
+            size = _ITEM_SIZES.get(str(item.get("dtype", "")).rpartition(".")[2])
+            if size:
+                total[size] = total.get(size, 0) + (item["bytes"] if isinstance(item.get("bytes"), int) else 0)
+    return max(total, key=lambda size: total[size]) if total else None

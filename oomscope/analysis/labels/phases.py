@@ -1,0 +1,99 @@
+"""Which phase of the program made each allocation: forward, backward, optimizer or other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.stack_roles import Role, StackRoles, find_roles
+from oomscope.analysis.records import PHASES
+from oomscope.history import BEFORE, DeviceHistory, Lifetimes
+from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+
+BEFORE_RECORDING, FORWARD, BACKWARD, OPTIMIZER, OTHER = range(len(PHASES))
+
+_PHASE_OF_ROLE = np.full(len(Role), OTHER, np.uint8)
+_PHASE_OF_ROLE[[Role.FORWARD, Role.BACKWARD, Role.OPTIMIZER]] = FORWARD, BACKWARD, OPTIMIZER
+
+
+def phase_of(snapshot: Snapshot, history: DeviceHistory, roles: StackRoles | None = None) -> UInt8Array:
+    """The phase that allocated each block.
+
+    A stack tells most of it. The autograd engine's threads have no Python frames, so where stacks were recorded at all,
+    an allocation without frames was made in a backward. A loss computed outside any module is told by its place:
+    between a forward and its backward.
+
+    Args:
+        snapshot: the whole snapshot.
+        history: one of its devices.
+        roles: `find_roles(snapshot.stacks)`, where that is at hand.
+
+    Returns:
+        uint8[lifetimes], index into `PHASES`.
+    """
+    lifetimes = history.lifetimes
+    roles = roles or find_roles(snapshot.stacks)
+    role = roles.role[lifetimes.stack]
+    phase = _PHASE_OF_ROLE[role]
+    before = lifetimes.born == BEFORE
+    if (from_engine := unframed_is_backward(lifetimes, role)).any():
+        phase[from_engine] = BACKWARD
+    phase[before & ~from_engine & (phase == OTHER)] = BEFORE_RECORDING
+    _fill_between(phase, role, lifetimes, before)
+    return phase
+
+
+def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
+    """Which allocations without Python frames must come from the autograd engine.
+
+    Those during the recording, if other allocations have frames and anything speaks of training. Those from before it,
+    if others from before it have frames: then the recorder was already on.
+    """
+    unframed = role == Role.UNFRAMED
+    before = lifetimes.born == BEFORE
+    trains = bool(np.any((role == Role.BACKWARD) | (role == Role.OPTIMIZER)))
+    runs = bool(np.any(role == Role.FORWARD))
+    during = unframed & ~before & (trains or runs)
+    if not (trains and bool(np.any(before & ~unframed))):
+        return np.asarray(during)
+    # Under ``context="all"`` a block that is gone has lost the stack it was allocated with, which is no sign.
+    gone = before & (lifetimes.block < 0)
+    lost = gone if not np.any(gone & ~unframed) else np.zeros(len(gone), np.bool_)
+    return np.asarray(during | (unframed & before & ~lost))
+
+
+def _fill_between(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, before: BoolArray) -> None:
+    """Give allocations whose frames tell nothing the phase they lie in: after a forward and before its backward."""
+    rows = np.flatnonzero(~before)
+    rows = rows[np.argsort(lifetimes.born[rows])]
+    neutral = role[rows] == Role.NEUTRAL
+    if not neutral.any() or neutral.all():
+        return
+    told = np.flatnonzero(~neutral)
+    place = np.arange(len(rows))
+    previous = np.searchsorted(told, place, side="right") - 1
+    following = np.searchsorted(told, place)
+    last = phase[rows[told[np.maximum(previous, 0)]]]
+    coming = phase[rows[told[np.minimum(following, len(told) - 1)]]]
+    has_next = following < len(told)
+    is_loss = neutral & (previous >= 0) & (last == FORWARD) & (~has_next | (coming == BACKWARD))
+    in_loop = neutral & (previous >= 0) & (last == OPTIMIZER) & has_next & (coming == OPTIMIZER)
+    between_modules = _within_one_forward(neutral, last, coming, previous, has_next, role[rows[told]])
+    phase[rows[is_loss | between_modules]] = FORWARD
+    phase[rows[in_loop]] = OPTIMIZER
+
+
+def _within_one_forward(
+    neutral: BoolArray,
+    last: UInt8Array,
+    coming: UInt8Array,
+    previous: IntArray,
+    has_next: BoolArray,
+    told: UInt8Array,
+) -> BoolArray:
+    """Neutral allocations between two forwards, which a later backward or optimizer shows to be of one step.
+
+    Without any backward (inference) they may as well be the next batch, and stay what they are.
+    """
+    if not np.any(told == Role.BACKWARD) and not np.any(told == Role.UNFRAMED):
+        return np.zeros(len(neutral), np.bool_)
+    return np.asarray(neutral & (previous >= 0) & has_next & (last == FORWARD) & (coming == FORWARD))

@@ -1,0 +1,270 @@
+"""What a call stack tells about an allocation: which part of a training program made it.
+
+Only torch's own files, those of well-known libraries around it and PyTorch's conventions for names (``forward``,
+``step``, ``kv_cache``) are known here. A stack whose frames say none of it stays `Role.NEUTRAL`; what happened around
+the allocation then decides (see `oomscope.analysis.labels.phases`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from functools import lru_cache
+
+import numpy as np
+
+from oomscope.model import Frame, IntArray, StackTable, UInt8Array
+
+
+class Role(IntEnum):
+    """The part of the program that a stack belongs to."""
+
+    NEUTRAL = 0
+    """Python frames, but none that tells."""
+    UNFRAMED = 1
+    """No Python frame: the stack was not recorded, or a C++ thread of the autograd engine ran alone."""
+    LOAD = 2
+    """Making, moving, copying or loading a model."""
+    FORWARD = 3
+    BACKWARD = 4
+    OPTIMIZER = 5
+
+
+class Mark(IntFlag):
+    """Finer signs on a stack."""
+
+    NONE = 0
+    COMMUNICATION = 1
+    """The allocation itself is made by DDP, FSDP or a collective: a bucket or a gathered parameter."""
+    STATE = 2
+    """The optimizer is making or loading its state."""
+    LOSS = 4
+    """A loss over logits, or their softmax."""
+    ATTENTION = 8
+    CACHE = 16
+    """A cache of keys and values."""
+    LINEAR = 32
+    """A linear or convolution layer, whose output is no larger than batch × features."""
+    BUFFER = 64
+    """`Module._apply` moving a buffer."""
+    CONSTRUCTOR = 128
+    """Only a constructor says that this is a model."""
+    CONCATENATION = 256
+    COMPILED = 512
+    """Code that inductor generated."""
+    EXPLICIT = 1024
+    """The backward is known from frames, not from their absence."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackRoles:
+    """Roles and marks of every stack; the last row is that of `NO_STACK`, so both columns can be indexed with -1.
+
+    Attributes:
+        role: uint8[stacks + 1], `Role` numbers.
+        mark: int64[stacks + 1], `Mark` bits.
+    """
+
+    role: UInt8Array
+    mark: IntArray
+
+
+class _Sign(IntFlag):
+    """What one frame says."""
+
+    NONE = 0
+    CPP = 1
+    BACKWARD = 2
+    """Nothing but a backward runs under it."""
+    ENGINE = 4
+    """The outermost Python frame of a thread of the autograd engine."""
+    OPTIMIZER = 8
+    LOAD = 16
+    FORWARD = 32
+    CONSTRUCTOR = 64
+    APPLY = 128
+
+
+_CPP = re.compile(r"^$|^\?\?$|\.(cpp|cc|cxx|c|h|hpp|cuh|cu|so)(:|$)|^<unknown>")
+_CPP_BACKWARD = re.compile(r"autograd::Engine::|THPEngine_run_backward|Backward\d*::apply|CompiledBackward")
+_BACKWARD = {
+    "torch/autograd/__init__.py": {"backward", "grad", "_make_grads"},
+    "torch/_tensor.py": {"backward"},
+    "torch/autograd/graph.py": {"_engine_run_backward"},
+}
+_OPTIMIZER_FILE = re.compile(
+    r"torch/optim/(?!swa_utils|lr_scheduler)|apex/optimizers/|bitsandbytes/optim/|deepspeed/ops/(adam|lamb|lion)/"
+    r"|torch/nn/utils/clip_grad|transformers/optimization\.py|torch/distributed/optim/"
+)
+_SCALER = re.compile(r"torch/(cuda/)?amp/grad_scaler\.py$")
+_OPTIMIZER_NAME = re.compile(r"optim", re.IGNORECASE)
+_STATE_NAME = re.compile(r"^_?init(_|$)|_init_group|_init_state|load_state_dict|_process_value|_get_state|setup_state")
+_LOAD_FILE = re.compile(
+    r"torch/nn/init\.py|torch/serialization\.py|safetensors/|torch/nn/parameter\.py|accelerate/utils/modeling\.py"
+    r"|accelerate/big_modeling\.py|torch/optim/swa_utils\.py|model_loader/|core_model_loading\.py|torch/jit/_serialization"
+    r"|torch/distributed/checkpoint/"
+)
+_LOAD_NAME = re.compile(
+    r"^(_apply|load_state_dict|_load_from_state_dict|from_pretrained|_load_pretrained_model|reset_parameters"
+    r"|_load_state_dict_into_meta_model|__deepcopy__|deepcopy|_reconstruct|_deepcopy_\w+|load_model|load_weights"
+    r"|load_checkpoint|_init_flat_param\w*|flatten_tensors\w*|_init_sharded_param|_get_shard|_init_weights"
+    r"|create_parameter|init_weights|_init_param_handle\w*)$"
+)
+_COMMUNICATION_FILE = re.compile(
+    r"torch/nn/parallel/(distributed|comm)\.py|torch/distributed/|deepspeed/(comm|runtime)/"
+)
+_FORWARD_FILE = re.compile(
+    r"torch/nn/functional\.py|torch/nn/modules/(?!module\.py)|torch/nn/attention/|torch/utils/checkpoint\.py|torch/_inductor/output_code\.py"
+    r"|torch/autograd/function\.py|transformers/models/|flash_attn/|xformers/|torchinductor_|torch/_functorch/"
+)
+_NOT_FORWARD = {"__init__", "state_dict", "load_state_dict", "train", "eval"}
+_CALL = {"_call_impl", "_wrapped_call_impl", "_slow_forward"}
+_LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|CausalLMLoss|kl_div|CrossEntropy|logsumexp")
+_ATTENTION = re.compile(r"attn|attention|attend|(?<!log_)softmax|scores$", re.IGNORECASE)
+_CACHE = re.compile(r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine")
+_LINEAR = re.compile(r"torch/nn/modules/(linear|conv)\.py$")
+_COMPILED = re.compile(r"torchinductor_|torch/_inductor/|torch/_dynamo/")
+_ENGINE_FILE = re.compile(r"torch/autograd/(function|graph)\.py|torch/utils/(checkpoint|hooks)\.py|torch/distributed/")
+_ENGINE_NAME = re.compile(r"hook|backward|unpack")
+
+
+@lru_cache(maxsize=1)
+def find_roles(stacks: StackTable) -> StackRoles:
+    """The role and the marks of every stack; one look at each distinct frame, the rest by columns."""
+    count = len(stacks)
+    role = np.full(count + 1, Role.UNFRAMED, np.uint8)
+    mark = np.zeros(count + 1, np.int64)
+    if not count:
+        return StackRoles(role, mark)
+    looked = [_look(frame) for frame in stacks.frames]
+    signs = np.array([int(sign) for sign, _ in looked], np.int64)[stacks.members]
+    marks = np.array([int(found) for _, found in looked], np.int64)[stacks.members]
+    position = np.arange(len(signs))
+    lengths = np.diff(stacks.offsets)
+    owner = np.repeat(np.arange(count), lengths)
+    python = (signs & _Sign.CPP) == 0
+
+    innermost = _first(position[python], owner[python], count)
+    outermost = _last(position[python], owner[python], count)
+    framed = innermost >= 0
+    role[:count][framed] = Role.NEUTRAL
+
+    tells = np.flatnonzero((signs & (_Sign.OPTIMIZER | _Sign.LOAD | _Sign.FORWARD)) != 0)
+    first = _first(tells, owner[tells], count)
+    told = first >= 0
+    sign = signs[np.maximum(first, 0)]
+    role[:count][told & ((sign & _Sign.FORWARD) != 0)] = Role.FORWARD
+    role[:count][told & ((sign & _Sign.LOAD) != 0)] = Role.LOAD
+    role[:count][told & ((sign & _Sign.OPTIMIZER) != 0)] = Role.OPTIMIZER
+    # A model made directly on the device: constructors down to the allocation, and nothing else that tells.
+    constructor = framed & ((signs[np.maximum(innermost, 0)] & _Sign.CONSTRUCTOR) != 0)
+    constructor &= role[:count] == Role.NEUTRAL
+    role[:count][constructor] = Role.LOAD
+
+    under = np.zeros(count, np.bool_)
+    under[owner[(signs & _Sign.BACKWARD) != 0]] = True
+    under |= framed & ((signs[np.maximum(outermost, 0)] & _Sign.ENGINE) != 0)
+    role[:count][under] = Role.BACKWARD
+
+    mark[:count] = _or(marks & ~int(Mark.COMMUNICATION | Mark.CONCATENATION), owner, count)
+    mark[:count][framed] |= marks[innermost[framed]] & int(Mark.COMMUNICATION | Mark.CONCATENATION)
+    mark[:count][constructor] |= int(Mark.CONSTRUCTOR)
+    mark[:count][under] |= int(Mark.EXPLICIT)
+    mark[:count][_moves_buffer(stacks, signs, owner, count)] |= int(Mark.BUFFER)
+    return StackRoles(role, mark)
+
+
+def _look(frame: Frame) -> tuple[_Sign, Mark]:
+    """What one frame says, for the stack and for itself."""
+    path, name = frame.filename.replace("\\", "/"), frame.name
+    if _CPP.search(path):
+        return (_Sign.CPP | (_Sign.BACKWARD if _CPP_BACKWARD.search(name) else _Sign.NONE)), Mark.NONE
+    short = name.rpartition(".")[2]
+    return _sign(path, short), _mark(path, short)
+
+
+def _sign(path: str, name: str) -> _Sign:
+    sign = _Sign.NONE
+    if any(path.endswith(file) and name in names for file, names in _BACKWARD.items()):
+        sign |= _Sign.BACKWARD
+    if _ENGINE_FILE.search(path) or _ENGINE_NAME.search(name):
+        sign |= _Sign.ENGINE
+    if name == "__init__":
+        sign |= _Sign.CONSTRUCTOR
+    if name == "_apply" and path.endswith("torch/nn/modules/module.py"):
+        sign |= _Sign.APPLY
+    if _is_optimizer(path, name):
+        return sign | _Sign.OPTIMIZER
+    is_layer = "torch/nn/modules/" in path and name == "__init__"
+    if _LOAD_FILE.search(path) or _LOAD_NAME.match(name) or is_layer:
+        return sign | _Sign.LOAD
+    if name == "forward" or name in _CALL or (_FORWARD_FILE.search(path) and name not in _NOT_FORWARD):
+        sign |= _Sign.FORWARD
+    return sign
+
+
+def _is_optimizer(path: str, name: str) -> bool:
+    if _SCALER.search(path):
+        return name != "scale"
+    return bool(_OPTIMIZER_FILE.search(path)) or (name == "step" and bool(_OPTIMIZER_NAME.search(path)))
+
+
+def _mark(path: str, name: str) -> Mark:
+    mark = Mark.NONE
+    if _COMMUNICATION_FILE.search(path) and not _LOAD_NAME.match(name) and name not in ("forward", "_run_ddp_forward"):
+        mark |= Mark.COMMUNICATION
+    if _is_optimizer(path, name) and _STATE_NAME.search(name):
+        mark |= Mark.STATE
+    for pattern, text, found in (
+        (_LOSS, name, Mark.LOSS),
+        (_ATTENTION, name, Mark.ATTENTION),
+        (_CACHE, f"{path} {name}", Mark.CACHE),
+        (_LINEAR, path, Mark.LINEAR),
+        (_COMPILED, path, Mark.COMPILED),
+    ):
+        if pattern.search(text):
+            mark |= found
+    return mark
+
+
+_BUFFERS_AFTER = 40
+"""`Module._apply` recurses first, moves parameters some 30 lines further down, and buffers more than 45 (torch 2.x)."""
+
+
+def _moves_buffer(stacks: StackTable, signs: IntArray, owner: IntArray, count: int) -> IntArray:
+    """Stacks whose innermost `Module._apply` stands at the line that moves buffers.
+
+    Snapshots hold no source, but the line of the recursive call, seen in the same file, shows where in the function
+    another line stands.
+    """
+    applies = np.flatnonzero((signs & _Sign.APPLY) != 0)
+    if not len(applies):
+        return applies
+    lines = np.array([stacks.frames[frame].line % (1 << 31) for frame in stacks.members[applies].tolist()], np.int64)
+    first = _first(applies, owner[applies], count)
+    is_first = first[owner[applies]] == applies
+    recursive = lines[~is_first]
+    if not len(recursive):
+        return applies[:0]
+    return np.asarray(owner[applies[is_first & (lines - recursive.min() > _BUFFERS_AFTER)]])
+
+
+def _first(position: IntArray, owner: IntArray, count: int) -> IntArray:
+    """The first of ascending `position` for each owner, -1 where there is none."""
+    found = np.full(count, -1, np.int64)
+    found[owner[::-1]] = position[::-1]
+    return found
+
+
+def _last(position: IntArray, owner: IntArray, count: int) -> IntArray:
+    found = np.full(count, -1, np.int64)
+    found[owner] = position
+    return found
+
+
+def _or(bits: IntArray, owner: IntArray, count: int) -> IntArray:
+    """All bits of each owner's rows together."""
+    found = np.zeros(count, np.int64)
+    np.bitwise_or.at(found, owner, bits)
+    return found

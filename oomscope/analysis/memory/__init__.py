@@ -1,0 +1,1 @@
+"""How memory lies: in use, free, and what keeps the free part in place."""

@@ -1,0 +1,1 @@
+"""What repeats, and what grows from one pass to the next."""

@@ -1,0 +1,170 @@
+"""The iterations of the program: from annotations, from the recording's own marks, or from what repeats."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, phase_of
+from oomscope.analysis.passes.rounds import find_rounds
+from oomscope.analysis.records import StepPeak, Steps
+from oomscope.history import BEFORE, DeviceHistory
+from oomscope.model import Action, IntArray, Snapshot, UInt8Array
+
+
+def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | None = None) -> Steps:
+    """The steps of one device, first to last; the last may be unfinished.
+
+    Recorded marks and ``ProfilerStep#`` ranges say where a step begins; ``Optimizer.step#`` ranges where one ends.
+    Without any, optimizer allocations (else backward ones) mark the ends, or the stacks that repeat.
+
+    Args:
+        snapshot: the whole snapshot.
+        history: one of its devices.
+        phases: `phase_of(snapshot, history)`, where that is at hand.
+    """
+    if not history.entries:
+        return Steps(0, "none")
+    phases = phase_of(snapshot, history) if phases is None else phases
+    clock = np.maximum.accumulate(history.trace.time_us) if history.trace.timed else np.zeros(0, np.int64)
+    if len(clock):
+        if begins := _recorded(snapshot.context):
+            return _from_begins([time for time, _ in begins], [name for _, name in begins], clock, history, "recorded")
+        if begins := _profiler_steps(snapshot):
+            return _from_begins(
+                [time for time, _ in begins], [name for _, name in begins], clock, history, "annotations"
+            )
+        ends = _optimizer_ends(snapshot, history.index)
+        after = np.searchsorted(clock, np.array(ends, np.int64), side="right") if ends else np.zeros(0, np.int64)
+        if len(after := np.unique(after[after > 0])):
+            return _from_ends(_whole_rounds(after, history, phases), history, phases, "annotations")
+    births = np.flatnonzero(history.lifetimes.born > BEFORE)
+    births = births[np.argsort(history.lifetimes.born[births])]
+    for phase in (OPTIMIZER, BACKWARD):
+        if np.any(phases[births] == phase):
+            after = _bursts(births, phases, phase, history)
+            if phase == OPTIMIZER or len(after) > 1:
+                return _from_ends(after, history, phases, "inferred")
+    begins_at = find_rounds(births, history, snapshot.stacks)
+    return _made(begins_at, [], history, "inferred") if len(begins_at) else Steps(0, "none")
+
+
+def _recorded(context: Mapping[str, Any] | None) -> list[tuple[int, str]]:
+    """Begin and name of each step that the recording marked."""
+    steps = (context or {}).get("steps")
+    if not isinstance(steps, Sequence) or isinstance(steps, str):
+        return []
+    found = [
+        (step["begin_us"], str(step.get("name", number)))
+        for number, step in enumerate(steps)
+        if isinstance(step, Mapping) and isinstance(step.get("begin_us"), int) and 0 <= step["begin_us"] < 1 << 63
+    ]
+    return sorted(found)
+
+
+def _profiler_steps(snapshot: Snapshot) -> list[tuple[int, str]]:
+    return sorted(
+        (mark.time_us, mark.name.rpartition("#")[2])
+        for mark in snapshot.annotations
+        if mark.stage == "START" and mark.name.startswith("ProfilerStep#")
+    )
+
+
+def _optimizer_ends(snapshot: Snapshot, device: int) -> list[int]:
+    """When a step of the optimizer ended; of several optimizers that step in turn, the last one of the round."""
+    marks = [mark for mark in snapshot.annotations if mark.stage == "END" and mark.name.startswith("Optimizer.step#")]
+    here = [mark for mark in marks if mark.device == device]
+    marks = sorted(here or marks, key=lambda mark: mark.time_us)
+    if not marks:
+        return []
+    counts = Counter(mark.name for mark in marks)
+    most = max(counts.values())
+    chosen = [name for name, count in counts.items() if count >= most - 1]
+    last = [mark.name for mark in marks if mark.name in chosen][-1]
+    return [mark.time_us for mark in marks if mark.name == last]
+
+
+def _from_begins(
+    times: Sequence[int], names: Sequence[str], clock: IntArray, history: DeviceHistory, source: str
+) -> Steps:
+    """Steps that begin at `times`. A step that began before the first entry begins with it, unless the next did too."""
+    begins = np.searchsorted(clock, np.array(times, np.int64), side="left")
+    following = np.append(begins[1:], history.entries)
+    kept = np.flatnonzero((begins < history.entries) & (following > begins))
+    if not len(kept):
+        return Steps(0, "none")
+    return _made(begins[kept], [names[row] for row in kept.tolist()], history, source)
+
+
+def _from_ends(after: IntArray, history: DeviceHistory, phases: UInt8Array, source: str) -> Steps:
+    """Steps that end before each entry of `after`; what follows the last is a step if it allocates for a forward."""
+    lifetimes = history.lifetimes
+    working = lifetimes.born[(phases == FORWARD) | (phases == BACKWARD)]
+    working = working[working > BEFORE]
+    begin = _first_begin(int(after[0]) if len(after) else history.entries, history, phases)
+    begins = np.append(begin, after)
+    failed = history.trace.entries(Action.OOM)
+    if len(after) and not ((working >= after[-1]).any() or (failed >= after[-1]).any()):
+        begins = begins[:-1]
+    return _made(np.unique(begins[begins < history.entries]), [], history, source)
+
+
+_MOST_OPTIMIZERS = 4
+
+
+def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -> IntArray:
+    """Of optimizers of one class that step in turn (a generator's, a discriminator's), the ends of the last one alone.
+
+    They share a name, but what runs before each is code of its own: the forwards' stacks tell them apart.
+    """
+    lifetimes = history.lifetimes
+    rows = np.flatnonzero((phases == FORWARD) & (lifetimes.stack >= 0) & (lifetimes.born < after[-1]))
+    step = np.searchsorted(after, lifetimes.born[rows], side="right")
+    stacks: list[set[int]] = [set() for _ in after]
+    for number, stack in np.unique(np.stack([step, lifetimes.stack[rows]], axis=1), axis=0).tolist():
+        stacks[number].add(stack)
+    for period in range(1, min(_MOST_OPTIMIZERS, len(after) // 2) + 1):
+        if all(one == other for one, other in zip(stacks, stacks[period:], strict=False)):
+            return after[period - 1 :: period]
+    return after
+
+
+def _first_begin(first_end: int, history: DeviceHistory, phases: UInt8Array) -> int:
+    """Where the first step begins: with the first allocation of a stack that comes again, else with the first forward.
+
+    Before it the program makes its model.
+    """
+    lifetimes = history.lifetimes
+    early = (lifetimes.born > BEFORE) & (lifetimes.born < first_end) & (lifetimes.stack >= 0)
+    again = np.unique(lifetimes.stack[(lifetimes.born >= first_end) & (lifetimes.stack >= 0)])
+    recurring = lifetimes.born[early & np.isin(lifetimes.stack, again)]
+    forward = lifetimes.born[early & (phases == FORWARD)]
+    candidates = [int(rows.min()) for rows in (recurring, forward) if len(rows)]
+    return min(candidates, default=0)
+
+
+def _bursts(births: IntArray, phases: UInt8Array, phase: int, history: DeviceHistory) -> IntArray:
+    """Entries after each run of allocations of `phase` that a forward follows."""
+    kind = phases[births]
+    telling = births[(kind == phase) | (kind == FORWARD)]
+    if not len(telling):
+        return np.zeros(0, np.int64)
+    inside = phases[telling] == phase
+    last = inside & ~np.append(inside[1:], True)
+    return np.asarray(history.lifetimes.born[telling[last]] + 1)
+
+
+def _made(begins: IntArray, names: Sequence[str], history: DeviceHistory, source: str) -> Steps:
+    """The records, with the most that was allocated in each step."""
+    allocated = history.curves.allocated
+    ends = np.append(begins[1:], history.entries) - 1
+    steps = []
+    for number, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        part = allocated[begin + 1 : end + 2]
+        peak = int(np.argmax(part))
+        name = names[number] if names else str(number)
+        steps.append(StepPeak(name, begin, end, int(part[peak]), begin + peak, int(part[-1])))
+    return Steps(len(steps), source, tuple(begins.tolist()), tuple(steps))

@@ -1,0 +1,129 @@
+"""What the recording could see, and how to record better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from oomscope.analysis.attribution.sites import SiteTable
+from oomscope.analysis.context import number
+from oomscope.analysis.records import Recording
+from oomscope.history import BEFORE, DeviceHistory
+from oomscope.model import NO_STACK, Action, Snapshot
+from oomscope.units import format_bytes, format_duration, plural
+
+
+def history_kind(snapshot: Snapshot, histories: tuple[DeviceHistory, ...]) -> str:
+    """``full``, ``wrapped``, ``late``, ``state_only`` or ``none``; the least complete of all devices.
+
+    A block or segment that is there without an entry but with a stack was recorded, and its entry overwritten: the
+    ring wrapped. Without a stack it was there before the recording began.
+    """
+    moving = [history for history in histories if history.moves]
+    if not moving:
+        return "state_only" if len(snapshot.stacks) else "none"
+    kinds = [_kind(snapshot, history) for history in moving]
+    return next(kind for kind in ("wrapped", "late", "full") if kind in kinds)
+
+
+def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
+    lifetimes, spans = history.lifetimes, history.spans
+    before, cached = lifetimes.born == BEFORE, spans.begin == BEFORE
+    bound = snapshot.ring_entries or _recorded_bound(snapshot)
+    if bound is not None and history.entries >= bound:
+        return "wrapped"
+    # Segments that nothing lives in tell of an earlier time as well as blocks do.
+    if not before.any() and not cached.any():
+        return "full"
+    if bound is not None:
+        return "late"
+    stacks = np.concatenate(
+        [lifetimes.stack[before & (lifetimes.block >= 0)], spans.stack[cached & (spans.end >= history.entries)]]
+    )
+    if len(stacks):
+        return "wrapped" if (stacks != NO_STACK).any() else "late"
+    # Nobody chooses a bound that is not round, and a run seldom ends on a round number.
+    return "wrapped" if history.entries % 1000 == 0 or history.entries & (history.entries - 1) == 0 else "late"
+
+
+def _recorded_bound(snapshot: Snapshot) -> int | None:
+    recording = (snapshot.context or {}).get("recording")
+    return (number(recording, "max_entries") if isinstance(recording, Mapping) else None) or None
+
+
+def recording_quality(
+    snapshot: Snapshot, histories: tuple[DeviceHistory, ...], sites: SiteTable, kind: str, at: dict[int, int]
+) -> Recording:
+    """What the snapshot can and cannot show.
+
+    Args:
+        snapshot: the snapshot.
+        histories: the histories of its devices.
+        sites: the sites of its stacks.
+        kind: as `history_kind` gives it.
+        at: for each device, the entry that the attribution is about.
+    """
+    stacks = "none" if not len(snapshot.stacks) else "all" if sites.has_cpp else "python"
+    unattributed = sum(_without_stack(history, at[history.index]) for history in histories)
+    notes = [*_about_history(kind, histories), *_about_stacks(stacks, kind)]
+    if any(len(history.trace.entries(Action.FREE_COMPLETED)) == 0 < history.entries for history in histories) and (
+        kind in ("full", "wrapped", "late")
+    ):
+        notes.append("No completed free is in the trace: either nothing was freed, or these entries were skipped.")
+    return Recording(kind, stacks, unattributed, tuple(notes))
+
+
+def _without_stack(history: DeviceHistory, entry: int) -> int:
+    """Allocated bytes once `entry` has happened that no stack explains."""
+    lifetimes = history.lifetimes
+    return int(history.size[lifetimes.allocated_at(entry) & (lifetimes.stack == NO_STACK)].sum())
+
+
+def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> list[str]:
+    entries = sum(history.entries for history in histories)
+    before = sum(
+        int(history.size[(history.lifetimes.born == BEFORE) & (history.lifetimes.block >= 0)].sum())
+        for history in histories
+    )
+    span = max((_microseconds(history) for history in histories), default=0)
+    window = f"{plural(entries, 'entry', 'entries')}" + (f" over {format_duration(span)}" if span else "")
+    if kind == "full":
+        return [f"Recorded from the first allocation to the end, {window}."]
+    if kind == "wrapped":
+        return [
+            f"The trace is a ring that overwrote its oldest entries: it shows the last {window}. Peaks and growth "
+            "before that are out of sight; live blocks keep their stacks. Record with a larger max_entries to see more."
+        ]
+    if kind == "late" and not before:
+        return [
+            f"Recording began after the program had used memory, all of it free again since: peaks before that are out "
+            f"of sight. The trace shows {window}. Start recording before the model is built."
+        ]
+    if kind == "late":
+        return [
+            f"Recording began after {format_bytes(before)} of what is live at the end had been allocated: those blocks "
+            f"have no stacks. The trace shows {window}. Start recording before the model is built."
+        ]
+    if kind == "state_only":
+        return [
+            'Only the final state was recorded (enabled="state"): stacks of live blocks, but no timeline, no peak and '
+            'no growth. Record with enabled="all" to see what led here.'
+        ]
+    return [
+        "Nothing was recorded before this snapshot was taken: it shows segments and blocks, but neither stacks nor a "
+        "timeline. Call torch.cuda.memory._record_memory_history() first, or use oomscope.record."
+    ]
+
+
+def _about_stacks(stacks: str, kind: str) -> list[str]:
+    if stacks == "none" and kind not in ("none",):
+        return ['No stacks were recorded. Record with context="all" and stacks="python" to see who allocates.']
+    if stacks == "python":
+        return ["Python stacks only: what C++ code allocates in backward has no frames of its own."]
+    return []
+
+
+def _microseconds(history: DeviceHistory) -> int:
+    trace = history.trace
+    return int(np.ptp(trace.time_us)) if trace.timed and len(trace) else 0

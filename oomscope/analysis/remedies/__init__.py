@@ -1,0 +1,1 @@
+"""What would help, and what would not."""

@@ -1,0 +1,185 @@
+"""Aliases for private names: the same name, the same alias."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+
+from oomscope.redaction import cpp_names
+
+WELL_KNOWN_PACKAGES = frozenset({
+    "accelerate", "aiohttp", "apex", "bitsandbytes", "click", "colossalai", "cv2", "dask", "datasets", "deepspeed",
+    "detectron2", "diffusers", "dill", "einops", "evaluate", "fairscale", "fairseq", "fastai", "fire", "flash_attn",
+    "fsspec", "functorch", "gradio", "h5py", "huggingface_hub", "hydra", "ignite", "IPython", "ipykernel", "jax",
+    "joblib", "jupyter_client", "kornia", "lightning", "lightning_fabric", "liger_kernel", "matplotlib", "megatron",
+    "ml_dtypes", "mmcv", "mmengine", "monai", "networkx", "nltk", "numba", "numpy", "omegaconf", "onnx",
+    "onnxruntime", "open_clip", "oomscope", "optuna", "pandas", "peft", "PIL", "pkg_resources", "pluggy",
+    "prodigyopt", "pytest", "pytorch_lightning", "ray", "requests", "safetensors", "scipy", "sentence_transformers",
+    "setuptools", "sglang", "sklearn", "sympy", "tensorboard", "tensordict", "timm", "tokenizers", "torch",
+    "torch_npu", "torch_xla", "torchao", "torchaudio", "torchdata", "torchmetrics", "torchrl", "torchtune",
+    "torchvision", "tornado", "tqdm", "transformer_engine", "transformers", "triton", "trl", "typer", "unsloth",
+    "vllm", "wandb", "xformers",
+})  # fmt: skip
+"""Packages whose own names tell nothing about their user."""
+
+_COMMON_NAMES = frozenset({
+    "forward", "backward", "setup_context", "training_step", "validation_step", "optimizer_step", "zero_grad",
+    "closure", "weight", "bias", "grad", "running_mean", "running_var", "num_batches_tracked", "step", "exp_avg",
+    "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer",
+})  # fmt: skip
+"""Words of PyTorch's own interface, wherever they are used."""
+
+_PACKAGE_PATH = re.compile(
+    r"(?:.*?/)?((?:lib(?:64)?/(?:python3[\d.]*/)?)?(?:site|dist)-packages)/([^/]+)(/.*)?\Z", re.DOTALL | re.IGNORECASE
+)
+_TORCH_SOURCE = re.compile(
+    r".*?/(torch/(?:_\w+/|nn/|optim/|autograd/|cuda/|fx/|jit/|utils/|distributed/|amp/|csrc/|_\w+\.py|functional\.py).*"
+    r"|(?:aten|c10)/.*)\Z",
+    re.DOTALL,
+)
+_STANDARD_PATH = re.compile(r".*/(lib(?:64)?/python3[\d.]*)/([^/]+)(.*)\Z", re.DOTALL | re.IGNORECASE)
+_INDUCTOR = re.compile(r".*/torchinductor_[^/]*/(.*)\Z", re.DOTALL)
+_PSEUDO = re.compile(r"<(frozen [\w.]+|string|stdin|eval_with_key|unknown|built-in)>(?:\.\d+)?\Z|\?*\Z")
+_PSEUDO_FUNCTIONS = frozenset({
+    "<module>", "<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<locals>", "<unwind unsupported>",
+})  # fmt: skip
+_CELL = re.compile(r"<ipython-input-(\d+)-.*\Z")
+_NATIVE_FILE = re.compile(r"\.(?:cpp|cc|cxx|c|cu|cuh|h|hpp|inl|so(?:\.\d+)*|pyx)\Z", re.IGNORECASE)
+_TRACE_LINE = re.compile(r'\s*File "([^"\n]*)", line (\d+), in (\S+)')
+_RANGE_OPTIMIZER = re.compile(r"(Optimizer\.(?:step|zero_grad))#(\w+)\.(step|zero_grad)\Z")
+_RANGE_KNOWN = re.compile(
+    r"(?:ProfilerStep#\d+|(?:train|eval|step|iter|iteration|epoch|batch|forward|backward|optimizer)[ _#:]*\d*"
+    r"|(?:nccl|gloo):_?(?:all_?reduce|reduce|all_?gather(?:_base)?|gather|reduce_scatter(?:_base|_tensor)?|scatter"
+    r"|broadcast|all_?to_?all(?:_base)?|send|recv|barrier|coalesced)(?:_coalesced)?)\Z",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"(.*?)(\d*)\Z", re.DOTALL)
+# Signs beyond ASCII that are no letters, as emoji and the vowels of some scripts, are part of names as well.
+_IDENTIFIER = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*")
+_NUMBERS = re.compile(r"[\d/_!\[\]-]{0,16}\Z")
+_UNKNOWN = re.compile(r"(Unknown [a-z_ -]+) '(.*)'( \([\d,]+ times?\); it is left out of account\.)", re.DOTALL)
+_QUOTED = re.compile(r"(?<![^\W_])'([^']+)'")
+_WORDS = frozenset({"function", "name", "symbol", "Optimizer", "package"})
+"""Kinds of aliases that share their names: a function and an attribute of one name are one word to a reader."""
+_OPTIMIZERS = frozenset({
+    "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam",
+    "RMSprop", "Rprop", "SGD", "SparseAdam", "AdamW8bit", "Adam8bit", "Lion", "FusedAdam", "FusedAdamW",
+    "DeepSpeedCPUAdam", "ZeroRedundancyOptimizer",
+})  # fmt: skip
+
+
+class Aliases:
+    """Gives out aliases such as ``module_3`` in the order in which names come by."""
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[str, str], str] = {}
+        self._last: dict[str, int] = {}
+
+    def key(self) -> dict[str, str]:
+        """What each alias stands for."""
+        return {alias: name for (_, name), alias in self._given.items()}
+
+    def alias(self, kind: str, name: str) -> str:
+        """The alias of `name` among the names of its `kind`, ``kind_number``."""
+        group = "word" if kind in _WORDS else kind
+        known = self._given.get((group, name))
+        if known is None:
+            self._last[kind] = self._last.get(kind, 0) + 1
+            known = self._given[group, name] = f"{kind}_{self._last[kind]}"
+        return known
+
+    def code(self, filename: str, function: str, line: int) -> tuple[str, int, str]:
+        """File, line and function of a frame."""
+        path, known = self._path(filename)
+        return path, line, function if known and not _is_native(filename) else self.function(function, filename)
+
+    def function(self, name: str, filename: str = "module.py") -> str:
+        """The name of a function in a file that is not well known."""
+        if _is_native(filename):
+            return (
+                name if name in _PSEUDO_FUNCTIONS else cpp_names.aliased(name, lambda part: self.alias("symbol", part))
+            )
+        return ".".join(self._function(part) for part in name.split("."))
+
+    def name(self, dotted: str) -> str:
+        """The name of a tensor, or what holds it: ``model.layers.0.weight``, ``train: features[12]``."""
+        return _IDENTIFIER.sub(lambda match: self._word("name", match[0]), dotted)
+
+    def range_name(self, name: str) -> str:
+        """The name of a `record_function` range; what tells steps and phases apart stays."""
+        if match := _RANGE_OPTIMIZER.match(name):
+            optimizer = match[2] if match[2] in _OPTIMIZERS else self.alias("Optimizer", match[2])
+            return f"{match[1]}#{optimizer}.{match[3]}"
+        if _RANGE_KNOWN.match(name):
+            return name
+        match = _NUMBERED.match(name)
+        assert match is not None
+        return self.alias("range", match[1]) + (f" {match[2]}" if match[2] else "")
+
+    def text(self, text: str) -> str:
+        """A text that the program attached; numbers (torch.compile's frame ids) stay."""
+        return text if _NUMBERS.match(text) else self.alias("text", text)
+
+    def traceback_line(self, line: str) -> str | None:
+        """A line of a formatted traceback; lines of source are left out."""
+        match = _TRACE_LINE.match(line)
+        if match is None:
+            return None
+        path, number, function = self.code(match[1], match[3], int(match[2]))
+        return f'File "{path}", line {number}, in {function}'
+
+    def note(self, note: str) -> str:
+        """A sentence of the reader about the file: what it quotes from there becomes aliases."""
+        if match := _UNKNOWN.fullmatch(note):
+            return f"{match[1]} '{self.alias('text', match[2])}'{match[3]}"
+        return _QUOTED.sub(lambda match: f"'{self.alias('text', match[1])}'", note)
+
+    def _function(self, part: str) -> str:
+        if part in _PSEUDO_FUNCTIONS:
+            return part
+        return self._word("function", part) if _IDENTIFIER.fullmatch(part) else self.alias("function", part)
+
+    def _word(self, kind: str, word: str) -> str:
+        if word in _COMMON_NAMES or keyword.iskeyword(word):
+            return word
+        if word.startswith("__") and word.endswith("__") and hasattr(object, word):
+            return word
+        return self.alias(kind, word)
+
+    def _path(self, path: str) -> tuple[str, bool]:
+        """The alias of a file, and whether it belongs to a well-known package."""
+        plain = path.replace("\\", "/")
+        if (match := _PSEUDO.match(plain)) and _is_public(match[1] or ""):
+            # What is typed or generated stands in no file, and its functions are its author's.
+            return plain, (match[1] or "").startswith("frozen ")
+        if match := _CELL.match(plain):
+            return f"<ipython-input-{match[1]}>", False
+        if match := _PACKAGE_PATH.match(plain):
+            return self._packaged(match[1], match[2], match[3] or "", path)
+        if (match := _STANDARD_PATH.match(plain)) and match[2].removesuffix(".py") in sys.stdlib_module_names:
+            return f"/{match[1]}/{match[2]}{match[3]}", True
+        if match := _INDUCTOR.match(plain):
+            return f"/tmp/torchinductor_user/{self._file(path)}", False  # noqa: S108
+        if match := _TORCH_SOURCE.match(plain):
+            return f"/pytorch/{match[1]}", True
+        return f"/project/{self._file(path)}", False
+
+    def _packaged(self, folder: str, package: str, rest: str, path: str) -> tuple[str, bool]:
+        if package.removesuffix(".py") in WELL_KNOWN_PACKAGES:
+            return f"/{folder}/{package}{rest}", True
+        if not rest:
+            return f"/{folder}/{self._file(path)}", False
+        return f"/{folder}/{self.alias('package', package)}/{self._file(path)}", False
+
+    def _file(self, path: str) -> str:
+        suffix = re.search(r"\.\w{1,4}\Z", path)
+        return self.alias("module", path) + (suffix[0] if suffix else "")
+
+
+def _is_public(pseudo: str) -> bool:
+    return not pseudo.startswith("frozen ") or pseudo[7:].partition(".")[0] in sys.stdlib_module_names
+
+
+def _is_native(filename: str) -> bool:
+    return bool(_NATIVE_FILE.search(filename)) or filename in ("", "??")

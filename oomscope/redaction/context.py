@@ -1,0 +1,105 @@
+"""What stays of the `oomscope` key of a dump when it is redacted. Everything not named here goes."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from oomscope.analysis.records import CATEGORIES
+from oomscope.redaction.aliases import Aliases
+from oomscope.redaction.settings import redact_conf
+
+_TORCH_MESSAGE = re.compile(r"(?:CUDA|HIP|XPU|NPU) out of memory\. Tried to allocate [\d.]+ [KMGT]iB")
+_KEYS = frozenset({
+    "schema_version", "version", "created", "reason", "captured_at", "exception", "type", "message", "request",
+    "device", "alloc_size", "limit_or_total", "device_free", "devices", "index", "name", "total", "free", "cap",
+    "memory_stats", "processes", "bytes", "this", "torch", "cuda", "driver", "python", "allocator", "backend",
+    "conf", "process", "host", "rank", "local_rank", "world_size", "stacks", "failing", "main", "recording",
+    "started_us", "max_entries", "context", "history", "joined", "observer", "ooms", "steps", "begin_us", "end_us",
+    "peak_allocated", "allocated", "reserved", "marks", "time_us", "tensors", "address", "dtype", "shape",
+    "category", "holders", "saved_for", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
+    "complete", "objects", "notes", "facts", "snapshot",
+})  # fmt: skip
+"""Keys of the dump's format that tell nothing private, or whose values get aliases."""
+_STATISTIC = re.compile(
+    r"(?:allocation|segment|active|inactive_split|(?:allocated|reserved|active|inactive_split|requested)_bytes)"
+    r"\.(?:all|small_pool|large_pool)\.(?:current|peak|allocated|freed)"
+    r"|oversize_(?:allocations|segments)\.(?:current|peak|allocated|freed)"
+    r"|num_(?:alloc_retries|device_alloc|device_free|ooms|sync_all_streams)|max_split_size"
+)
+"""Keys of `torch.cuda.memory_stats`."""
+_RELEASE = r"\d+(?:\.\d+)*(?:\.?(?:a|b|rc|dev|post)\d*)?(?:\+(?:(?:cu|rocm)[\d.]*|cpu|xpu|git[\da-f]*))?"
+_KEPT = {
+    **dict.fromkeys(("version", "torch", "cuda", "driver", "python"), re.compile(_RELEASE)),
+    "created": re.compile(r"[\dTZ:.+ -]*"),
+    "reason": re.compile("oom|exception|exit|request|signal|call"),
+    "captured_at": re.compile("observer|except|call"),
+    "backend": re.compile("native|cudaMallocAsync"),
+    "stacks": re.compile("python|all|none"),
+    "context": re.compile("all|alloc|state|none"),
+    "history": re.compile("all|state|none"),
+    "category": re.compile("|".join(CATEGORIES)),
+    "dtype": re.compile(
+        r"(?:torch\.)?(?:(?:u?int|float|complex|bits)\d+\w{0,12}|q?u?int\d+|bfloat16|bool|float|double|half|int|long|short)"
+    ),
+    "kind": re.compile("parameter|buffer|gradient|optimizer_state|collection|graph|cycle|tensor|call|exception"),
+}
+"""Texts that tell of software and of the occasion, not of people."""
+_EXCEPTIONS = frozenset({
+    "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError", "torch.AcceleratorError", "OutOfMemoryError",
+    "AcceleratorError",
+})  # fmt: skip
+_CARD_WORD = re.compile(
+    r"NVIDIA|AMD|Intel|Ascend|Tesla|GeForce|Quadro|Instinct|Radeon|TITAN|GRID|RTX|GTX|Ti|SUPER|Super|Ada|Generation"
+    r"|Blackwell|Laptop|GPU|Data|Center|Max|Pro|Server|Workstation|Edition|Graphics|PCIe|NVL|MIG|Arc|OAM|X"
+    r"|SXM\d?|HBM\d\w?|[A-Z]{0,3}\d+[A-Za-z]{0,3}|\d+(?:GB|gb|g)|\d+g\.\d+gb|"
+)
+
+
+def redact_context(context: Mapping[str, Any], aliases: Aliases) -> dict[str, Any]:
+    """A copy of `context` that keeps numbers and known harmless texts, with aliases for names."""
+    return {key: _member(key, value, aliases, "") for key, value in context.items() if key in _KEYS}
+
+
+def _member(key: str, value: Any, aliases: Aliases, parent: str) -> Any:
+    if key in ("failing", "main") and isinstance(value, (list, tuple)):
+        return [_frame(frame, aliases) for frame in value if isinstance(frame, Mapping)]
+    if isinstance(value, Mapping):
+        known = _STATISTIC.fullmatch if key == "memory_stats" else _KEYS.__contains__
+        return {name: _member(str(name), item, aliases, key) for name, item in value.items() if known(str(name))}
+    if isinstance(value, (list, tuple)):
+        return [_member(key, item, aliases, parent if not isinstance(item, Mapping) else key) for item in value]
+    return _text(key, value, aliases, parent) if isinstance(value, str) else value
+
+
+def _text(key: str, text: str, aliases: Aliases, parent: str) -> str:
+    if key == "message":
+        match = _TORCH_MESSAGE.match(text)
+        return match[0] if match else aliases.alias("message", text)
+    if key == "host":
+        return aliases.alias("host", text)
+    if key in ("steps", "marks") or (key == "name" and parent in ("steps", "marks")):
+        return aliases.range_name(text)
+    if key == "name" and parent == "devices":
+        is_card = all(map(_CARD_WORD.fullmatch, re.split(r"[ /()-]", text)))
+        return text if is_card else aliases.alias("card", text)
+    if key == "name" and parent == "processes":
+        return aliases.alias("process", text)
+    if key in ("name", "holder", "holders", "saved_for"):
+        return aliases.name(text)
+    if key == "conf":
+        return redact_conf(text, aliases)
+    if key == "type":
+        return text if text in _EXCEPTIONS or hasattr(builtins, text) else aliases.name(text)
+    pattern = _KEPT.get(key)
+    return text if pattern is not None and pattern.fullmatch(text) else aliases.alias("text", text)
+
+
+def _frame(frame: Mapping[str, Any], aliases: Aliases) -> dict[str, Any]:
+    line = frame.get("line")
+    path, number, name = aliases.code(
+        str(frame.get("filename", "")), str(frame.get("name", "")), line if isinstance(line, int) else 0
+    )
+    return {"filename": path, "line": number, "name": name}

@@ -1,0 +1,1 @@
+"""What the formats of the report share."""

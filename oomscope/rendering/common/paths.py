@@ -1,0 +1,54 @@
+"""File names as readers want them: from the root that their own files share, libraries by their package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from oomscope.model import StackTable
+from oomscope.rendering.common.clean import clean
+
+Shorten: TypeAlias = Callable[[str], str]
+"""From a file's full name to the one that is shown."""
+
+_LIBRARY = re.compile(r".*[/\\](?:site|dist)-packages[/\\](.+)", re.DOTALL)
+_STANDARD = re.compile(r".*[/\\](python\d[\d.]*[/\\].+)", re.DOTALL)
+_LONGEST = 160
+
+
+def shortener(stacks: StackTable) -> Shorten:
+    """Shortens the file names in `stacks`: libraries to package and file, all others to what follows their folder."""
+    own = {frame.filename for frame in stacks.frames if _is_own(frame.filename)}
+    root = common_folder(own)
+
+    def shorten(path: str) -> str:
+        return clean(_shortened(path, root), _LONGEST)
+
+    return shorten
+
+
+def common_folder(paths: Iterable[str]) -> str:
+    """The longest folder, with its closing separator, that all `paths` lie in; empty where there is none."""
+    folders = [re.split(r"(?<=[/\\])", path)[:-1] for path in paths]
+    if not folders:
+        return ""
+    shared = []
+    for level in zip(*folders, strict=False):
+        if len(set(level)) != 1:
+            break
+        shared.append(level[0])
+    return "".join(shared)
+
+
+def _is_own(path: str) -> bool:
+    return ("/" in path or "\\" in path) and not (
+        _LIBRARY.match(path) or _STANDARD.match(path) or path.endswith((".cpp", ".c", ".cu", ".h", ".so"))
+    )
+
+
+def _shortened(path: str, root: str) -> str:
+    for pattern in (_LIBRARY, _STANDARD):
+        if match := pattern.match(path):
+            return match[1]
+    return path[len(root) :] if root and path.startswith(root) else path

@@ -1,0 +1,244 @@
+"""The tables of the plain formats: the terminal and Markdown show the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.rendering.common.clean import clean
+from oomscope.rendering.common.paths import Shorten
+from oomscope.units import format_bytes, format_count, plural
+from oomscope.wording import words
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under headings.
+
+    Attributes:
+        title: what the table answers.
+        headings: one a column.
+        rows: one text a column; cells are clean, but not escaped for any format.
+        right: columns that are aligned to the right.
+        more: how many rows were left out.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[int] = frozenset()
+    more: int = 0
+
+
+def memory(device: DeviceFindings) -> Table:
+    """The memory equation at the instant: reserved = allocated + pending + inactive, and what is around it."""
+    at, free = device.at, device.fragmentation
+    rows = [
+        ("Reserved by PyTorch", at.reserved, "= allocated + pending free + inactive"),
+        ("  allocated", at.allocated, "in use by the program"),
+        ("  pending free", at.active - at.allocated, "freed, but another stream may still use it"),
+        ("  inactive", at.reserved - at.active, _holes(device)),
+        ("    releasable", free.releasable, "whole segments or pages that can go back to the device"),
+        ("    walled", free.walled, "inside a live private pool"),
+        ("    stranded", free.stranded, "beside live blocks that keep it from being released"),
+    ]
+    rows = [row for row in rows if row[1] or (not row[0].startswith("    ") and "pending" not in row[0])]
+    if device.outside is not None:
+        rows.append(("Outside the allocator", device.outside, "other processes, CUDA itself, other libraries"))
+    table = [(name, format_bytes(count), note) for name, count, note in rows]
+    return Table("Memory", ("", "bytes", ""), tuple(table + _around(device)), frozenset({1}))
+
+
+def evidence(device: DeviceFindings, most: int) -> Table:
+    """The numbers that prove the verdict."""
+    items = device.oom.verdict.evidence[:most] if device.oom else ()
+    rows = tuple(("" if item.bytes is None else format_bytes(item.bytes), clean(item.text, 300)) for item in items)
+    return Table("The numbers", ("bytes", "what"), rows, frozenset({0}))
+
+
+def _holes(device: DeviceFindings) -> str:
+    free = device.fragmentation
+    if not free.holes:
+        return "nothing is free"
+    return f"in {plural(free.holes, 'hole')}, the largest {format_bytes(free.largest_inactive)}"
+
+
+def _around(device: DeviceFindings) -> list[tuple[str, str, str]]:
+    rows = []
+    oom = device.oom
+    if oom is not None and oom.entry == device.at_entry:
+        rows.append(("Asked for", format_bytes(oom.requested), f"{format_bytes(oom.alloc_size)} from the device"))
+        rows.append(("Limit", words.limit_text(oom.limit), words.words(oom.limit.source, words.LIMIT_LABELS)))
+        rows.append(("Free on the device", _bytes(oom.device_free), "at the OOM"))
+    if device.device_total is not None:
+        rows.append(("Device", format_bytes(device.device_total), "in all"))
+    return rows
+
+
+def categories(device: DeviceFindings) -> Table:
+    """What is live, by what it is."""
+    shares = sorted(((count, name) for name, count in device.categories.items() if count), reverse=True)
+    rows = tuple(
+        (words.words(name, words.CATEGORY_LABELS), format_bytes(count), _percent(count, device.at.allocated))
+        for count, name in shares
+    )
+    source = words.words(device.categories_source, words.CATEGORIES_SOURCE_LABELS)
+    return Table(f"What it is, {source}", ("category", "bytes", "share"), rows, frozenset({1, 2}))
+
+
+def phases(device: DeviceFindings) -> Table:
+    """What is live, by the phase that allocated it."""
+    shares = sorted(((count, name) for name, count in device.phases.items() if count), reverse=True)
+    rows = tuple(
+        (words.words(name, words.PHASE_LABELS), format_bytes(count), _percent(count, device.at.allocated))
+        for count, name in shares
+    )
+    return Table("When it was allocated", ("phase", "bytes", "share"), rows, frozenset({1, 2}))
+
+
+def sites(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
+    """Who holds the memory: sites, largest first, with their callers."""
+    rows = []
+    for site in device.sites[:most]:
+        caller = words.caller_text(site, shorten)
+        text = words.site_text(site, shorten) + (f" ← {caller}" if caller else "")
+        category = words.words(site.category, words.CATEGORY_LABELS)
+        share = _percent(site.bytes, device.at.allocated)
+        rows.append((format_bytes(site.bytes), share, format_count(site.blocks), category, text))
+    headings = ("bytes", "share", "blocks", "mostly", "site ← caller")
+    return Table("Who holds the memory", headings, tuple(rows), frozenset({0, 1, 2}), len(device.sites) - len(rows))
+
+
+def names(device: DeviceFindings, most: int) -> Table:
+    """The tensors that the recording could name, largest first, with what keeps them alive."""
+    rows = [
+        (
+            format_bytes(tensor.bytes),
+            words.words(tensor.category, words.CATEGORY_LABELS),
+            clean(tensor.name, 100),
+            clean(", ".join(tensor.holders[:3]), 160),
+        )
+        for tensor in device.names[:most]
+    ]
+    more = len(device.names) - len(rows)
+    return Table("Tensors by name", ("bytes", "what", "name", "held by"), tuple(rows), frozenset({0}), more)
+
+
+def holders(device: DeviceFindings, most: int) -> Table:
+    """Which Python objects keep memory alive, by what each alone retains."""
+    rows = [
+        (format_bytes(one.retained), format_bytes(one.bytes), format_count(one.tensors), clean(one.holder, 160))
+        for one in device.holders[:most]
+    ]
+    headings = ("retains", "reaches", "tensors", "held by")
+    return Table("Who keeps it alive", headings, tuple(rows), frozenset({0, 1, 2}), len(device.holders) - len(rows))
+
+
+def growth(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
+    """What rises and does not come back."""
+    rows = [
+        (format_bytes(item.live_bytes), words.growth_text(item, device), words.site_text(item, shorten))
+        for item in device.growth[:most]
+    ]
+    more = len(device.growth) - len(rows)
+    return Table("Since when does it grow", ("live", "how", "site"), tuple(rows), frozenset({0}), more)
+
+
+def pins(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
+    """Whose blocks keep free bytes from being released."""
+    rows = [
+        (
+            format_bytes(pin.stranded_bytes),
+            format_count(pin.blocks),
+            format_bytes(pin.live_bytes),
+            format_count(pin.segments),
+            words.site_text(pin, shorten),
+        )
+        for pin in device.pins[:most]
+    ]
+    headings = ("stranded", "blocks", "live", "segments", "site")
+    more = len(device.pins) - len(rows)
+    title = "What keeps the free part in place"
+    if len(device.pins) > 1:
+        title += " (sites may share a segment; then both count what it keeps)"
+    return Table(title, headings, tuple(rows), frozenset({0, 1, 2, 3}), more)
+
+
+def pools(device: DeviceFindings, most: int) -> Table:
+    """Reserved bytes by pool, stream and size class."""
+    uses = sorted(device.fragmentation.by_pool, key=lambda use: -use.reserved)
+    rows = [
+        (
+            "default" if use.pool == (0, 0) else f"{use.pool[0]}, {use.pool[1]}",
+            "default" if use.stream == 0 else f"0x{use.stream & (1 << 64) - 1:x}",
+            use.segment_type + (", expandable" if use.is_expandable else ""),
+            format_bytes(use.reserved),
+            format_bytes(use.active),
+            format_bytes(use.inactive),
+            format_bytes(use.largest_inactive),
+        )
+        for use in uses[:most]
+    ]
+    headings = ("pool", "stream", "segments", "reserved", "active", "inactive", "largest hole")
+    return Table("Pools", headings, tuple(rows), frozenset({3, 4, 5, 6}), len(uses) - len(rows))
+
+
+def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
+    """Every request that failed, the last ones first."""
+    rows = []
+    for oom in device.ooms[::-1][:most]:
+        where = oom.caller or oom.site
+        rows.append(
+            (
+                format_count(oom.entry),
+                format_bytes(oom.requested),
+                "yes" if oom.recovered else "no",
+                oom.verdict.cause.replace("_", " "),
+                words.place(where, shorten) if where else words.UNLABELLED,
+            )
+        )
+    headings = ("entry", "asked for", "recovered", "cause", "where")
+    return Table("Requests that failed", headings, tuple(rows), frozenset({0, 1}), len(device.ooms) - len(rows))
+
+
+def steps(device: DeviceFindings, most: int) -> Table:
+    """The high-water mark of each of the last steps."""
+    shown = device.steps.steps[-most:]
+    rows = tuple(
+        (clean(step.name, 60), format_bytes(step.peak_allocated), format_bytes(step.end_allocated)) for step in shown
+    )
+    headings = ("step", "high-water mark", "left at its end")
+    return Table("Step by step", headings, rows, frozenset({1, 2}), len(device.steps.steps) - len(rows))
+
+
+def bill(device: DeviceFindings) -> Table:
+    """What the model must cost, against what is there."""
+    rows = device.bill.rows if device.bill else ()
+    return Table(
+        "What it should cost",
+        ("", "expected", "there"),
+        tuple((clean(what, 80), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
+        frozenset({1, 2}),
+    )
+
+
+def other_devices(findings: Findings) -> Table:
+    """The devices that the report does not begin with, at the same instant."""
+    rows = tuple(
+        (f"cuda:{device.device}", format_bytes(device.at.allocated), format_bytes(device.at.reserved))
+        for device in findings.devices
+        if device.device != findings.at.device
+    )
+    return Table("Other devices", ("device", "allocated", "reserved"), rows, frozenset({1, 2}))
+
+
+def _percent(part: int, whole: int) -> str:
+    if whole <= 0:
+        return ""
+    return "< 1%" if 0 < part < whole * 0.005 else f"{part / whole:.0%}"
+
+
+def _bytes(count: int | None) -> str:
+    return UNKNOWN if count is None else format_bytes(count)

@@ -1,0 +1,314 @@
+"""The figures that matplotlib draws: memory over time, per step, by lifetime, under other settings.
+
+No name of a snapshot enters a figure: legends and labels stand beside it in the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from oomscope.model import IntArray
+from oomscope.model.arrays import FloatArray
+from oomscope.rendering.html import palette
+from oomscope.rendering.html.chart_data import staircase
+from oomscope.units import GIB, KIB, MIB, TIB
+
+WIDTH, HEIGHT = 840.0, 320.0
+SMALL = 190.0
+"""The height of a figure over time that stands beside others."""
+
+LEFT, RIGHT, TOP, FOOT = 58.0, 826.0, 22.0, 38.0
+"""Where the axes stand in figures over time, in units of the view box; `FOOT` is the room below them."""
+
+MOST_BANDS = 80
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """One band of a stacked figure."""
+
+    colour: palette.Colour
+    bytes: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment worth a sign: an OOM (with the bytes asked for) or the peak."""
+
+    x: float
+    kind: str
+    bytes: int
+    base: int = 0
+    """Allocated bytes when the request failed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """What one figure over time shows; all arrays have one value an instant.
+
+    Attributes:
+        x: where the instants stand: seconds relative to `zero`, or entries.
+        in_seconds: which of both.
+        zero: the words for the moment that seconds count from.
+        layers: stacked from below.
+        active, reserved: lines.
+        limit: what may be reserved, None: not known or far away.
+        bands: beginnings of steps, with the number of the first.
+        marks: OOMs and the peak.
+    """
+
+    x: FloatArray
+    in_seconds: bool
+    zero: str
+    layers: Sequence[Layer]
+    active: IntArray
+    reserved: IntArray
+    limit: int | None
+    bands: Sequence[float]
+    first_step: int
+    marks: Sequence[Mark]
+
+
+def box(height: float) -> list[float]:
+    """Width and height of a figure over time, then the left, right, top and bottom of its axes."""
+    return [WIDTH, height, LEFT, RIGHT, TOP, height - FOOT]
+
+
+def timeline(view: Timeline, height: float = HEIGHT) -> Figure:
+    """Allocated memory as stacked bands, with lines for active and reserved memory."""
+    figure, axes = _canvas(WIDTH, height)
+    axes.set_position((LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, (height - FOOT - TOP) / height))
+    left, right = float(view.x[0]), float(view.x[-1])
+    if right <= left:
+        left, right = left - 0.5, right + 0.5
+    axes.set_xlim(left, right)
+    _bands(axes, view, right)
+    top = np.zeros(len(view.x), np.int64)
+    tops = []
+    for layer in view.layers:
+        top = top + layer.bytes
+        tops.append(top)
+    # Painted from the top down, each band needs only its upper edge.
+    for layer, edge in reversed(list(zip(view.layers, tops, strict=True))):
+        if layer.bytes.any():
+            x, y = staircase(view.x, edge)
+            axes.fill_between(x, y, 0, color=layer.colour.light, linewidth=0)
+    _active(axes, view.x, view.active, top)
+    _reserved(axes, view.x, view.reserved)
+    highest = max(int(view.reserved.max(initial=1)), int(top.max(initial=1)))
+    asked = [mark.base + mark.bytes for mark in view.marks if mark.kind == "oom" and left <= mark.x <= right]
+    # A request for terabytes must not press everything else flat.
+    highest = max([highest, *(end for end in asked if end < 2 * highest)])
+    if view.limit is not None and view.limit < 1.6 * highest:
+        highest = max(highest, view.limit)
+        axes.axhline(view.limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
+    _marks(axes, view.marks, highest, left, right)
+    axes.set_ylim(0, highest * 1.09)
+    _bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
+    scale, unit = _time_unit(right - left) if view.in_seconds else (1.0, "")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value * scale)))
+    label = f"{unit} relative to {view.zero}" if view.in_seconds else "trace entry"
+    axes.set_xlabel(label, color=palette.QUIET.light, labelpad=4)
+    return figure
+
+
+def _time_unit(span: float) -> tuple[float, str]:
+    for bound, scale, unit in ((0.002, 1e6, "microseconds"), (2.0, 1e3, "milliseconds"), (300.0, 1.0, "seconds")):
+        if span < bound:
+            return scale, unit
+    return 1 / 60, "minutes"
+
+
+def _bands(axes: Axes, view: Timeline, right: float) -> None:
+    """Every other step as a faint band; with few steps also their numbers."""
+    if not 0 < len(view.bands) <= MOST_BANDS:
+        return
+    edges, span = [*view.bands, right], right - float(view.x[0])
+    ooms = [mark for mark in view.marks if mark.kind == "oom"]
+    for number, (begin, end) in enumerate(pairwise(edges)):
+        if number % 2 == 0:
+            axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
+        # Numbers that would run into each other, or into the word above an OOM, are left out.
+        middle = (begin + end) / 2
+        crowded = end - begin < 0.02 * span or any(abs(middle - mark.x) < 0.05 * span for mark in ooms)
+        if len(view.bands) <= 24 and not crowded:
+            axes.annotate(
+                str(view.first_step + number), (middle, 1), xycoords=("data", "axes fraction"),
+                xytext=(0, 3), textcoords="offset points", ha="center", va="bottom",
+                color=palette.QUIET.light, fontsize=8,
+            )  # fmt: skip
+
+
+def _marks(axes: Axes, marks: Sequence[Mark], highest: int, left: float, right: float) -> None:
+    for mark in marks:
+        if not left <= mark.x <= right:
+            continue
+        near_right = mark.x > left + 0.8 * (right - left)
+        near_left = mark.x < left + 0.2 * (right - left)
+        align = "right" if near_right else "left" if near_left else "center"
+        if mark.kind == "peak":
+            axes.plot([mark.x], [mark.bytes], "o", ms=4.5, color=palette.INK.light, mec=palette.PAPER.light, mew=1)
+            continue
+        axes.axvline(mark.x, color=palette.ALARM.light, linewidth=1.1, clip_on=False)
+        asked = min(mark.base + mark.bytes, int(highest * 1.09))
+        axes.plot(
+            [mark.x, mark.x], [mark.base, asked],
+            color=palette.ALARM.light, linewidth=7, alpha=0.6, solid_capstyle="butt", clip_on=False,
+        )  # fmt: skip
+        axes.annotate(
+            "OOM", (mark.x, 1), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
+            ha=align, va="bottom", color=palette.ALARM.light, fontweight="bold",
+        )  # fmt: skip
+
+
+def _reserved(axes: Axes, x: FloatArray, values: IntArray) -> None:
+    xs, ys = staircase(x, values)
+    axes.plot(xs, ys, color=palette.RESERVED.light, linewidth=1.4)
+
+
+def _active(axes: Axes, x: FloatArray, values: IntArray, allocated: IntArray) -> None:
+    """Dashes where blocks wait for a stream; elsewhere they would only repeat the edge of what is allocated."""
+    if (values != allocated).any():
+        apart = np.where(values != allocated, values.astype(np.float64), np.nan)
+        (line,) = axes.plot(
+            np.repeat(x, 2)[1:], np.repeat(apart, 2)[:-1], color=palette.ACTIVE.light, linewidth=1.1
+        )  # fmt: skip
+        line.set_dashes((2.2, 1.4))
+
+
+def steps(peaks: Sequence[int], ends: Sequence[int], first: int) -> Figure:
+    """The high-water mark of each step, and what was left when it ended."""
+    figure, axes = _canvas(WIDTH, 210)
+    axes.set_position((LEFT / WIDTH, 40 / 210, (RIGHT - LEFT) / WIDTH, 156 / 210))
+    number = np.arange(first, first + len(peaks))
+    if len(peaks) <= 120:
+        width = _bar_width(len(peaks))
+        axes.bar(number, peaks, width=width, color=palette.SOFT_BAR.light, linewidth=0)
+        axes.bar(number, ends, width=width, color=palette.BAR.light, linewidth=0)
+    else:
+        axes.fill_between(number, peaks, 0, color=palette.SOFT_BAR.light, linewidth=0, step="mid")
+        axes.fill_between(number, ends, 0, color=palette.BAR.light, linewidth=0, step="mid")
+    axes.set_xlim(first - 0.6, first + len(peaks) - 0.4)
+    highest = max(*peaks, *ends, 1)
+    axes.set_ylim(0, highest * 1.06)
+    _bytes_axis(axes.yaxis, highest, 5)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
+    axes.set_xlabel("step", color=palette.QUIET.light, labelpad=3)
+    return figure
+
+
+def _bar_width(bars: int) -> float:
+    """The width of a bar on an axis of whole numbers: a few bars do not become walls."""
+    return min(0.78, 0.08 * bars)
+
+
+def lifetimes(edges: Sequence[str], freed: IntArray, live: IntArray) -> Figure:
+    """Bytes allocated, by how long they lived."""
+    figure, axes = _canvas(WIDTH, 200)
+    axes.set_position((LEFT / WIDTH, 46 / 200, (RIGHT - LEFT) / WIDTH, 142 / 200))
+    at, width = np.arange(len(freed)), _bar_width(len(freed))
+    axes.bar(at, freed, width=width, color=palette.SOFT_BAR.light, linewidth=0)
+    axes.bar(at, live, width=width, bottom=freed, color=palette.BAR.light, linewidth=0)
+    axes.set_xticks(at, edges)
+    axes.set_xlim(-0.6, len(freed) - 0.4)
+    highest = int((freed + live).max(initial=1))
+    axes.set_ylim(0, highest * 1.06)
+    _bytes_axis(axes.yaxis, highest, 4)
+    axes.set_xlabel("from allocation to free", color=palette.QUIET.light, labelpad=3)
+    return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Peak reserved memory under one setting.
+
+    Attributes:
+        label: the setting, or its number in the table.
+        peak: the bytes of the bar.
+        low, high: its range over orders of addresses.
+        failed: whether a request did fail, or may.
+        least: the least memory under which the program lives, None: not known.
+        note: words at the right.
+    """
+
+    label: str
+    peak: int
+    low: int
+    high: int
+    failed: bool
+    least: int | None
+    note: str
+
+
+_LABELS, _NOTES, _HEAD, _FOOT = 196.0, 196.0, 22.0, 30.0
+
+
+def whatif(bars: Sequence[Bar], limit: int | None, limit_label: str) -> Figure:
+    """Peak reserved memory under each setting, against the limit and the least memory that would do."""
+    height = _HEAD + _FOOT + 22.0 * len(bars)
+    figure, axes = _canvas(WIDTH, height)
+    axes.set_position(
+        (_LABELS / WIDTH, _FOOT / height, (WIDTH - _LABELS - _NOTES) / WIDTH, (height - _HEAD - _FOOT) / height)
+    )
+    for row, bar in enumerate(bars):
+        colour = palette.SOFT_BAR if bar.failed else palette.BAR
+        axes.barh(row, bar.peak, height=0.62, color=colour.light, linewidth=0)
+        if bar.high > bar.low:
+            axes.plot([bar.low, bar.high], [row, row], color=palette.INK.light, linewidth=1.2)
+        if bar.least is not None:
+            axes.plot([bar.least], [row], "D", ms=6, color=palette.ALARM.light, mec=palette.PAPER.light, mew=1)
+        axes.annotate(
+            bar.note, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+            va="center", color=palette.INK.light,
+        )  # fmt: skip
+    highest = max(max(bar.high, bar.peak, bar.least or 0) for bar in bars)
+    highest = max(highest, limit or 0, 1)
+    if limit is not None:
+        axes.axvline(limit, color=palette.LIMIT.light, linewidth=1.4, dashes=(6, 3))
+        axes.annotate(
+            limit_label, (limit, 1), xycoords=("data", "axes fraction"), xytext=(0, 4), textcoords="offset points",
+            ha="center" if limit < 0.85 * highest else "right", va="bottom", color=palette.LIMIT.light,
+            fontweight="bold",
+        )  # fmt: skip
+    axes.set_xlim(0, highest * 1.06)
+    axes.set_ylim(len(bars) - 0.4, -0.6)
+    axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
+    axes.grid(False)
+    axes.grid(True, axis="x", color=palette.FAINT.light, linewidth=0.7)
+    _bytes_axis(axes.xaxis, highest, 5)
+    return figure
+
+
+def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+    axes = figure.add_subplot()
+    axes.set_axisbelow(True)
+    axes.grid(True, axis="y", color=palette.FAINT.light, linewidth=0.7)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(palette.QUIET.light)
+    axes.spines["bottom"].set_linewidth(0.8)
+    axes.tick_params(length=0, pad=5, labelcolor=palette.QUIET.light)
+    return figure, axes
+
+
+def _bytes_axis(axis: Axis, highest: int, most: int = 6) -> None:
+    unit, name = next(
+        ((u, n) for u, n in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if highest >= u), (1, "B")
+    )
+    ticks = [tick * unit for tick in MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, highest / unit)]
+    axis.set_ticks([tick for tick in ticks if 0 <= tick <= highest * 1.06])
+    axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == 0 else f"{value / unit:.4g} {name}"))
+
+
+def _plain(value: float) -> str:
+    return f"{round(value, 6):,.10g}".replace("-", "−")

@@ -1,0 +1,51 @@
+"""The devices that the report is not about: for each a little of everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.rendering.common.paths import Shorten
+from oomscope.rendering.common.table_rows import keys_of
+from oomscope.rendering.html import views
+from oomscope.rendering.html.svg import StyleSheet
+from oomscope.rendering.html.timelines import TimeFigure, draw_beside
+
+MOST_DEVICES = 15
+MOST_SITES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """One other device.
+
+    Attributes:
+        device: its findings.
+        equation: where its memory is.
+        timeline: its memory over time, None: no history.
+        data: what the page's script reads off the timeline.
+        sites: its largest sites.
+        others: the bytes of all further sites.
+    """
+
+    device: DeviceFindings
+    equation: views.Equation
+    timeline: TimeFigure | None
+    data: dict[str, Any]
+    sites: tuple[views.SiteRow, ...]
+    others: int
+
+
+def other_devices(findings: Findings, shorten: Shorten, sheet: StyleSheet) -> tuple[DeviceView, ...]:
+    """All devices but the main one, at most `MOST_DEVICES`."""
+    others = [device for device in findings.devices if device is not findings.main]
+    return tuple(_view(findings, device, shorten, sheet) for device in others[:MOST_DEVICES])
+
+
+def _view(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> DeviceView:
+    keys = keys_of(findings, device)
+    timeline, data = draw_beside(findings, device, keys, sheet)
+    rows = views.site_rows(device, findings.snapshot.stacks, keys, shorten)[:MOST_SITES]
+    others = device.at.allocated - sum(row.bytes for row in rows)
+    return DeviceView(device, views.equation(device), timeline, data, rows, others)

@@ -1,0 +1,136 @@
+"""The flame graph: live bytes by the whole stacks that allocated them, callers below their callees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oomscope.analysis.attribution.sites import is_cpp
+from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.records import CATEGORIES
+from oomscope.model import NO_STACK, StackTable
+from oomscope.rendering.common.clean import clean
+from oomscope.rendering.common.paths import Shorten
+from oomscope.rendering.common.table_rows import Keys
+
+MOST_BOXES = 420
+THIN = 0.035
+LEAST_SHARE = 0.0015
+ROW = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One frame of the flame graph; `x` and `width` in per mille of a hundred (two decimals of a per cent)."""
+
+    x: str
+    width: str
+    y: int
+    label: str
+    full: str
+    bytes: int
+    category: str
+    depth: int
+    thin: bool
+    """Too narrow for words, until the reader zooms in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flame:
+    """All boxes, with the height of the graph in pixels and the bytes of what was too narrow to draw."""
+
+    boxes: tuple[Box, ...]
+    height: int
+    total: int
+    hidden: int
+    left_out: int
+
+
+@dataclass(slots=True)
+class _Node:
+    bytes: int = 0
+    by_category: dict[int, int] = field(default_factory=dict)
+    children: dict[int, _Node] = field(default_factory=dict)
+
+
+def flame(device: DeviceFindings, stacks: StackTable, keys: Keys, shorten: Shorten) -> Flame | None:
+    """The flame graph of what is allocated at the instant of attribution; None where no stack is known."""
+    root = _tree(device, stacks, keys)
+    if not root.children:
+        return None
+    boxes: list[Box] = []
+    hidden = _place(root, stacks, shorten, boxes)
+    rows = max(box.depth for box in boxes) + 1
+    left_out = device.at.allocated - root.bytes
+    return Flame(tuple(boxes), rows * ROW, root.bytes, hidden, max(0, left_out))
+
+
+def _tree(device: DeviceFindings, stacks: StackTable, keys: Keys) -> _Node:
+    history = device.history
+    live = np.flatnonzero(history.lifetimes.allocated_at(device.at_entry) & (history.lifetimes.stack != NO_STACK))
+    width = len(CATEGORIES)
+    pair = history.lifetimes.stack[live].astype(np.int64) * width + keys.category[live]
+    distinct, inverse = np.unique(pair, return_inverse=True)
+    total = np.bincount(inverse, weights=history.size[live], minlength=len(distinct)).astype(np.int64)
+    shown = [not is_cpp(frame) for frame in stacks.frames]
+    root = _Node()
+    for key, count in zip(distinct.tolist(), total.tolist(), strict=True):
+        stack, category = divmod(key, width)
+        members = stacks.members[stacks.offsets[stack] : stacks.offsets[stack + 1]][::-1].tolist()
+        node = root
+        for member in [None, *(member for member in members if shown[member])][:200]:
+            if member is not None:
+                node = node.children.setdefault(member, _Node())
+            node.bytes += count
+            node.by_category[category] = node.by_category.get(category, 0) + count
+    return root
+
+
+def _place(root: _Node, stacks: StackTable, shorten: Shorten, boxes: list[Box]) -> int:
+    """Fill `boxes`, widest first, and return the bytes of the leaves that were left out."""
+    hidden = 0
+    queue: list[tuple[int, int, int, _Node]] = []
+
+    def children(node: _Node, start: int, depth: int) -> None:
+        nonlocal hidden
+        for member, child in sorted(node.children.items(), key=lambda item: -item[1].bytes):
+            if child.bytes >= root.bytes * LEAST_SHARE:
+                queue.append((start, depth, member, child))
+            else:
+                hidden += child.bytes
+            start += child.bytes
+
+    children(root, 0, 0)
+    while queue and len(boxes) < MOST_BOXES:
+        # The widest boxes say most; a bounded number of them is drawn, level by level.
+        start, depth, member, node = queue.pop(0)
+        boxes.append(_box(start, depth, member, node, root.bytes, stacks, shorten))
+        children(node, start, depth + 1)
+    return hidden + sum(node.bytes for _, _, _, node in queue)
+
+
+def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: StackTable, shorten: Shorten) -> Box:
+    frame = stacks.frames[member]
+    category = max(node.by_category, key=lambda key: node.by_category[key])
+    return Box(
+        x=_percent(start / total),
+        width=_percent(node.bytes / total),
+        y=depth * ROW,
+        label=f"{clean(frame.name, 60)} ({shorten(frame.filename)}:{frame.line})",
+        full=f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}",
+        bytes=node.bytes,
+        category=CATEGORIES[category],
+        depth=depth,
+        thin=node.bytes < THIN * total,
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3f}".rstrip("0").rstrip(".")
+
+
+def shares(counts: Mapping[str, int], total: int) -> dict[str, str]:
+    """Each count as a percentage of `total`, as an attribute of SVG takes it."""
+    return {name: _percent(count / total) if total else "0" for name, count in counts.items()}

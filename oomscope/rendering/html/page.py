@@ -1,0 +1,237 @@
+"""The report as one HTML file: no network, complete without JavaScript, bounded in size."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+import oomscope
+from oomscope import resources
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.whatif.records import WhatIf
+from oomscope.rendering.common.clean import clean
+from oomscope.rendering.common.paths import Shorten, shortener
+from oomscope.rendering.common.table_rows import keys_of
+from oomscope.rendering.common.whatif_table import view
+from oomscope.rendering.html import palette, views
+from oomscope.rendering.html.devices import DeviceView, other_devices
+from oomscope.rendering.html.figures import lifetimes_figure, steps_figure, whatif_figure
+from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
+from oomscope.rendering.html.segment_map import SegmentMap, segment_map
+from oomscope.rendering.html.size_limit import MOST_BYTES, ROOMS, Room, trimmed
+from oomscope.rendering.html.svg import StyleSheet
+from oomscope.rendering.html.timelines import Timelines, draw_timelines, moment_words
+from oomscope.units import format_bytes, format_count, format_duration, plural
+from oomscope.wording import words
+
+_EARLY = 'document.documentElement.classList.add("js")'
+"""Runs before the first paint, so that what needs the script has its room from the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything the template of the page reads, beside the findings."""
+
+    findings: Findings
+    device: DeviceFindings | None
+    title: str
+    occasion: str
+    sentence: tuple[str, str]
+    replay: str | None
+    certainty: list[str]
+    shortened: bool
+    context: list[tuple[str, str]]
+    settings: list[tuple[str, str]]
+    main: MainView | None
+    whatif: WhatIf | None
+    whatif_figure: Markup | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class MainView:
+    """What is drawn and listed about the device that the report begins with."""
+
+    instant: str
+    zero: str
+    equation: views.Equation
+    timelines: Timelines
+    categories: tuple[views.Part, ...]
+    phases: tuple[views.Part, ...]
+    sites: tuple[views.SiteRow, ...]
+    flame: Flame | None
+    segments: SegmentMap | None
+    steps_figure: Markup | None
+    lifetimes_figure: Markup | None
+    no_growth: str
+    others: tuple[DeviceView, ...]
+    names: tuple[views.NameRow, ...]
+
+
+def render_html(findings: Findings, *, title: str | None = None) -> str:
+    """The whole report as HTML text, of at most `room.MOST_BYTES` in UTF-8 whatever the snapshot holds.
+
+    Args:
+        findings: what `oomscope.analyze` returned.
+        title: the title of the page; None: made from the verdict.
+    """
+    for room in ROOMS:
+        text = _rendered(findings, title, room)
+        if len(text) <= MOST_BYTES and len(text.encode("utf-8", "backslashreplace")) <= MOST_BYTES:
+            break
+    return text
+
+
+def _rendered(findings: Findings, title: str | None, room: Room) -> str:
+    sheet = StyleSheet()
+    full = shortener(findings.snapshot.stacks)
+
+    def shorten(path: str) -> str:
+        return clean(full(path), room.text)
+
+    page = _page(trimmed(findings, room), title, shorten, sheet, room)
+    environment = _environment(room.text)
+    light, dark = palette.css_variables()
+    rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
+    style = rules + sheet.css()
+    script = _source("report.js")
+    data = _data(page.main) if page.main is not None else {}
+    return environment.get_template("report.html").render(
+        page=page,
+        style=_ours(style),
+        script=_ours(script),
+        early=_ours(_EARLY),
+        policy=_ours(_policy(style, script)),
+        data=_embedded(data),
+        words=words,
+        palette=palette,
+        shorten=shorten,
+        place_of=lambda item: views.place_of(item, shorten),
+        since=lambda entry: words.before_oom(page.device, entry) if page.device else "",
+        whatif=view(page.whatif) if page.whatif is not None else None,
+    )
+
+
+def _data(main: MainView) -> dict[str, Any]:
+    """What the script reads: the timelines of the main device, and those of the others beside them."""
+    beside = {name: points for one in main.others for name, points in one.data.items()}
+    data = main.timelines.data or ({"zero": main.zero, "moments": [], "labels": {}, "figures": {}} if beside else {})
+    data = data | {"figures": data["figures"] | beside} if data else {}
+    return data | {"thin": THIN, "row": ROW}
+
+
+def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet, room: Room) -> Page:
+    device = findings.main
+    occasion = words.occasion(findings, shorten)
+    first, rest = words.split_sentence(findings)
+    answer = next((one for one in findings.whatif if device is not None and one.device == device.device), None)
+    return Page(
+        findings=findings,
+        device=device,
+        title=clean(title, 200) if title else clean(occasion, 200),
+        occasion=occasion,
+        sentence=(_whole(first), _whole(rest)),
+        replay=words.replay(findings),
+        certainty=[_whole(item) for item in words.certainty(findings)],
+        shortened=not room.is_full,
+        context=views.context_rows(findings),
+        settings=views.settings_rows(findings),
+        main=_main(findings, device, shorten, sheet, room) if device is not None else None,
+        whatif=answer,
+        whatif_figure=whatif_figure(answer, sheet) if answer is not None else None,
+        version=oomscope.__version__,
+    )
+
+
+def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, room: Room) -> MainView:
+    stacks = findings.snapshot.stacks
+    keys = keys_of(findings, device)
+    rows = views.site_rows(device, stacks, keys, shorten)
+    labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), room.text) for row in rows]
+    return MainView(
+        instant=words.instant(findings.at, device.history.entries),
+        zero=moment_words(findings),
+        equation=views.equation(device),
+        timelines=draw_timelines(findings, device, keys, labels, sheet),
+        categories=views.categories(device),
+        phases=views.phases(device),
+        sites=rows,
+        flame=flame(device, stacks, keys, shorten),
+        segments=segment_map(device, keys, findings.snapshot.pools),
+        steps_figure=steps_figure(device, sheet),
+        lifetimes_figure=lifetimes_figure(device, sheet),
+        no_growth=words.no_growth(device.steps),
+        others=other_devices(findings, shorten, sheet),
+        names=views.name_rows(device),
+    )
+
+
+@cache
+def _environment(longest: int) -> Environment:
+    def finalize(value: Any) -> Any:
+        """Every text on its way into the page is a stranger's until shown otherwise."""
+        if value is None:
+            return ""
+        if isinstance(value, str) and not hasattr(value, "__html__"):
+            return clean(value, longest)
+        return value
+
+    environment = Environment(
+        loader=FileSystemLoader(resources.folder("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=words.words, size=format_bytes,
+        share=views.share,
+    )  # fmt: skip
+    return environment
+
+
+def _ours(text: str) -> Markup:
+    """Text of our own, which goes into the page as it is."""
+    return Markup(text)  # noqa: S704
+
+
+def _whole(sentence: str) -> Markup:
+    """A sentence of ours, which quotes foreign names only within its own bounds: it is never cut."""
+    return escape(sentence)
+
+
+def _bytes(value: int | None) -> Markup:
+    """Bytes in three digits, exact on hover."""
+    if value is None:
+        return Markup('<span class="none" title="not known">–</span>')
+    return Markup('<span class="b" title="{}">{}</span>').format(f"{value:,} bytes", format_bytes(value))
+
+
+def _embedded(data: dict[str, Any]) -> Markup:
+    """JSON for a script element: nothing in it can close the element or open a comment."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return _ours(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}' '{_hash(_EARLY)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _source(name: str) -> str:
+    return (resources.folder("templates") / name).read_text(encoding="utf-8")

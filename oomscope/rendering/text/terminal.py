@@ -1,0 +1,190 @@
+"""The findings as text for a terminal, with or without colour; 80 columns are enough."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Advice
+from oomscope.analysis.whatif.records import WhatIf
+from oomscope.rendering.common import tables
+from oomscope.rendering.common.clean import clean
+from oomscope.rendering.common.paths import Shorten, shortener
+from oomscope.rendering.common.tables import Table
+from oomscope.rendering.common.whatif_table import TITLE, WhatIfView, view
+from oomscope.rendering.text.narrow_table import Stacked
+from oomscope.rendering.text.sparkline import marks, sparkline
+from oomscope.units import format_bytes, format_duration, plural
+from oomscope.wording import words
+
+WIDTH = 80
+WIDEST = 120
+_TOP = 8
+
+
+def render_text(findings: Findings, *, title: str | None = None, width: int = WIDTH) -> str:
+    """The findings as plain text of at most `width` columns, without colour."""
+    return plain(summary(findings, title=title, width=width), width)
+
+
+def plain(shown: RenderableType, width: int = WIDTH) -> str:
+    """What a console of `width` columns shows, without colour."""
+    sink = io.StringIO()
+    console = Console(
+        file=sink, width=width, color_system=None, force_terminal=False, legacy_windows=False, emoji=False, markup=False
+    )
+    console.print(shown)
+    # Padding to the full width is of no use in a file, and a nuisance in a diff.
+    return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
+
+
+def summary(findings: Findings, *, title: str | None = None, width: int = WIDTH) -> RenderableType:
+    """The findings for a rich console of `width` columns."""
+    shorten = shortener(findings.snapshot.stacks)
+    parts: list[RenderableType] = []
+    if title:
+        parts += [Text(clean(title, 200), style="bold"), Text()]
+    parts += [
+        Text(words.occasion(findings, shorten), style="bold"),
+        Text(),
+        Text(words.sentence(findings)),
+        Text(),
+    ]
+    if replay := words.replay(findings):
+        parts += [Text(replay), Text()]
+    if findings.main is not None:
+        parts += _device(findings, findings.main, shorten, width)
+    parts += _list("How sure this is", map(Text, words.certainty(findings)))
+    return Group(*parts)
+
+
+def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
+    when = words.instant(findings.at, device.history.entries)
+    yield from _section(tables.evidence(device, 10), headings=False)
+    if note := words.elsewhere(findings.at, device):
+        yield from (Text(note), Text())
+    yield from _section(tables.memory(device), f"Memory, {when}", headings=False)
+    yield from _timeline(device, width)
+    if device.oom is not None:
+        yield from _list("What to do", (_advice(item) for item in device.oom.verdict.advice))
+    answers = [answer for answer in findings.whatif if answer.device == device.device]
+    yield from chain.from_iterable(_whatif(view(answer)) for answer in answers if answer.rows)
+    yield from _section(tables.categories(device), headings=False)
+    yield from _section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
+    yield from _section(tables.holders(device, _TOP))
+    if not device.holders:
+        yield from _section(tables.names(device, _TOP))
+    if device.growth:
+        yield from _section(tables.growth(device, shorten, _TOP))
+    elif device.history.entries:
+        yield from (Text(words.no_growth(device.steps)), Text())
+    yield from _section(tables.pins(device, shorten, 5))
+    if len(device.ooms) > 1:
+        yield from _section(tables.ooms(device, shorten, 5))
+    yield from _section(tables.bill(device))
+    yield from _section(tables.other_devices(findings))
+
+
+def whatif(answer: WhatIf) -> RenderableType:
+    """What-if answers alone, for a rich console."""
+    title = Text(f"What if, device {answer.device}", style="bold")
+    *parts, _ = _whatif(view(answer), titled=False)
+    return Group(title, Text(), *parts)
+
+
+def _whatif(answer: WhatIfView, *, titled: bool = True) -> Iterator[RenderableType]:
+    """The table under the other settings, its notes and what it assumes."""
+    if titled:
+        yield Text(TITLE, style="bold")
+    yield from (Text(answer.check), Text())
+    yield Stacked(answer.table, _grid)
+    yield Text()
+    yield from map(Text, answer.numbered)
+    yield from (Text() for _ in answer.numbered[:1])
+    yield from (Text(answer.common), Text(), Text(answer.explained), Text(), Text(answer.conditions), Text())
+
+
+def _section(table: Table, title: str | None = None, *, headings: bool = True) -> Iterator[RenderableType]:
+    """A table under its title; nothing where it has no rows."""
+    if not table.rows:
+        return
+    yield Text(title or table.title, style="bold")
+    yield Padding(_grid(table, headings=headings), (0, 0, 0, 2))
+    if table.more > 0:
+        yield Text(f"  and {plural(table.more, 'more row')}", style="dim")
+    yield Text()
+
+
+def _grid(table: Table, *, headings: bool = True) -> Grid:
+    grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=headings, header_style="dim", pad_edge=False)
+    last = len(table.headings) - 1
+    for column, heading in enumerate(table.headings):
+        right = column in table.right
+        # Only the last column may wrap: numbers and labels that break across lines cannot be read.
+        grid.add_column(
+            Text(heading), justify="right" if right else "left", no_wrap=right or column != last, overflow="fold"
+        )
+    for row in table.rows:
+        grid.add_row(*(Text(cell) for cell in row))
+    return grid
+
+
+def _list(title: str, items: Iterable[Text]) -> Iterator[RenderableType]:
+    """Sentences under a title, each hanging from a dash; nothing where there are none."""
+    shown = list(items)
+    if not shown:
+        return
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=1)
+    grid.add_column(overflow="fold")
+    for item in shown:
+        grid.add_row("-", item)
+    yield Text(title, style="bold")
+    yield Padding(grid, (0, 0, 0, 2))
+    yield Text()
+
+
+def _advice(advice: Advice) -> Text:
+    text = Text()
+    if advice.refuted:
+        text.append("Would not have helped: ", style="dim")
+    text.append(clean(advice.action, 400).rstrip("."), style="" if advice.refuted else "bold")
+    if advice.saves_bytes is not None:
+        text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
+    text.append(f". {clean(advice.why, 600)}" if advice.why else ".")
+    if advice.price:
+        text.append(f" Price: {clean(advice.price, 300)}.")
+    return text
+
+
+def _timeline(device: DeviceFindings, width: int) -> Iterator[RenderableType]:
+    """Allocated and reserved bytes over the entries of the trace, each to the scale of the most that was reserved."""
+    curves, entries = device.history.curves, device.history.entries
+    if entries < 2:
+        return
+    across = min(width, WIDEST) - 24
+    top = int(curves.reserved.max())
+    yield Text(f"Timeline, {_span(device)}", style="bold")
+    for name, curve in (("allocated", curves.allocated), ("reserved", curves.reserved)):
+        line = sparkline(curve, top, across)
+        yield Text.assemble(f"  {name:<10}", (line, "cyan"), f" {format_bytes(int(curve.max()))}")
+    failed = np.asarray([oom.entry + 1 for oom in device.ooms], dtype=np.int64)
+    if len(failed):
+        yield Text(f"  {'OOM':<10}{marks(failed, entries + 1, across, '^')}")
+    yield Text()
+
+
+def _span(device: DeviceFindings) -> str:
+    trace = device.history.trace
+    count = plural(len(trace), "entry", "entries")
+    if not trace.timed:
+        return f"{count} from left to right"
+    return f"{count} from left to right, {format_duration(int(trace.time_us[-1] - trace.time_us[0]))} in all"

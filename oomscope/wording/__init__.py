@@ -1,0 +1,1 @@
+"""What things are called: every sentence a reader sees."""
