@@ -54,8 +54,8 @@ def _report(name: str, force: bool) -> None:
     check_target(str(target), force=force)
     findings = pipeline.find(str(folder("sample_snapshots") / f"{name}{_SUFFIX}"))
     from oomscope.rendering import write_report
-    from oomscope.rendering.common.paths import shortener
     from oomscope.wording import words
+    from oomscope.wording.paths import shortener
 
     write_report(findings, target, title=name, force=force)
     click.echo(words.occasion(findings, shortener(findings.snapshot.stacks)))

@@ -3,6 +3,7 @@
 from oomscope.model.actions import Action
 from oomscope.model.arrays import BoolArray, IntArray, UInt8Array, address_text
 from oomscope.model.layout import Blocks, BlockState, Layout, Segments
+from oomscope.model.note import Note, note
 from oomscope.model.snapshot import Annotation, Device, PoolId, Snapshot
 from oomscope.model.stacks import NO_STACK, Frame, StackTable
 from oomscope.model.trace import Trace
@@ -18,6 +19,7 @@ __all__ = [
     "Frame",
     "IntArray",
     "Layout",
+    "Note",
     "PoolId",
     "Segments",
     "Snapshot",
@@ -25,4 +27,5 @@ __all__ = [
     "Trace",
     "UInt8Array",
     "address_text",
+    "note",
 ]

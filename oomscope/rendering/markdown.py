@@ -10,12 +10,12 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Advice
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import Shorten, shortener
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import TITLE, view
 from oomscope.units import format_bytes, plural
 from oomscope.wording import words
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten, shortener
 
 MAX_BYTES = 60_000
 """GitHub cuts comments at 65,536 characters, Jira at 32,767 by default; tables of a usual report stay below both."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import At, Growth, Limit, Location, Oom, Pin, SiteUse, Steps
 from oomscope.analysis.remedies.replays import calm_citation
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import Shorten
 from oomscope.units import format_bytes, format_count, format_duration, plural
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten
 
 CAUSE_LABELS = {
     "oversized_request": "a request that no card of this size could serve",

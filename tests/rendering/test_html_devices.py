@@ -7,9 +7,9 @@ from pathlib import Path
 
 from oomscope.analysis import Findings, analyze
 from oomscope.reading import load
-from oomscope.rendering.common.paths import shortener
 from oomscope.rendering.html.devices import MOST_DEVICES, MOST_SITES, other_devices
 from oomscope.rendering.html.svg import StyleSheet
+from oomscope.wording.paths import shortener
 
 CAPTURE = Path(__file__).resolve().parents[1] / "recording" / "fixtures" / "two_devices.pickle.xz"
 MOST_BYTES = 20_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oomscope.model import Frame, StackTable
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import common_folder, shortener
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import common_folder, shortener
 
 
 def test_own_files_lose_the_folder_they_share_and_libraries_all_before_the_package():

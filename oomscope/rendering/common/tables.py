@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import Shorten
 from oomscope.units import format_bytes, format_count, plural
 from oomscope.wording import words
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten
 
 UNKNOWN = "unknown"
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
-from oomscope.rendering.common.clean import clean
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count, format_limit, plural
+from oomscope.wording.clean import clean
 
 UNKNOWN = "–"
 

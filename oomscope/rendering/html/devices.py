@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.rendering.common.paths import Shorten
 from oomscope.rendering.common.table_rows import keys_of
 from oomscope.rendering.html import views
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.rendering.html.timelines import TimeFigure, draw_beside
+from oomscope.wording.paths import Shorten
 
 MOST_DEVICES = 15
 MOST_SITES = 5

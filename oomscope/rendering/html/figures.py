@@ -6,10 +6,10 @@ from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
-from oomscope.rendering.common.clean import clean
 from oomscope.rendering.html import charts, views
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
 from oomscope.units import format_bytes, format_limit, plural
+from oomscope.wording.clean import clean
 
 _LONGEST_LABEL = 34
 

@@ -11,9 +11,9 @@ from oomscope.analysis.attribution.sites import is_cpp
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.model import NO_STACK, StackTable
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import Shorten
 from oomscope.rendering.common.table_rows import Keys
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten
 
 MOST_BOXES = 420
 THIN = 0.035

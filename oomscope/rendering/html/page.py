@@ -16,8 +16,6 @@ import oomscope
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import Shorten, shortener
 from oomscope.rendering.common.table_rows import keys_of
 from oomscope.rendering.common.whatif_table import view
 from oomscope.rendering.html import palette, views
@@ -30,6 +28,8 @@ from oomscope.rendering.html.svg import StyleSheet
 from oomscope.rendering.html.timelines import Timelines, draw_timelines, moment_words
 from oomscope.units import format_bytes, format_count, format_duration, plural
 from oomscope.wording import words
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten, shortener
 
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""

@@ -11,9 +11,9 @@ import numpy as np
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Oom, Pin, SiteUse
 from oomscope.model import StackTable
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import Shorten
 from oomscope.rendering.common.table_rows import Keys
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten
 from oomscope.wording.words import CATEGORY_LABELS, PHASE_LABELS, UNLABELLED, words
 
 MOST_STACKS = 3

@@ -16,14 +16,14 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Advice
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
-from oomscope.rendering.common.clean import clean
-from oomscope.rendering.common.paths import Shorten, shortener
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import TITLE, WhatIfView, view
 from oomscope.rendering.text.narrow_table import Stacked
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.units import format_bytes, format_duration, plural
 from oomscope.wording import words
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten, shortener
 
 WIDTH = 80
 WIDEST = 120

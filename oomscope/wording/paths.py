@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from oomscope.model import StackTable
-from oomscope.rendering.common.clean import clean
+from oomscope.wording.clean import clean
 
 Shorten: TypeAlias = Callable[[str], str]
 """From a file's full name to the one that is shown."""

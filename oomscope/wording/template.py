@@ -1,0 +1,63 @@
+"""Sentences as templates: plain English with the places where values go.
+
+``{name}`` is the value as text, ``{name:bytes}`` a size, ``{name:limit}`` a size rounded up, ``{name:count}`` a count,
+``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:list}`` several
+texts, and ``{name:n step}`` or ``{name:n entry/entries}`` a count with its noun. What stands in ``[brackets]`` is left
+out where one of its values is missing, None, zero or empty; ``[[`` is a bracket.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any
+
+from oomscope.units import format_bytes, format_count, format_duration, format_limit, plural
+
+_OPTIONAL = re.compile(r"(?<!\[)\[([^\[\]]*)\]")
+_FIELDS = re.compile(r"\{(\w+)")
+
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """`template` with `values` in their places.
+
+    Raises:
+        KeyError: the sentence needs a value that is not among `values`.
+    """
+
+    def optional(match: re.Match[str]) -> str:
+        return match[1] if all(values.get(name) for name in _FIELDS.findall(match[1])) else ""
+
+    return _FORMATTER.vformat(_OPTIONAL.sub(optional, template), (), values).replace("[[", "[").replace("]]", "]")
+
+
+def place(location: Any) -> str:
+    """A line of code as people say it: ``fill_cache (workloads.py:227)``; None: ``code without Python frames``."""
+    if location is None:
+        return "code without Python frames"
+    file = location.file.replace("\\", "/").rpartition("/")[2]
+    return f"{location.function} ({file}:{location.line})"
+
+
+class _Formatter(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        shown = _KINDS.get(format_spec)
+        if shown is not None:
+            return str(shown(value))
+        if format_spec.startswith("n "):
+            noun, _, nouns = format_spec[2:].partition("/")
+            return plural(value, noun, nouns or None)
+        return str(super().format_field(value, format_spec))
+
+
+_FORMATTER = _Formatter()
+_KINDS = {
+    "bytes": format_bytes,
+    "limit": format_limit,
+    "count": format_count,
+    "duration": format_duration,
+    "percent": lambda share: f"{share:.0%}",
+    "place": place,
+    "list": ", ".join,
+}
