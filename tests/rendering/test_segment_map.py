@@ -13,7 +13,7 @@ from tests.samples import SAMPLES, sample_findings
 def drawn(name: str) -> SegmentMap | None:
     findings = sample_findings(name)
     device = findings.devices[0]
-    return segment_map(device, keys_of(findings, device), findings.snapshot.pools)
+    return segment_map(device, keys_of(device), findings.snapshot.pools)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -152,7 +152,7 @@ def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleS
 
 def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, room: Room) -> MainView:
     stacks = findings.snapshot.stacks
-    keys = keys_of(findings, device)
+    keys = keys_of(device)
     rows = views.site_rows(device, stacks, keys, shorten)
     labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), room.text) for row in rows]
     return MainView(
