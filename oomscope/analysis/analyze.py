@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from oomscope.analysis.attribution.by_site import Attribution, attribute, site_uses
 from oomscope.analysis.attribution.names_and_holders import holders, named_tensors, suspect
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.context import device_context, number
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.instants import choose_instant, entry_at
 from oomscope.analysis.labels.categories import categorize
@@ -33,7 +30,7 @@ from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
 from oomscope.history import DeviceHistory, device_history, recorded_config
-from oomscope.model import Snapshot, UInt8Array
+from oomscope.model import RecordedDevice, Snapshot, UInt8Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +150,7 @@ def _find(snapshot: Snapshot, one: _Examined, sites: SiteTable, entry: int, repl
         oom=the_one_that_matters(ooms),
         ooms=ooms,
         bill=make_bill(snapshot, history, one.categories, entry),
-        device_total=number(device_context(snapshot, history.index), "total"),
+        device_total=snapshot.recorded.device(history.index).total,
         outside=outside_bytes(snapshot, history),
     )
 
@@ -192,7 +189,7 @@ def _growth_at(snapshot: Snapshot, one: _Examined, sites: SiteTable, entry: int)
 
 def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay: WhatIf | None) -> Subject:
     history = one.history
-    context = device_context(snapshot, history.index)
+    recorded = snapshot.recorded.device(history.index)
     lifetimes = history.lifetimes
     stack = history.trace.stack[request.entry]
     alike = lifetimes.requested[lifetimes.stack == stack] if stack >= 0 else np.zeros(0, np.int64)
@@ -202,10 +199,10 @@ def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay:
         config=history.config,
         categories=_live_by(one.categories, CATEGORIES, history, request.entry),
         phases=_live_by(one.phases, PHASES, history, request.entry),
-        total=number(context, "total"),
-        cap=number(context, "cap"),
+        total=recorded.total,
+        cap=recorded.cap,
         outside=outside_bytes(snapshot, history, device_free=request.device_free, reserved=request.totals.reserved),
-        outside_names=_processes(context),
+        outside_names=_processes(recorded),
         uncertain_bytes=int(history.slack[live].sum()),
         names_known=bool(named_tensors(snapshot, history.index)),
         varied_sizes=len(np.unique(alike)),
@@ -215,13 +212,13 @@ def _subject(snapshot: Snapshot, one: _Examined, request: FailedRequest, replay:
     )
 
 
-def _processes(context: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+def _processes(recorded: RecordedDevice) -> tuple[tuple[str, int], ...]:
     """Other processes on the card, largest first."""
-    others = []
-    for process in context.get("processes") or ():
-        if isinstance(process, Mapping) and not process.get("this"):
-            name = process.get("name") or f"process {process.get('pid', '?')}"
-            others.append((str(name), number(process, "bytes") or 0))
+    others = [
+        (process.name or f"process {'?' if process.pid is None else process.pid}", process.bytes or 0)
+        for process in recorded.processes
+        if not process.this
+    ]
     return tuple(sorted(others, key=lambda other: -other[1]))
 
 
