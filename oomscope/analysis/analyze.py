@@ -216,8 +216,7 @@ def _processes(recorded: RecordedDevice) -> tuple[tuple[str, int], ...]:
     """Other processes on the card, largest first."""
     others = [
         (process.name or f"process {'?' if process.pid is None else process.pid}", process.bytes or 0)
-        for process in recorded.processes
-        if not process.this
+        for process in recorded.other_processes()
     ]
     return tuple(sorted(others, key=lambda other: -other[1]))
 

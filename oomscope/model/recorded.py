@@ -62,6 +62,21 @@ class RecordedDevice:
     memory_stats: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[RecordedProcess, ...] = ()
 
+    def other_processes(self) -> tuple[RecordedProcess, ...]:
+        """The processes that certainly are not the recording one.
+
+        Recordings made in a container by older versions of oomscope call their own process another one: where no
+        process is said to be this one, those that use at least what this one has reserved are left out.
+        """
+        if any(process.this for process in self.processes):
+            return tuple(process for process in self.processes if process.this is False)
+        reserved = self.memory_stats.get("reserved_bytes.all.current", 0)
+        return tuple(
+            process
+            for process in self.processes
+            if process.this is False and process.bytes is not None and process.bytes < reserved
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedSelf:
