@@ -16,8 +16,8 @@ TOP_SITES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Keys:
-    """Keys of a device's lifetimes.
+class LifetimeKeys:
+    """LifetimeKeys of a device's lifetimes.
 
     Attributes:
         row: int64[lifetimes], the row of the findings' sites; `len(sites)` for all others.
@@ -39,7 +39,7 @@ class Keys:
         return np.minimum(self.row, self.top)
 
 
-def keys_of(findings: Findings, device: DeviceFindings) -> Keys:
+def keys_of(findings: Findings, device: DeviceFindings) -> LifetimeKeys:
     """Match every lifetime, live at the instant or not, with its row of the findings' sites."""
     history, count = device.history, len(device.history.lifetimes)
     table = SiteTable(findings.snapshot.stacks)
@@ -55,4 +55,4 @@ def keys_of(findings: Findings, device: DeviceFindings) -> Keys:
     category = np.full(count, CATEGORIES.index("unknown"), np.int64)
     if device.category_of is not None:
         category = device.category_of.astype(np.int64)
-    return Keys(row, category, others + 1)
+    return LifetimeKeys(row, category, others + 1)
