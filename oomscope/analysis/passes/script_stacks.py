@@ -1,8 +1,9 @@
 """Which frames of a stack belong to the script: those that can hold a loop over batches.
 
 The *script* is what lies outside every ``Module.__call__`` and is written in Python by the reader or a library, but not
-by torch itself. What runs below a Module's call goes through layers or time steps. One frame below it is kept all the
-same, the first in which the stacks of that call differ: where its lines start again, the model was called again.
+by torch itself. What runs below a Module's call goes through layers or time steps; what an optimizer or a constructor
+does goes through parameters. One frame below a Module's call is kept all the same, the first in which the stacks of
+that call differ: where its lines start again, the model was called again.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ MODULE = -1
 OTHER, MAIN, THREAD = range(3)
 """Whose a stack is: that of the autograd engine or of a hook, of the main thread, or of a thread of the program."""
 
-_DROPPED, _SCRIPT, _MODULE_CALL, _BARRIER, _CONTAINER = range(5)
+_DROPPED, _SCRIPT, _MODULE_CALL, _BARRIER, _CONTAINER, _TORCH, _OPTIMIZER = range(7)
 _CALLS = {"_call_impl", "_wrapped_call_impl", "__call__"}
 _MODULE_FILE = re.compile(r"torch/nn/modules/module\.py$")
-_BARRIER_FILE = re.compile(r"torch/(autograd/(__init__|graph|function)\.py|_dynamo/|_inductor/|_functorch/)|torchinductor_")
+_BARRIER_FILE = re.compile(
+    r"torch/(autograd/(__init__|graph|function)\.py|_dynamo/|_inductor/|_functorch/)|torchinductor_"
+)
 """Below a backward and in compiled code nothing of the script runs."""
+_OPTIMIZER_FILE = re.compile(r"torch/optim/optimizer\.py$")
+"""Every optimizer's ``step`` is called through it, a reader's own as well."""
 _CONTAINER_FILE = re.compile(r"torch/nn/modules/container\.py$")
 _ONE_CALL_FILE = re.compile(r"torch/(functional|_tensor|nn/functional)\.py$")
 """Functions of torch that make a tensor for their caller and hold no loop over anything."""
@@ -41,8 +46,10 @@ class ScriptStacks:
         frames: one frame for each location.
         line: int64[locations].
         function: int64[locations], the same number for all lines of one function.
+        is_script: bool[locations], whether the line is one of the script's, not one of torch's.
         path_of: int64[stacks], which path.
-        paths: locations from the outermost call inwards, `MODULE` where a Module is called.
+        paths: locations from the outermost call inwards, then `MODULE` where a Module is called, else the function of
+            torch that is called, where it is one.
         wrapped: bool[paths], whether a call of another Module lies between `MODULE` and the location after it.
         alone: bool[stacks], whether the allocation is made by the script's own line, and by no loop within torch.
         thread: int64[stacks], `OTHER`, `MAIN` or `THREAD`.
@@ -51,6 +58,7 @@ class ScriptStacks:
     frames: tuple[Frame, ...]
     line: IntArray
     function: IntArray
+    is_script: BoolArray
     path_of: IntArray
     paths: tuple[tuple[int, ...], ...]
     wrapped: BoolArray
@@ -69,19 +77,25 @@ def find_script(stacks: StackTable) -> ScriptStacks:
     walls = np.flatnonzero((kind == _MODULE_CALL) | (kind == _BARRIER))
     barrier[owner[walls]] = position[walls]
     calls_module = (barrier >= 0) & (kind[np.maximum(barrier, 0)] == _MODULE_CALL) if len(kind) else barrier >= 0
-    above = _lists((kind == _SCRIPT) & (position > barrier[owner]), members, owner, count)
+    # A closure may hold a whole step; else what runs in an optimizer goes through parameters.
+    steps = np.flatnonzero((kind == _OPTIMIZER) & (barrier[owner] < 0))
+    barrier[owner[steps]] = position[steps]
+    mine = (kind == _SCRIPT) & (position > barrier[owner])
+    above = _lists(mine, members, owner, count)
     inside = ((kind == _SCRIPT) | (kind == _CONTAINER)) & (position < barrier[owner]) & calls_module[owner]
     below = _lists(inside, members, owner, count)
+    callee = _callees(kind, mine, members, position, owner, count, _functions(frames))
     telling, wrapped = _model_frames(above, below, calls_module)
     numbers: dict[tuple[tuple[int, ...], bool], int] = {}
     path_of = np.empty(count, np.int64)
     for stack, (path, called) in enumerate(zip(above, calls_module.tolist(), strict=True)):
-        whole = (*path, MODULE, *telling[stack]) if called else path
+        whole = (*path, MODULE, *telling[stack]) if called else (*path, *callee[stack])
         path_of[stack] = numbers.setdefault((whole, bool(wrapped[stack])), len(numbers))
     return ScriptStacks(
         frames=frames,
-        line=np.array([frame.line for frame in frames], np.int64),
+        line=np.array([frame.line % (1 << 31) for frame in frames], np.int64),
         function=_functions(frames),
+        is_script=np.array([_kind(frame) == _SCRIPT for frame in frames], np.bool_),
         path_of=path_of,
         paths=tuple(path for path, _ in numbers),
         wrapped=np.array([is_wrapped for _, is_wrapped in numbers], np.bool_),
@@ -96,8 +110,10 @@ def _kind(frame: Frame) -> int:
         return _MODULE_CALL
     if _CONTAINER_FILE.search(path) and frame.name.rpartition(".")[2] == "forward":
         return _CONTAINER
-    if is_torch(frame) and _BARRIER_FILE.search(path) :
-        return _BARRIER
+    if is_torch(frame):
+        if _BARRIER_FILE.search(path):
+            return _BARRIER
+        return _OPTIMIZER if _OPTIMIZER_FILE.search(path) else _TORCH
     return _SCRIPT if is_script(frame) else _DROPPED
 
 
@@ -105,7 +121,7 @@ def _locations(stacks: StackTable) -> tuple[StackArray, tuple[Frame, ...]]:
     """The location of each frame, without what else was recorded of it, and one frame for each."""
     number: dict[tuple[str, int, str], int] = {}
     location = np.empty(len(stacks.frames), np.int32)
-    frames = []
+    frames: list[Frame] = []
     for index, frame in enumerate(stacks.frames):
         place = number.setdefault((frame.filename, frame.line, frame.name), len(number))
         if place == len(frames):
@@ -125,6 +141,26 @@ def _lists(chosen: BoolArray, members: StackArray, owner: IntArray, count: int) 
     ends = np.searchsorted(owner[rows], np.arange(count + 1))
     values = members[rows].tolist()
     return [tuple(values[ends[one] : ends[one + 1]][::-1]) for one in range(count)]
+
+
+def _callees(
+    kind: IntArray,
+    mine: BoolArray,
+    members: StackArray,
+    position: IntArray,
+    owner: IntArray,
+    count: int,
+    function: IntArray,
+) -> list[tuple[int, ...]]:
+    """For each stack, one location of the function of torch that the script's innermost line calls; empty for none."""
+    first: dict[int, int] = {}
+    one_of = np.array([first.setdefault(number, place) for place, number in enumerate(function.tolist())], np.int64)
+    innermost = np.full(count, -1, np.int64)
+    rows = np.flatnonzero(mine)
+    innermost[owner[rows][::-1]] = position[rows][::-1]
+    inside = (kind != _DROPPED) & (position < innermost[owner])
+    called = _lists(inside, members, owner, count)
+    return [(int(one_of[path[0]]),) if path else () for path in called]
 
 
 def _model_frames(
