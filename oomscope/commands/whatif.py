@@ -179,10 +179,11 @@ def command(
             history=history,
         )
         answer = replace(answer, notes=notes)
-    if not answer.self_check.addresses:
-        raise RequestError(
-            f"{snapshot}: {answer.self_check.reason}; call torch.cuda.memory._record_memory_history() before the run"
-        )
+    reason = answer.self_check.reason
+    if reason is not None and not answer.self_check.addresses:
+        from oomscope.wording import say
+
+        raise RequestError(f"{snapshot}: {say(reason)}; call torch.cuda.memory._record_memory_history() before the run")
     _show(answer, form, output, force)
 
 

@@ -8,14 +8,13 @@ from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth
 from oomscope.history import DeviceHistory
-from oomscope.model import Action, BoolArray, Snapshot
-from oomscope.units import format_bytes
-from oomscope.wording.words import CATEGORY_LABELS
+from oomscope.model import Action, BoolArray, Note, Snapshot, note
+from oomscope.wording.labels import CATEGORY_LABELS
 
 
 def examine(
     snapshot: Snapshot, history: DeviceHistory
-) -> tuple[tuple[int, ...], dict[str, BoolArray], tuple[str, ...]]:
+) -> tuple[tuple[int, ...], dict[str, BoolArray], tuple[Note, ...]]:
     """The entries where steps begin; each phase and category, bool[lifetimes], by its name; what to know of growth."""
     phases = phase_of(snapshot, history)
     steps = find_steps(snapshot, history, phases)
@@ -30,12 +29,9 @@ def examine(
     return steps.boundaries, named, growth_notes(growth)
 
 
-def growth_notes(growth: tuple[Growth, ...]) -> tuple[str, ...]:
+def growth_notes(growth: tuple[Growth, ...]) -> tuple[Note, ...]:
     """What growth from step to step means for a run with more memory."""
     each = sum(one.bytes_per_step for one in growth if one.kind != "time" and not one.within_step)
     if each <= 0:
         return ()
-    return (
-        f"Live bytes grow by {format_bytes(each)} a step in this recording: with more memory the run ends later, not"
-        " never.",
-    )
+    return (note("whatif.grows", bytes_per_step=each),)
