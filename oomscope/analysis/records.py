@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oomscope.model import PoolId
+from oomscope.model import Note, PoolId
 
 CATEGORIES = (
     "parameter", "gradient", "optimizer_state", "buffer", "activation", "temporary", "input", "workspace", "unknown",
@@ -47,13 +47,13 @@ class Recording:
         history: ``full``, ``wrapped``, ``late``, ``state_only`` or ``none``.
         stacks: ``python``, ``all`` or ``none``.
         unattributed_live_bytes: allocated bytes at the instant of attribution that no stack explains.
-        notes: sentences for the reader: what the file cannot show, and how to record it better.
+        notes: what the file cannot show, and how to record it better.
     """
 
     history: str
     stacks: str
     unattributed_live_bytes: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Reconciliation:
 
     unaccounted_bytes: int
     uncertain_bytes: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,8 @@ class SiteUse:
     """Live bytes of one site (or of one reason for having none).
 
     Attributes:
-        site: None where no frame was recorded; then `label` says why.
+        site: None where there is none; then `label` says why.
+        label: a slug of `oomscope.analysis.attribution.by_site`; None where there is a site.
         caller: the reader's own code that led there; None where there is none.
         category: the one most of the bytes belong to.
         stack: the stack that most of the bytes share, as ``file:line function``, innermost first.

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from oomscope.model.layout import Layout
+from oomscope.model.note import Note
 from oomscope.model.recorded import RecordedContext
 from oomscope.model.recorded_parsing import parse_context
 from oomscope.model.stacks import StackTable
@@ -49,7 +50,7 @@ class Snapshot:
         context: the dump's own ``oomscope`` key as it was read, else None: for redacting it and passing it on. Its
             contents are a stranger's; questions are asked of `recorded`.
         schema: which releases of torch write this layout, such as ``2.10-2.11``.
-        notes: what was odd about the file, one sentence each, for the reader of the report.
+        notes: what was odd about the file, for the reader of the report.
         host: pinned host memory (torch 2.14+), else None.
         ring_entries: the bound of the trace (``max_entries``) where the file says it, else None.
     """
@@ -61,7 +62,7 @@ class Snapshot:
     annotations: tuple[Annotation, ...] = ()
     context: Mapping[str, Any] | None = None
     schema: str = "unknown"
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
     host: Device | None = None
     ring_entries: int | None = None
     _recorded: RecordedContext | None = field(default=None, init=False, repr=False)

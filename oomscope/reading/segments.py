@@ -16,12 +16,13 @@ from oomscope.model import (
     Layout,
     Segments,
     UInt8Array,
+    note,
 )
 from oomscope.model.arrays import StackArray
 from oomscope.reading import checks
 from oomscope.reading.columns import Columns, columns_of, integers, kind_of
 from oomscope.reading.tables import Tables
-from oomscope.units import MIB, plural
+from oomscope.units import MIB
 
 _SEGMENT_KEYS = frozenset(
     {"device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream"}
@@ -61,8 +62,8 @@ class SegmentReader:
         self._block_lists = self._lists_of_blocks()
         self._blocks = columns_of(list(chain.from_iterable(self._block_lists)), self._where_block)
         self.keys, self.block_keys = set(self._columns), set(self._blocks)
-        tables.notes.unknown_keys("segments", self._columns, _SEGMENT_KEYS)
-        tables.notes.unknown_keys("blocks", self._blocks, _BLOCK_KEYS)
+        tables.notes.unknown_keys("reading.unknown_segment_key", self._columns, _SEGMENT_KEYS)
+        tables.notes.unknown_keys("reading.unknown_block_key", self._blocks, _BLOCK_KEYS)
 
     def layouts(self) -> dict[int, Layout]:
         """The layout of each device that has segments, by its index; segments and blocks in address order."""
@@ -83,9 +84,8 @@ class SegmentReader:
         picked = picked[np.lexsort((blocks.address[picked], segment))]
         layout = Layout(_take_segments(segments, rows, first), _take_blocks(blocks, picked, segment))
         declared = {key: self._integers(key, -1)[rows] for key in checks.DECLARED if key in self._columns}
-        place = self._name if self._name != "segments" else f"device {index}"
-        for sentence in checks.contradictions(layout, declared, place):
-            self._tables.notes.add(sentence)
+        for contradiction in checks.contradictions(layout, declared, index if self._name == "segments" else None):
+            self._tables.notes.add(contradiction)
         return layout
 
     def _segments(self) -> Segments:
@@ -109,11 +109,9 @@ class SegmentReader:
         types = self._columns.get("segment_type", [None] * self._count)
         for kind in types:
             if kind not in ("small", "large", None):
-                self._tables.notes.unknown("segment_type", kind)
+                self._tables.notes.unknown("reading.unknown_segment_type", kind)
         if None in types:
-            self._tables.notes.add(
-                f"{plural(types.count(None), 'segment')} without segment_type: those above 2 MiB are taken as large."
-            )
+            self._tables.notes.add(note("reading.segment_types_missing", count=types.count(None)))
         named = np.array([kind != "small" for kind in types], dtype=np.bool_)
         missing = np.array([kind is None for kind in types], dtype=np.bool_)
         return np.where(missing, total_size > _SMALL_SEGMENT, named)
@@ -158,7 +156,7 @@ class SegmentReader:
                 raise SnapshotError(f"{self._where_block(row)} has {kind_of(name)} as its 'state', not a name.")
             state[row] = _STATES.get(name, BlockState.OTHER)
             if name not in _STATES:
-                self._tables.notes.unknown("block state", name)
+                self._tables.notes.unknown("reading.unknown_block_state", name)
         return state
 
     def _requested_sizes(self, histories: list[Any], state: UInt8Array) -> IntArray:

@@ -1,7 +1,15 @@
-"""All sentences by code; each part of the program has a file of them."""
+"""All sentences by code. What stands before the first dot of a code names the file that has its sentence."""
 
 from __future__ import annotations
 
 from oomscope.wording import Sentence
+from oomscope.wording.reading import READING
+from oomscope.wording.reconciliation import RECONCILIATION
+from oomscope.wording.recording import RECORDING
+from oomscope.wording.whatif import WHATIF
 
 SENTENCES: dict[str, Sentence] = {}
+SENTENCES |= READING
+SENTENCES |= RECONCILIATION
+SENTENCES |= RECORDING
+SENTENCES |= WHATIF

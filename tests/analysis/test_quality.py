@@ -98,19 +98,22 @@ def test_of_several_devices_the_least_complete_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "words"),
+    ("snapshot", "code"),
     [
-        (loaded([small(block(512, frames=HERE))], [WHOLE]), "first allocation to the end"),
-        (loaded([small()], [LATER]), "all of it free again"),
-        (loaded([small(block(512), block(512, frames=HERE))], [[LATER[0]] * 1 + [entry("snapshot", 0, 0)]]), "ring"),
-        (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "Recording began after 512 B"),
-        (loaded([small(frames=HERE)], [LATER]), "ring"),
-        (loaded([small(block(512, frames=HERE))]), 'enabled="all"'),
-        (loaded([small(block(512))]), "Nothing was recorded"),
+        (loaded([small(block(512, frames=HERE))], [WHOLE]), "recording.full"),
+        (loaded([small()], [LATER]), "recording.late_and_freed"),
+        (
+            loaded([small(block(512), block(512, frames=HERE))], [[LATER[0]] * 1 + [entry("snapshot", 0, 0)]]),
+            "recording.wrapped",
+        ),
+        (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "recording.late"),
+        (loaded([small(frames=HERE)], [LATER]), "recording.wrapped"),
+        (loaded([small(block(512, frames=HERE))]), "recording.state_only"),
+        (loaded([small(block(512))]), "recording.none"),
     ],
 )
-def test_the_first_note_says_what_can_be_seen_and_how_to_see_more(snapshot: Snapshot, words: str) -> None:
-    assert words in analyze(snapshot, whatif=False).recording.notes[0]
+def test_the_first_note_says_what_can_be_seen_and_how_to_see_more(snapshot: Snapshot, code: str) -> None:
+    assert analyze(snapshot, whatif=False).recording.notes[0].code == code
 
 
 def test_bytes_that_no_stack_explains_are_counted() -> None:

@@ -17,7 +17,8 @@ from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, 
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
 from oomscope.units import format_bytes
-from oomscope.wording import words
+from oomscope.wording.instants import moment_words
+from oomscope.wording.labels import CATEGORY_LABELS
 
 MOST_INSTANTS = 56
 _FEW_BUCKETS = 90
@@ -111,11 +112,6 @@ def draw_beside(
     return figure, {name: painter.points(at) | {"box": charts.box(charts.SMALL)}}
 
 
-def moment_words(findings: Findings) -> str:
-    """What the instant that times count from is called."""
-    return {"oom": "the OOM", "peak": "the peak"}.get(findings.at.kind, "the instant shown")
-
-
 class _Painter:
     """What all figures over time of one device share."""
 
@@ -164,7 +160,7 @@ class _Painter:
         else:
             count, key = len(CATEGORIES), self.keys.category
             colours = [palette.CATEGORY_COLOURS[name] for name in CATEGORIES]
-            names = [words.CATEGORY_LABELS[name] for name in CATEGORIES]
+            names = [CATEGORY_LABELS[name] for name in CATEGORIES]
         lifetimes = history.lifetimes
         bands = bytes_by_key(lifetimes.born, lifetimes.freed, history.size, key, count, at)
         order = [count - 1, *range(count - 1)] if by_site else range(count)
