@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,13 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Pin, SiteUse
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Note
+from oomscope.rendering.json_plain import plain
+from oomscope.rendering.json_verdict import oom_document
 from oomscope.wording import say
 from oomscope.wording.labels import SITE_LABELS, label
 from oomscope.wording.whatif import notes_text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = Path(__file__).with_name("report.schema.json")
 MAX_SITES = 100
 
@@ -41,21 +41,6 @@ def as_document(findings: Findings) -> dict[str, Any]:
         "whatif": [{"device": answer.device, **row_as_dict(row)} for answer in findings.whatif for row in answer.rows],
         "whatif_checks": [_check(answer) for answer in findings.whatif],
     }
-
-
-def plain(value: Any, *omit: str) -> Any:
-    """Records as dicts, tuples as lists, numpy's numbers as Python's; a number that is none (NaN) is unknown."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name not in omit}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return [plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def row_as_dict(row: WhatIfRow) -> dict[str, Any]:
@@ -109,8 +94,8 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "bill": _bill(device),
         "device_total": plain(device.device_total),
         "outside": plain(device.outside),
-        "oom": plain(device.oom),
-        "ooms": plain(device.ooms),
+        "oom": None if device.oom is None else oom_document(device.oom),
+        "ooms": [oom_document(oom) for oom in device.ooms],
     }
 
 

@@ -44,5 +44,5 @@ def _balance(device: DeviceFindings) -> list[str]:
         )
     items += [clean(say(note), _LONGEST) for note in reconciliation.notes]
     if device.oom is not None:
-        items += [clean(item, _LONGEST) for item in device.oom.verdict.cannot_know]
+        items += [clean(say(item), _LONGEST) for item in device.oom.verdict.cannot_know]
     return items

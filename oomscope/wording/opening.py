@@ -8,6 +8,7 @@ from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
+from oomscope.wording.verdict import headline, sentences
 
 WAITING_SHARE = 20
 """One in so many active bytes must wait for a stream to be worth a word: a block that is freed is active for one
@@ -37,7 +38,7 @@ def verdict_text(findings: Findings) -> str:
     if device is None:
         return "The snapshot contains no segments and no trace entries."
     if device.oom is not None:
-        return clean(device.oom.verdict.headline, 900)
+        return headline(device.oom.verdict)
     if device.peak is None:
         usage = device.usage
         return (
@@ -68,10 +69,9 @@ def replay_text(findings: Findings) -> str | None:
     if device is None:
         return None
     if device.oom is not None:
-        return None if device.oom.verdict.replay is None else clean(device.oom.verdict.replay, 600)
+        return sentences(device.oom.verdict.replay, 600) or None
     answer = next((one for one in findings.whatif if one.device == device.device), None)
-    text = calm_citation(answer)
-    return None if text is None else clean(text, 600)
+    return sentences(calm_citation(answer), 600) or None
 
 
 def _peak_step(device: DeviceFindings) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from oomscope.wording import Sentence
+from oomscope.wording.causes import CAUSES
 from oomscope.wording.reading import READING
 from oomscope.wording.reconciliation import RECONCILIATION
 from oomscope.wording.recording import RECORDING
+from oomscope.wording.verdict import VERDICT
 from oomscope.wording.whatif import WHATIF
 
 SENTENCES: dict[str, Sentence] = {}
@@ -13,3 +15,5 @@ SENTENCES |= READING
 SENTENCES |= RECONCILIATION
 SENTENCES |= RECORDING
 SENTENCES |= WHATIF
+SENTENCES |= CAUSES
+SENTENCES |= VERDICT

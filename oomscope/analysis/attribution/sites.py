@@ -61,6 +61,11 @@ def _is_readers(frame: Frame) -> bool:
     return not _PACKAGES.search(frame.filename.replace("\\", "/"))
 
 
+def is_readers_frame(frame: Frame) -> bool:
+    """Whether `frame` is the reader's own code: no library's, no interpreter's, no C++."""
+    return _is_site(frame) and _is_readers(frame)
+
+
 class SiteTable:
     """Site and caller of every stack of a snapshot.
 

@@ -173,6 +173,11 @@ def find_roles(stacks: StackTable) -> StackRoles:
     return StackRoles(role, mark)
 
 
+def tells_backward(frame: Frame) -> bool:
+    """Whether nothing but a backward runs under `frame`."""
+    return bool(_look(frame)[0] & _Sign.BACKWARD)
+
+
 def _look(frame: Frame) -> tuple[_Sign, Mark]:
     """What one frame says, for the stack and for itself."""
     path, name = frame.filename.replace("\\", "/"), frame.name
