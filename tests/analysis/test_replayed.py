@@ -99,7 +99,7 @@ def test_a_run_without_an_oom_is_told_what_would_have_reserved_less() -> None:
     assert sentences(calm_citation(answer), 600) == (
         "Replayed with expandable_segments:True, the same run reserves 3.00 GiB at its peak instead of 4.00 GiB."
     )
-    assert calm_citation(WhatIf(0, EXACT, (recorded, replace(less, peak_reserved=4 * GIB - MIB)))) is None
+    assert calm_citation(WhatIf(0, EXACT, (recorded, replace(less, peak_reserved=4 * GIB - MIB)))) == ()
 
 
 def test_the_verdict_of_a_real_sample_cites_the_replay_of_that_sample() -> None:
