@@ -52,7 +52,8 @@ def is_torch(frame: Frame) -> bool:
     return bool(_TORCH.search(frame.filename.replace("\\", "/")))
 
 
-def _is_site(frame: Frame) -> bool:
+def is_script(frame: Frame) -> bool:
+    """Whether `frame` is Python code of the reader or of a library: not of torch, Python itself or oomscope."""
     path = frame.filename.replace("\\", "/")
     return not (_CPP.search(path) or _TORCH.search(path) or _STANDARD.search(path) or _OWN.search(path))
 
@@ -83,7 +84,7 @@ class SiteTable:
             location = Location(frame.filename, frame.line, frame.name)
             location_of[index] = number.setdefault(location, len(number))
         self._locations = list(number)
-        sites = _flags(map(_is_site, stacks.frames), len(stacks.frames))
+        sites = _flags(map(is_script, stacks.frames), len(stacks.frames))
         readers = sites & _flags(map(_is_readers, stacks.frames), len(stacks.frames))
         self.site_of = self._innermost(sites, location_of)
         self.caller_of = self._innermost(readers, location_of)

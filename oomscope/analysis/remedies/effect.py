@@ -8,7 +8,7 @@ import numpy as np
 
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replayer
-from oomscope.analysis.passes.finished import pass_begins
+from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN
 from oomscope.analysis.whatif.changes import freed_each_step

@@ -10,7 +10,8 @@ from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.drivers import find_drivers
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
-from oomscope.analysis.passes.failing_pass import find_calls_in_progress, find_failing_pass
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
 from oomscope.analysis.study import DeviceStudy
