@@ -13,6 +13,7 @@ import weakref
 import pytest
 
 torch = pytest.importorskip("torch", reason="recording needs torch")
+pytestmark = pytest.mark.torch
 
 import oomscope  # noqa: E402
 from oomscope import recording  # noqa: E402

@@ -18,7 +18,7 @@ from oomscope.analysis.labels.size_matching import (
     next_birth,
     one_for_each,
 )
-from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles, find_roles
+from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.records import CATEGORIES, Steps
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
@@ -40,7 +40,7 @@ _LEAST_COPIED = 4
 
 
 def categorize(
-    snapshot: Snapshot, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles | None = None
+    snapshot: Snapshot, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles
 ) -> tuple[UInt8Array, str]:
     """The category of each allocation.
 
@@ -49,13 +49,13 @@ def categorize(
         history: one of its devices.
         steps: its steps.
         phases: uint8[lifetimes], from `phase_of`.
-        roles: `find_roles(snapshot.stacks)`, where that is at hand.
+        roles: of the stacks of the snapshot.
 
     Returns:
         uint8[lifetimes], index into `CATEGORIES`, and where it comes from: ``recorded`` if every live block was named,
         ``mixed`` if some were, else ``inferred``.
     """
-    guess = _Inference(history, steps, phases, roles or find_roles(snapshot.stacks))
+    guess = _Inference(history, steps, phases, roles)
     category = guess.run()
     named = _apply_names(snapshot, history, category)
     live = history.lifetimes.freed >= history.entries

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, phase_of
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.rounds import find_rounds
 from oomscope.analysis.records import StepPeak, Steps
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
 
 
-def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | None = None) -> Steps:
+def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array) -> Steps:
     """The steps of one device, first to last; the last may be unfinished.
 
     Recorded marks and ``ProfilerStep#`` ranges say where a step begins; ``Optimizer.step#`` ranges where one ends.
@@ -23,11 +23,10 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | 
     Args:
         snapshot: the whole snapshot.
         history: one of its devices.
-        phases: `phase_of(snapshot, history)`, where that is at hand.
+        phases: uint8[lifetimes], from `phase_of`.
     """
     if not history.entries:
         return Steps(0, "none")
-    phases = phase_of(snapshot, history) if phases is None else phases
     clock = np.maximum.accumulate(history.trace.time_us) if history.trace.timed else np.zeros(0, np.int64)
     if len(clock):
         if begins := sorted((step.begin_us, step.name) for step in snapshot.recorded.steps):
