@@ -28,8 +28,8 @@ class Facts:
             self.failures.append(f"{part}: {type(problem).__name__}: {problem}")
             return otherwise
 
-    def collect(self, request: dict[str, int] | None) -> dict[str, Any]:
-        """Everything but what the session itself knows."""
+    def collect(self, request: dict[str, int] | None, error: BaseException | None) -> dict[str, Any]:
+        """Everything but what the session itself knows; `error` is what was raised, where that has happened."""
         self.ask("constants", self._backend.prepare)
         return {
             "schema_version": SCHEMA_VERSION,
@@ -40,7 +40,7 @@ class Facts:
             **(self._backend.constants or {}),
             "allocator": self.ask("allocator", self._backend.allocator),
             "process": self.ask("process", process.describe),
-            "stacks": self.ask("stacks", stacks.failing_and_main),
+            "stacks": self.ask("stacks", lambda: stacks.describe(error)),
         }
 
     def _devices(self, request: dict[str, int] | None) -> list[dict[str, Any]]:
