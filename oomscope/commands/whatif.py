@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from oomscope.commands import options, pipeline
-from oomscope.commands.output import STDOUT, check_target, write
-from oomscope.commands.progress import Progress
+from oomscope.commands.common import options, pipeline
+from oomscope.commands.common.output import STDOUT, check_target, write
+from oomscope.commands.common.progress import Progress
 from oomscope.errors import OomscopeError, RequestError
 
 if TYPE_CHECKING:
@@ -156,34 +155,34 @@ def command(
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
         progress.stage("Replaying")
-        from oomscope.analysis.whatif import whatif
-        from oomscope.commands.whatif_groups import examine
-        from oomscope.history import device_history, recorded_config
+        from oomscope.analysis.study import study_device
+        from oomscope.analysis.whatif import whatif_of
 
-        chosen = _choose(loaded, device)
-        history = device_history(chosen, recorded_config(loaded))
-        steps, groups, notes = examine(loaded, history)
-        answer = whatif(
-            loaded,
-            chosen.index,
+        answer = whatif_of(
+            study_device(loaded, _choose(loaded, device).index),
             settings=settings or None,
             limit=limit,
             gpu=gpu,
             without=without,
-            scale=scale,
+            scale=tuple(map(_by_slug, scale)),
             free=free,
             orders=orders,
             least_memory=least_memory,
-            steps=steps,
-            phases=groups,
-            history=history,
         )
-        answer = replace(answer, notes=notes)
     if not answer.self_check.addresses:
         raise RequestError(
             f"{snapshot}: {answer.self_check.reason}; call torch.cuda.memory._record_memory_history() before the run"
         )
     _show(answer, form, output, force)
+
+
+def _by_slug(scaling: str) -> str:
+    """``activations=0.5`` as ``activation=0.5``: a category may be named as reports name it."""
+    from oomscope.wording.words import CATEGORY_LABELS
+
+    name, _, factor = scaling.rpartition("=")
+    slugs = {label: slug for slug, label in CATEGORY_LABELS.items()}
+    return f"{slugs.get(name.strip().lower(), name)}={factor}"
 
 
 def _choose(snapshot: Snapshot, index: int | None) -> Device:
@@ -206,7 +205,7 @@ def _show(answer: WhatIf, form: str, output: str, force: bool) -> None:
     from rich.console import Console
 
     from oomscope.rendering.text import terminal
-    from oomscope.rendering.whatif_formats import to_json, to_markdown, to_text
+    from oomscope.rendering.whatif import to_json, to_markdown, to_text
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
     console.width = min(console.width, terminal.WIDEST)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import Findings, analyze
-from oomscope.commands.bundle import bundle
+from oomscope.commands.common.bundle import bundle
 from oomscope.export import memory_viz
 from oomscope.model import Snapshot
 from oomscope.reading import load

@@ -9,7 +9,7 @@ import pytest
 
 from oomscope.analysis.whatif import EXPANDABLE, whatif
 from oomscope.analysis.whatif.changes import parse_scaling
-from oomscope.commands.errors import run
+from oomscope.commands.common.errors import run
 from oomscope.errors import RequestError
 from tests import builders
 from tests.samples import sample_path
@@ -73,7 +73,7 @@ def test_a_category_is_scaled_by_its_name(name: str) -> None:
     assert f"2 allocations of {name} scaled by 0.5" in row.note
 
 
-GROWS = "Live bytes grow by 325 MiB a step in this recording: with more memory the run ends later, not never."
+GROWS = "Live bytes grow by 325 MiB a step: with more memory this run fails later, but still fails."
 
 
 @pytest.mark.parametrize("form", ["text", "md", "json"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from functools import lru_cache
 
 import numpy as np
 
@@ -129,7 +128,6 @@ _ENGINE_FILE = re.compile(r"torch/autograd/(function|graph)\.py|torch/utils/(che
 _ENGINE_NAME = re.compile(r"hook|backward|unpack")
 
 
-@lru_cache(maxsize=1)
 def find_roles(stacks: StackTable) -> StackRoles:
     """The role and the marks of every stack; one look at each distinct frame, the rest by columns."""
     count = len(stacks)

@@ -18,10 +18,11 @@ from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD as BACKWARD_PHASE
 from oomscope.analysis.labels.phases import FORWARD, OPTIMIZER
-from oomscope.analysis.labels.stack_roles import Mark, Role, find_roles
+from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.analysis.passes.reallocation import find_reallocations
 from oomscope.analysis.passes.rounds import find_rounds
-from oomscope.analysis.records import Growth, Steps
+from oomscope.analysis.records import Growth
+from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import FloatArray
@@ -36,30 +37,20 @@ _LEAST_OVER_TIME = 16
 """Blocks; without steps there is less to go on."""
 
 
-def find_growth(
-    snapshot: Snapshot,
-    history: DeviceHistory,
-    steps: Steps,
-    phases: UInt8Array,
-    categories: UInt8Array,
-    at_entry: int,
-    *,
-    sites: SiteTable | None = None,
-) -> tuple[Growth, ...]:
+def find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
     """The sites that grow until `at_entry`, most live bytes first.
 
     Args:
-        snapshot: the whole snapshot.
-        history: one of its devices.
-        steps: its steps.
-        phases: uint8[lifetimes], from `phase_of`.
-        categories: uint8[lifetimes], from `categorize`.
+        study: of the device.
         at_entry: the instant that it is about.
-        sites: `SiteTable(snapshot.stacks)`, where that is at hand.
     """
-    sites = sites or SiteTable(snapshot.stacks)
-    subject = _Subject.of(snapshot, history, categories, phases, at_entry, sites)
-    boundaries = np.array(steps.boundaries, np.int64)
+    return study.once(("growth", at_entry), lambda: _find_growth(study, at_entry))
+
+
+def _find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
+    snapshot = study.snapshot
+    subject = _Subject.of(study, at_entry)
+    boundaries = np.array(study.steps.boundaries, np.int64)
     boundaries = boundaries[boundaries <= at_entry]
     found = [*_reallocated(subject)]
     for one in found:
@@ -71,7 +62,7 @@ def find_growth(
         finer = [one for one in _by_generation(subject, inner) if _place(one) not in known]
         found += [replace(one, within_step=True) for one in finer]
     if len(boundaries) < 3 and not found:
-        found += _over_time(subject, snapshot)
+        found += _over_time(subject, study)
     return tuple(sorted(found, key=lambda one: -one.live_bytes))
 
 
@@ -102,18 +93,15 @@ class _Subject:
     @classmethod
     def of(
         cls,
-        snapshot: Snapshot,
-        history: DeviceHistory,
-        categories: UInt8Array,
-        phases: UInt8Array,
+        study: DeviceStudy,
         at: int,
-        sites: SiteTable,
     ) -> _Subject:
+        history, categories, phases, sites = study.history, study.categories, study.phases, study.sites
         lifetimes = history.lifetimes
         key = (
             (sites.sites(lifetimes.stack).astype(np.int64) + 1) * (len(sites) + 1) + sites.callers(lifetimes.stack) + 1
         )
-        is_cache = (find_roles(snapshot.stacks).mark[lifetimes.stack] & Mark.CACHE) != 0
+        is_cache = (study.roles.mark[lifetimes.stack] & Mark.CACHE) != 0
         made_once = np.isin(categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE])
         may_grow = ~made_once & ((categories != BUFFER) | is_cache) & ~_in_private_pool(history)
         eligible = may_grow & (lifetimes.born >= 0) & (lifetimes.born <= at)
@@ -296,10 +284,10 @@ def _reallocated(subject: _Subject) -> list[Growth]:
     return found
 
 
-def _over_time(subject: _Subject, snapshot: Snapshot) -> list[Growth]:
+def _over_time(subject: _Subject, study: DeviceStudy) -> list[Growth]:
     """Sites outside any forward that gain blocks all the time, while other blocks come and go in between."""
     lifetimes = subject.history.lifetimes
-    role = find_roles(snapshot.stacks).role[lifetimes.stack]
+    role = study.roles.role[lifetimes.stack]
     candidate = subject.eligible & lifetimes.allocated_at(subject.at) & (role == Role.NEUTRAL)
     live = np.flatnonzero(candidate)
     passing = np.sort(lifetimes.born[(lifetimes.born >= 0) & (lifetimes.freed <= subject.at)])

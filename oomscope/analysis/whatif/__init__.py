@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
 from oomscope.analysis.whatif.gpus import capacity
 from oomscope.analysis.whatif.preparation import prepare
+from oomscope.analysis.whatif.program_parts import growth_notes, program_parts
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.sweep import Question, sweep
 from oomscope.errors import RequestError
@@ -24,6 +28,7 @@ __all__ = [
     "WhatIfRow",
     "report_whatif",
     "whatif",
+    "whatif_of",
 ]
 
 REPORT_SECONDS = 4.0
@@ -93,6 +98,21 @@ def _history(snapshot: Snapshot, device: int) -> DeviceHistory:
         known = ", ".join(str(other.index) for other in snapshot.devices) or "none"
         raise RequestError(f"The snapshot holds nothing about device {device}; it has {known}.") from None
     return device_history(found, recorded_config(snapshot))
+
+
+def whatif_of(study: DeviceStudy, **question: Any) -> WhatIf:
+    """`whatif` of a device that was studied: its steps and the parts of its program are known, and whether it grows.
+
+    Args:
+        study: of the device.
+        question: keyword arguments of `whatif`.
+
+    Raises:
+        RequestError: the snapshot cannot serve the request.
+    """
+    parts, steps = program_parts(study), study.steps.boundaries
+    answer = whatif(study.snapshot, study.index, steps=steps, phases=parts, history=study.history, **question)
+    return replace(answer, notes=growth_notes(study))
 
 
 def report_whatif(
