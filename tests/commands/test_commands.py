@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from oomscope.commands import COMMANDS, pipeline
+from oomscope.commands import COMMANDS
+from oomscope.commands.common import pipeline
 from oomscope.commands.common.errors import DONE, FAILED, USAGE, run
 from oomscope.commands.common.output import stem
 from tests.samples import SAMPLES, sample_path
