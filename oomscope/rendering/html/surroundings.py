@@ -15,7 +15,7 @@ def context_rows(findings: Findings) -> list[tuple[str, str]]:
     devices = context.get("devices")
     for device in devices[:8] if isinstance(devices, (list, tuple)) else ():
         if isinstance(device, dict):
-            rows.append((f"cuda:{device.get('index', '')}", device.get("name")))
+            rows.append((f"cuda:{device.get('device', '')}", device.get("name")))
     process = context.get("process")
     if isinstance(process, dict):
         rows += [(key.replace("_", " "), process.get(key)) for key in ("host", "pid", "rank", "world_size")]
