@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-import oomscope
+from oomscope.analysis import analyze
+from oomscope.reading import load
 
 
 def headline(path: str) -> str | None:
@@ -14,9 +15,9 @@ def headline(path: str) -> str | None:
     Raises:
         OomscopeError: the file cannot be read or understood.
     """
-    snapshot = oomscope.load(path)
+    snapshot = load(path)
     request = (snapshot.context or {}).get("request") or {}
-    findings = oomscope.analyze(snapshot, whatif=False)
+    findings = analyze(snapshot, whatif=False)
     device = findings.device(request.get("device", 0))
     return None if device.oom is None else str(device.oom.verdict.headline)
 

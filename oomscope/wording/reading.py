@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oomscope.units import format_bytes, plural
-from oomscope.wording import Sentence
-from oomscope.wording.template import fill
+from oomscope.wording.template import Sentence, fill
 
 _FOLLOWED = {
     "total_size": "reserved memory is taken from the segments, everything else from the blocks",
