@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from oomscope.model.layout import Layout
@@ -13,6 +12,7 @@ from oomscope.model.recorded import RecordedContext
 from oomscope.model.recorded_parsing import parse_context
 from oomscope.model.stacks import StackTable
 from oomscope.model.trace import Trace
+from oomscope.notebooks import html_of
 
 PoolId: TypeAlias = tuple[int, int]
 """torch's mempool id: (0, 0) the default pool, (n, 0) a CUDA graph's, (0, n) a `torch.cuda.MemPool`'s."""
@@ -91,6 +91,5 @@ class Snapshot:
         """Trace entries of all devices together."""
         return sum(len(device.trace) for device in self.devices)
 
-    def _repr_html_(self) -> str:
-        # Notebooks look for this name on the object itself; the layer that knows HTML does the work.
-        return str(import_module("oomscope.rendering").snapshot_html(self))
+    def _repr_html_(self) -> str | None:
+        return html_of("Snapshot", self)

@@ -20,6 +20,7 @@ from oomscope.model import (
 )
 from oomscope.model.arrays import StackArray
 from oomscope.reading import checks
+from oomscope.reading.bounds import check_ends, check_sizes
 from oomscope.reading.columns import Columns, columns_of, integers, kind_of
 from oomscope.reading.tables import Tables
 from oomscope.units import MIB
@@ -59,8 +60,10 @@ class SegmentReader:
         self._tables, self._name = tables, name
         self._columns = columns_of(rows, self._where)
         self._count = len(rows)
-        self._block_lists = self._lists_of_blocks()
-        self._blocks = columns_of(list(chain.from_iterable(self._block_lists)), self._where_block)
+        block_lists = self._lists_of_blocks()
+        # Counted now: a damaged file may use the same list for a stack, which is emptied when it is read.
+        self._block_counts = list(map(len, block_lists))
+        self._blocks = columns_of(list(chain.from_iterable(block_lists)), self._where_block)
         self.keys, self.block_keys = set(self._columns), set(self._blocks)
         tables.notes.unknown_keys("reading.unknown_segment_key", self._columns, _SEGMENT_KEYS)
         tables.notes.unknown_keys("reading.unknown_block_key", self._blocks, _BLOCK_KEYS)
@@ -90,19 +93,21 @@ class SegmentReader:
 
     def _segments(self) -> Segments:
         total_size = self._sizes("total_size", self._columns, self._count, self._where)
-        is_empty = np.fromiter(map(len, self._block_lists), np.int64, self._count) == 0
+        is_empty = np.array(self._block_counts, np.int64) == 0
         nothing: list[Any] = [None] * self._count
         # A list made from a profile has segments without address, but only where they hold nothing.
         default = 0 if (is_empty & (total_size == 0)).any() else None
+        address = self._integers("address", default)
+        check_ends(address, total_size, self._where)
         return Segments(
-            address=self._integers("address", default),
+            address=address,
             total_size=total_size,
             stream=self._integers("stream", 0),
             is_large=self._is_large(total_size),
             is_expandable=np.array(list(map(bool, self._columns.get("is_expandable", nothing))), dtype=np.bool_),
             pool=self._pools(nothing),
             stack=np.array(self._tables.stacks.numbers(self._columns.get("frames", nothing)), dtype=np.int32),
-            first_block=np.cumsum([0, *map(len, self._block_lists)], dtype=np.int64),
+            first_block=np.cumsum([0, *self._block_counts], dtype=np.int64),
         )
 
     def _is_large(self, total_size: IntArray) -> BoolArray:
@@ -122,13 +127,15 @@ class SegmentReader:
         return np.maximum(np.array(numbers, dtype=np.int32), 0)
 
     def _read_blocks(self) -> Blocks:
-        count = sum(map(len, self._block_lists))
+        count = sum(self._block_counts)
         size = self._sizes("size", self._blocks, count, self._where_block)
-        segment = np.repeat(np.arange(self._count, dtype=np.int64), list(map(len, self._block_lists)))
+        segment = np.repeat(np.arange(self._count, dtype=np.int64), self._block_counts)
         state = self._states(count)
         histories = self._blocks.get("history", [None] * count)
+        address = self._block_addresses(size, segment)
+        check_ends(address, size, self._where_block)
         return Blocks(
-            address=self._block_addresses(size, segment),
+            address=address,
             size=size,
             requested_size=self._requested_sizes(histories, state),
             state=state,
@@ -189,19 +196,17 @@ class SegmentReader:
     @staticmethod
     def _sizes(key: str, columns: Columns, count: int, where: Any) -> IntArray:
         sizes = integers(columns, key, count, where)
-        if (sizes < 0).any():
-            row = int(np.argmax(sizes < 0))
-            raise SnapshotError(f"{where(row)} has a negative '{key}' ({sizes[row]}).")
+        check_sizes(sizes, key, where)
         return sizes
 
     def _where(self, row: int) -> str:
         return f"entry {row} of '{self._name}'"
 
     def _where_block(self, row: int) -> str:
-        for number, blocks in enumerate(self._block_lists):
-            if row < len(blocks):
+        for number, blocks in enumerate(self._block_counts):
+            if row < blocks:
                 return f"block {row} of {self._where(number)}"
-            row -= len(blocks)
+            row -= blocks
         raise IndexError(row)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from oomscope.errors import SnapshotError
-from oomscope.model import Action, Trace, note
+from oomscope.model import Action, IntArray, Trace, note
+from oomscope.reading.bounds import LARGEST_REQUEST, check_sizes
 from oomscope.reading.columns import GrowingColumn, Rows, columns_of, kind_of
 from oomscope.reading.pools import NO_POOL
 from oomscope.reading.tables import Tables
@@ -156,12 +157,9 @@ class TraceBuilder:
         """The trace of all entries.
 
         Raises:
-            SnapshotError: an entry has a negative size.
+            SnapshotError: an entry has a size that none can have.
         """
-        count, size = len(self), self._size.to_numpy()
-        if (size < 0).any():
-            row = int(np.argmax(size < 0))
-            raise SnapshotError(f"entry {row:,} of {self.name} has a negative 'size' ({size[row]}).")
+        count, size = len(self), self._sizes()
         if 0 < self._timeless < count:
             self._tables.notes.add(note("reading.times_missing", device=self.device, count=self._timeless))
         if self._streamless:
@@ -180,6 +178,17 @@ class TraceBuilder:
             texts=tuple(text for text, number in self._texts.items() if number != NO_TEXT and text is not None),
             forward_stacks=self._forward,
         )
+
+    def _sizes(self) -> IntArray:
+        size: IntArray = self._size.to_numpy()
+        failed = np.frombuffer(self._action, dtype=np.uint8) == Action.OOM
+        check_sizes(np.where(failed & (size >= 0), 0, size), "size", lambda row: f"entry {row:,} of {self.name}")
+        clamped = int(np.count_nonzero(failed & (size > LARGEST_REQUEST)))
+        if not clamped:
+            return size
+        found = note("reading.requests_clamped", device=self.device, count=clamped, bytes=LARGEST_REQUEST)
+        self._tables.notes.add(found)
+        return np.minimum(size, LARGEST_REQUEST)
 
     def _label(self, key: str) -> Any:
         return self._labels[key].to_numpy() if key in self._labels else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-import oomscope
-from oomscope.wording.verdict import headline
+from oomscope.analysis import analyze
+from oomscope.reading import load
+from oomscope.wording.verdict_text import headline
 
 
 def headline_of(path: str) -> str | None:
@@ -15,8 +16,8 @@ def headline_of(path: str) -> str | None:
     Raises:
         OomscopeError: the file cannot be read or understood.
     """
-    snapshot = oomscope.load(path)
-    findings = oomscope.analyze(snapshot, whatif=False)
+    snapshot = load(path)
+    findings = analyze(snapshot, whatif=False)
     device = findings.device(snapshot.recorded.request.device or 0)
     return None if device.oom is None else headline(device.oom.verdict)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from oomscope import __version__
 from oomscope.analysis.attribution.by_site import ALL_OTHERS
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Pin, SiteUse
@@ -15,9 +14,10 @@ from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Note
 from oomscope.rendering.json_plain import plain
 from oomscope.rendering.json_verdict import oom_document
+from oomscope.version import __version__
 from oomscope.wording import say
 from oomscope.wording.labels import SITE_LABELS, label
-from oomscope.wording.whatif import notes_text
+from oomscope.wording.whatif_table import notes_text
 
 SCHEMA_VERSION = 2
 SCHEMA = Path(__file__).with_name("report.schema.json")

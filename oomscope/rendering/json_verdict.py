@@ -8,7 +8,7 @@ from oomscope.analysis.records import Advice, Oom, Verdict
 from oomscope.model import Note
 from oomscope.rendering.json_plain import plain
 from oomscope.wording import say
-from oomscope.wording.verdict import advice_text, evidence_text, headline, sentences
+from oomscope.wording.verdict_text import advice_text, evidence_text, headline, sentences
 
 
 def oom_document(oom: Oom) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from oomscope.wording.clean import clean
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.paths import Shorten, shortener
-from oomscope.wording.verdict import advice_text
-from oomscope.wording.whatif import TITLE
+from oomscope.wording.verdict_text import advice_text
+from oomscope.wording.whatif_table import TITLE
 
 MAX_BYTES = 60_000
 """GitHub cuts comments at 65,536 characters, Jira at 32,767 by default; tables of a usual report stay below both."""

@@ -9,7 +9,7 @@ from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.json_report import check_as_dict, row_as_dict, with_notes
 from oomscope.rendering.markdown import whatif_section
 from oomscope.rendering.text import terminal
-from oomscope.wording.whatif import CONDITIONS
+from oomscope.wording.whatif_table import CONDITIONS
 
 SCHEMA_VERSION = 1
 

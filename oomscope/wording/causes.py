@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from oomscope.units import format_bytes, plural
-from oomscope.wording import Sentence
 from oomscope.wording.drivers import DRIVER_PHRASES
-from oomscope.wording.template import place
+from oomscope.wording.template import Sentence, place
 
 
 def _drivers(values: Mapping[str, Any]) -> str:

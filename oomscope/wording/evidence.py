@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.wording import Sentence
+from oomscope.wording.template import Sentence
 
 CAUSE_NOUNS = {
     "growth": "what finished passes left behind",

@@ -8,7 +8,7 @@ from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
-from oomscope.wording.verdict import headline, sentences
+from oomscope.wording.verdict_text import headline, sentences
 
 WAITING_SHARE = 20
 """One in so many active bytes must wait for a stream to be worth a word: a block that is freed is active for one

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oomscope.units import format_bytes, plural
-from oomscope.wording import Sentence
-from oomscope.wording.template import fill
+from oomscope.wording.template import Sentence, fill
 
 _FOLLOWED = {
     "total_size": "reserved memory is taken from the segments, everything else from the blocks",
@@ -79,8 +78,8 @@ def _streams_missing(values: Mapping[str, Any]) -> str:
 
 
 def _requests_clamped(values: Mapping[str, Any]) -> str:
-    failed = fill("{count:n failed request} of {bytes:bytes} or more", values)
-    return f"{_trace(values)} has {failed}, more than any device has; shown as {format_bytes(values['bytes'])}."
+    failed = fill("{count:n failed request} of more than {bytes:bytes}", values)
+    return f"{_trace(values)} has {failed}; taken as {format_bytes(values['bytes'])}."
 
 
 READING: dict[str, Sentence] = {
@@ -98,6 +97,7 @@ READING: dict[str, Sentence] = {
     "reading.segments_overlap": _segments_overlap,
     "reading.devices_without_trace": _devices_without_trace,
     "reading.host_segments_elsewhere": _host_segments_elsewhere,
+    "reading.requests_clamped": _requests_clamped,
     "reading.times_missing": _times_missing,
     "reading.streams_missing": _streams_missing,
     "reading.context_no_dict": "The key 'oomscope' holds {kind} instead of a dict; ignored.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.wording import Sentence
+from oomscope.wording.template import Sentence
 
 RECONCILIATION: dict[str, Sentence] = {
     "reconciliation.missing": "The trace leaves {bytes:bytes} live that is not in the final segments.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.wording import Sentence
+from oomscope.wording.template import Sentence
 
 _WINDOW = "{entries:n entry/entries}[ over {span:duration}]"
 _START_EARLIER = "Start recording before the model is built."

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from oomscope.units import format_bytes, format_limit, plural
-from oomscope.wording import Sentence
-from oomscope.wording.template import place
+from oomscope.wording.replays import served
+from oomscope.wording.template import Sentence, place
 
 SOURCES = {
     "": "",
@@ -65,8 +65,6 @@ def _price_of_setting(values: Mapping[str, Any]) -> str:
 
 
 def _replayed(values: Mapping[str, Any]) -> str:
-    from oomscope.wording.verdict import served
-
     return f"Replayed on this recording, {served(values)}."
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from oomscope.wording import Sentence
+from oomscope.model.note import Note
 from oomscope.wording.causes import CAUSES
 from oomscope.wording.reading import READING
 from oomscope.wording.reconciliation import RECONCILIATION
 from oomscope.wording.recording import RECORDING
+from oomscope.wording.template import Sentence, fill
 from oomscope.wording.verdict import VERDICT
 from oomscope.wording.whatif import WHATIF
 
@@ -17,3 +18,14 @@ SENTENCES |= RECORDING
 SENTENCES |= WHATIF
 SENTENCES |= CAUSES
 SENTENCES |= VERDICT
+
+
+def say(note: Note) -> str:
+    """The sentence of `note`; a note among its values is said within it.
+
+    Raises:
+        KeyError: no sentence has its code, or a value is missing: a defect that the tests look for.
+    """
+    values = {name: say(value) if isinstance(value, Note) else value for name, value in note.values.items()}
+    sentence = SENTENCES[note.code]
+    return sentence(values) if callable(sentence) else fill(sentence, values)

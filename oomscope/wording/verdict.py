@@ -3,67 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from oomscope.analysis.records import Advice, Evidence, Verdict
-from oomscope.model import Note
-from oomscope.units import format_bytes, format_limit, plural
-from oomscope.wording import Sentence, say
-from oomscope.wording.clean import clean
-from oomscope.wording.evidence import EVIDENCE
-from oomscope.wording.remedies import REMEDIES, SOURCES
-from oomscope.wording.template import fill
-
-
-class AdviceText(NamedTuple):
-    """A piece of advice in words: what to do, why, what it costs, and where it is documented."""
-
-    action: str
-    why: str
-    price: str
-    source: str
-
-
-def sentences(notes: tuple[Note, ...], longest: int) -> str:
-    """The sentences of `notes` as one text, free of anything but printable characters."""
-    return clean(" ".join(say(note) for note in notes), longest)
-
-
-def headline(verdict: Verdict) -> str:
-    """Why the request failed, in a few sentences."""
-    return sentences(verdict.headline, 900)
-
-
-def evidence_text(evidence: Evidence) -> str:
-    """What a number of the evidence counts."""
-    sentence = EVIDENCE[evidence.slug]
-    return sentence(evidence.values) if callable(sentence) else fill(sentence, evidence.values)
-
-
-def advice_text(advice: Advice) -> AdviceText:
-    """A piece of advice in words."""
-    words = REMEDIES[advice.slug]
-    action, why, price = (
-        part(advice.values) if callable(part) else fill(part, advice.values)
-        for part in (words.action, words.why, words.price)
-    )
-    return AdviceText(action, why, price, SOURCES[words.source])
+from oomscope.units import format_limit
+from oomscope.wording.replays import served
+from oomscope.wording.template import Sentence
 
 
 def _served(values: Mapping[str, Any]) -> str:
     return f"Replayed with {values['setting']}, {served(values)}."
-
-
-def served(values: Mapping[str, Any]) -> str:
-    """``this request fits, 1.20 GiB to spare, 0 retries``."""
-    parts = ["this request fits"]
-    if values.get("another_fails"):
-        parts.append("though another one fails")
-    elif values.get("spare") is not None:
-        parts.append(f"{'at least ' if values.get('at_least') else ''}{format_bytes(values['spare'])} to spare")
-    if values.get("retries") is not None:
-        parts.append(plural(values["retries"], "retry", "retries"))
-    return ", ".join(parts)
 
 
 def _needs(values: Mapping[str, Any], run: str) -> str:

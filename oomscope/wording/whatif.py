@@ -1,76 +1,8 @@
-"""Replays under other settings: the table's words, and the notes on its rows, which are read as ``a; b; c``."""
+"""What holds for replays under other settings: notes on rows, which are read as ``a; b; c``, and on all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
-from oomscope.units import format_bytes, format_count, plural
-from oomscope.wording import Sentence, say
-
-UNKNOWN = "–"
-
-TITLE = "What other settings would have done"
-HEADINGS = ("setting", "outcome", "headroom", "peak", "end", "retries", "minimum")
-
-EXPLAINED = (
-    "Outcome: the run survives, or a request fails after so many allocations. Headroom: the limit minus the peak, or "
-    "by how much the failed request was short. Peak, end: reserved memory at its highest and at the end. Retries: how "
-    "often all cached blocks were released to serve one request, which costs time. Minimum: the smallest limit under "
-    "which the run survives, rounded up."
-)
-"""What the headings mean."""
-
-CONDITIONS = (
-    "Valid for the same program up to the last recorded entry: the same requests in the same order, freed at the same "
-    "points. Where the order of segment addresses matters, notes give the number of orders tried and the range of "
-    "results; an outcome is stated only where all orders agree, under every limit that the recording allows. Not "
-    "modelled: what a program does after it caught an out-of-memory error, or because of how much memory is free; "
-    "frees whose time the GPU decides (record_stream); calls of empty_cache that freed nothing in the recorded run; "
-    "memory taken by CUDA and by other processes."
-)
-"""What every answer assumes."""
-
-
-def self_check_text(answer: WhatIf) -> str:
-    """One sentence: whether the replay can be trusted."""
-    check = answer.self_check
-    reason = None if check.reason is None else say(check.reason)
-    if not check.exact:
-        return f"Self-check failed: {reason}."
-    compared = f"all {format_count(check.addresses)} addresses and {plural(check.segment_events, 'segment event')}"
-    passed = f"Self-check passed: replaying the recorded setting reproduces {compared} of the recording."
-    return passed if reason is None else f"{passed} However, {reason}."
-
-
-def outcome_text(row: WhatIfRow) -> str:
-    """``survives``, ``fails after 12,976 allocations``, or that neither is certain."""
-    if row.oom is None:
-        return UNKNOWN if row.peak_reserved is None else "not certain"
-    if not row.oom:
-        return "survives"
-    return "fails" if row.failed_allocation is None else f"fails after {plural(row.failed_allocation, 'allocation')}"
-
-
-def headroom_text(row: WhatIfRow) -> str:
-    """``110 MiB``, or ``1.71 GiB short``."""
-    if row.headroom is None:
-        return UNKNOWN
-    return f"{format_bytes(-row.headroom)} short" if row.headroom < 0 else format_bytes(row.headroom)
-
-
-def notes_text(row: WhatIfRow) -> str:
-    """All notes on `row` as one text."""
-    return "; ".join(map(say, row.notes))
-
-
-def _with_reason(what: str) -> Sentence:
-    def said(values: Mapping[str, Any]) -> str:
-        return what if values.get("why") is None else f"{what}: {say(values['why'])}"
-
-    return said
-
+from oomscope.wording.template import Sentence
 
 _KNOWN_CAP = "the recorded cap is known only to lie between {low:bytes} and {high:bytes}"
 _LATE = "the recording does not begin with the first allocation"
@@ -81,8 +13,8 @@ WHATIF: dict[str, Sentence] = {
     "whatif.estimate": "an estimate: the program is not the recorded one",
     "whatif.rest_as_recorded": "other settings as recorded ({conf})",
     "whatif.needs_newer_torch": "{option} needs torch {torch}",
-    "whatif.not_answered": _with_reason("not answered"),
-    "whatif.from_the_trace": _with_reason("from the trace, not replayed"),
+    "whatif.not_answered": "not answered[: {why}]",
+    "whatif.from_the_trace": "from the trace, not replayed[: {why}]",
     # Changes of the program.
     "whatif.scaled": "{count:n allocation} of {site} scaled by {factor}",
     "whatif.freed_each_step": "{count:n allocation} of {site} freed at the end of their step",

@@ -13,7 +13,7 @@ import oomscope
 from oomscope.analysis.remedies.replays import EXPANDABLE, calm_citation, citation, refusing, serving
 from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.units import GIB, MIB, format_bytes, format_limit
-from oomscope.wording.verdict import sentences
+from oomscope.wording.verdict_text import sentences
 
 SAMPLE = Path(__file__).parents[2] / "sample_snapshots" / "oom_leak_total_loss.pickle.xz"
 EXACT = SelfCheck(addresses=10, segment_events=2, mismatches=0, first_mismatch=None)

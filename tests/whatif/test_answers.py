@@ -14,7 +14,7 @@ from oomscope.analysis.whatif import EXPANDABLE, WhatIf, whatif
 from oomscope.analysis.whatif.least import least_memory, peak_live
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.errors import RequestError
-from oomscope.wording.whatif import notes_text
+from oomscope.wording.whatif_table import notes_text
 from tests import builders
 from tests.said import reason_text
 from tests.whatif.recorder import Recorder

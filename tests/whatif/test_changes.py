@@ -11,7 +11,7 @@ from oomscope.analysis.whatif import EXPANDABLE, whatif
 from oomscope.analysis.whatif.changes import parse_scaling
 from oomscope.commands.common.errors import run
 from oomscope.errors import RequestError
-from oomscope.wording.whatif import notes_text
+from oomscope.wording.whatif_table import notes_text
 from tests import builders
 from tests.samples import sample_path
 from tests.whatif.recorder import Recorder

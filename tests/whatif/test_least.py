@@ -9,7 +9,7 @@ import pytest
 from oomscope.allocator import AllocatorConfig
 from oomscope.analysis.whatif import EXPANDABLE, least, whatif
 from oomscope.analysis.whatif.least import Least, least_memory
-from oomscope.wording.whatif import notes_text
+from oomscope.wording.whatif_table import notes_text
 from tests.whatif.recorder import Recorder
 from tests.whatif.subjects import subject_of
 

@@ -7,7 +7,7 @@ import pytest
 import oomscope
 from oomscope.allocator.limits import Limit
 from oomscope.analysis.whatif import EXPANDABLE, whatif
-from oomscope.wording.whatif import notes_text
+from oomscope.wording.whatif_table import notes_text
 from tests.said import reason_text
 from tests.whatif.recorder import Recorder
 

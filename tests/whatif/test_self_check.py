@@ -6,7 +6,7 @@ import pytest
 
 from oomscope.analysis.whatif import whatif
 from oomscope.model import Action
-from oomscope.wording.whatif import notes_text
+from oomscope.wording.whatif_table import notes_text
 from tests.said import reason_text
 from tests.samples import SAMPLES, sample
 from tests.shared import captures, needs_shared, public, shared_snapshot, truth

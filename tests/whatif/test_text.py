@@ -20,7 +20,7 @@ from oomscope.rendering.common.whatif_table import view
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
-from oomscope.wording.whatif import CONDITIONS, EXPLAINED, HEADINGS, headroom_text
+from oomscope.wording.whatif_table import CONDITIONS, EXPLAINED, HEADINGS, headroom_text
 from tests import builders
 from tests.said import reason_text
 from tests.whatif.recorder import Recorder

@@ -64,7 +64,7 @@ def _is_readers(frame: Frame) -> bool:
 
 def is_readers_frame(frame: Frame) -> bool:
     """Whether `frame` is the reader's own code: no library's, no interpreter's, no C++."""
-    return _is_site(frame) and _is_readers(frame)
+    return is_script(frame) and _is_readers(frame)
 
 
 class SiteTable:

@@ -22,7 +22,7 @@ LEAST_COMPARED = 1 << 20
 SAME = 0.05
 """By how much requests may differ and still be called equal, or their ratios one ratio."""
 LEAST_AGREEING = 0.6
-"""Of the bytes compared: how many must share the ratio. Some lines scale with the square of a sequence, or not at all."""
+"""Of the bytes compared: how many must share the ratio. Some scale with the square of a sequence, or not at all."""
 LEAST_CHANGED = 0.2
 """Of the bytes compared: how many must have changed before the rest (weights, masks) is left out of the ratio."""
 LEAST_STAIRS = 3

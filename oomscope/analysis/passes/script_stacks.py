@@ -195,7 +195,7 @@ def _alone(stacks: StackTable, kind: IntArray, barrier: IntArray, position: IntA
 
 
 def _threads(stacks: StackTable, position: IntArray, owner: IntArray) -> IntArray:
-    """Whose each stack is, by its outermost Python frame. Of several roots outside threads the most used is the main."""
+    """Whose each stack is, by its outermost frame. Of several roots outside threads the most used is the main."""
     whose = np.zeros(len(stacks), np.int64)
     python = np.array([not is_cpp(frame) for frame in stacks.frames], np.bool_)[stacks.members]
     root = np.full(len(stacks), -1, np.int64)

@@ -19,7 +19,7 @@ from oomscope.wording.labels import (
 from oomscope.wording.limits import limit_amount
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import caller_or_site_text, caller_text, site_text
-from oomscope.wording.verdict import evidence_text
+from oomscope.wording.verdict_text import evidence_text
 
 UNKNOWN = "unknown"
 

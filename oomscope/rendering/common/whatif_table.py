@@ -11,7 +11,7 @@ from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count, format_limit
 from oomscope.wording import say
 from oomscope.wording.clean import clean
-from oomscope.wording.whatif import (
+from oomscope.wording.whatif_table import (
     CONDITIONS,
     EXPLAINED,
     HEADINGS,

@@ -12,7 +12,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-import oomscope
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf
@@ -32,6 +31,7 @@ from oomscope.rendering.html.surroundings import context_rows, settings_rows
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.rendering.html.timelines import Timelines, draw_timelines
 from oomscope.units import format_bytes, format_count, format_duration, plural
+from oomscope.version import __version__
 from oomscope.wording import labels
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
@@ -40,7 +40,7 @@ from oomscope.wording.instants import before_oom, elsewhere, instant, moment_wor
 from oomscope.wording.limits import limit_text
 from oomscope.wording.opening import occasion, replay_text, split_verdict
 from oomscope.wording.paths import Shorten, shortener
-from oomscope.wording.verdict import advice_text, evidence_text
+from oomscope.wording.verdict_text import advice_text, evidence_text
 
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""
@@ -161,7 +161,7 @@ def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleS
         main=_main(findings, device, shorten, sheet, caps) if device is not None else None,
         whatif=answer,
         whatif_figure=whatif_figure(answer, sheet) if answer is not None else None,
-        version=oomscope.__version__,
+        version=__version__,
     )
 
 

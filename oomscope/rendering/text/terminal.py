@@ -27,8 +27,8 @@ from oomscope.wording.growth import no_growth
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.paths import Shorten, shortener
-from oomscope.wording.verdict import advice_text
-from oomscope.wording.whatif import TITLE
+from oomscope.wording.verdict_text import advice_text
+from oomscope.wording.whatif_table import TITLE
 
 WIDTH = 80
 WIDEST = 120
