@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oomscope.analysis.attribution.sites import is_cpp
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
-from oomscope.model import NO_STACK, StackTable
+from oomscope.model import NO_STACK, FrameKind, StackTable, frame_kind
 from oomscope.rendering.common.table_rows import Keys
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
@@ -74,7 +73,7 @@ def _tree(device: DeviceFindings, stacks: StackTable, keys: Keys) -> _Node:
     pair = history.lifetimes.stack[live].astype(np.int64) * width + keys.category[live]
     distinct, inverse = np.unique(pair, return_inverse=True)
     total = np.bincount(inverse, weights=history.size[live], minlength=len(distinct)).astype(np.int64)
-    shown = [not is_cpp(frame) for frame in stacks.frames]
+    shown = [frame_kind(frame.filename) is not FrameKind.CPP for frame in stacks.frames]
     root = _Node()
     for key, count in zip(distinct.tolist(), total.tolist(), strict=True):
         stack, category = divmod(key, width)
