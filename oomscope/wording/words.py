@@ -108,11 +108,11 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
         return "No GPU memory in this snapshot"
     if device.oom is None:
         what = "No out-of-memory error" if device.history.entries else "No history was recorded"
-        return f"{what} · cuda:{device.device}"
+        return f"{what} · {device.name}"
     where = device.oom.caller or device.oom.site
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),
-        f"cuda:{device.device}",
+        device.name,
         f"{format_bytes(device.oom.requested)} asked for" + (f" at {place(where, shorten)}" if where else ""),
     ]
     return " · ".join(parts)
@@ -133,8 +133,8 @@ def sentence(findings: Findings) -> str:
         )
     peak = device.peak
     text = (
-        f"No OOM here: at its peak the run held {format_bytes(peak.allocated)}{_peak_step(device)}. "
-        f"At most {format_bytes(peak.reserved)} were reserved"
+        f"No OOM here: at its peak the run held {'' if device.exact else 'about '}{format_bytes(peak.allocated)}"
+        f"{_peak_step(device)}. At most {format_bytes(peak.reserved)} were reserved"
     )
     # A block that is freed is active for one entry more; only what waits longer lifts one peak above the other.
     if (waiting := peak.active - peak.allocated) * 20 > peak.active:
@@ -247,11 +247,19 @@ def certainty(findings: Findings) -> list[str]:
     return list(dict.fromkeys([*items, *(clean(note, 500) for note in (*recording.notes, *findings.snapshot.notes))]))
 
 
+_NOT_EXACT = (
+    "A replay of the recorded run departs from it: it was recorded by another allocator than the one modelled here, or "
+    "entries are missing. Figures before the end are estimates."
+)
+
+
 def _balance(device: DeviceFindings) -> list[str]:
     reconciliation = device.reconciliation
     unaccounted = reconciliation.unaccounted_bytes
     items = [
-        "Everything adds up: 0 bytes unaccounted for."
+        _NOT_EXACT
+        if not device.exact
+        else "Everything adds up: 0 bytes unaccounted for."
         if unaccounted == 0
         else f"{format_bytes(unaccounted)} are unaccounted for: the snapshot's own parts do not agree."
     ]

@@ -44,8 +44,13 @@ def peak(history: DeviceHistory) -> Peak | None:
     )
 
 
-def reconcile(history: DeviceHistory) -> Reconciliation:
-    """What the trace and the final segments say differently, in bytes and in words."""
+def reconcile(history: DeviceHistory, replay_agrees: bool | None = None) -> Reconciliation:
+    """What the trace and the final segments say differently, in bytes and in words.
+
+    Args:
+        history: of the device.
+        replay_agrees: as a replay of it found.
+    """
     curves, notes = history.curves, []
     unaccounted = history.missing_bytes
     if unaccounted:
@@ -69,4 +74,4 @@ def reconcile(history: DeviceHistory) -> Reconciliation:
             f"{plural(int((history.slack > 0).sum()), 'block')} from before the recording may have been up to "
             f"{format_bytes(uncertain)} larger in all than shown, until they were freed."
         )
-    return Reconciliation(unaccounted, uncertain, tuple(notes))
+    return Reconciliation(unaccounted, uncertain, tuple(notes), replay_agrees)
