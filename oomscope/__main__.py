@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run the command line; the exit code."""
-    from oomscope.commands.errors import run
+    from oomscope.commands.common.errors import run
 
     return run()
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import holders, named_tensors, suspect
 from oomscope.analysis.attribution.site_uses import site_uses
-from oomscope.analysis.context import device_context, number
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.instants import choose_instant, entry_at
 from oomscope.analysis.labels.drivers import find_drivers
@@ -28,7 +24,7 @@ from oomscope.analysis.verdict.judge import judge
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
-from oomscope.model import Snapshot
+from oomscope.model import RecordedDevice, Snapshot
 
 
 def analyze(
@@ -111,7 +107,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         oom=the_one_that_matters(ooms),
         ooms=ooms,
         bill=make_bill(study, entry),
-        device_total=number(device_context(snapshot, study.index), "total"),
+        device_total=snapshot.recorded.device(study.index).total,
         outside=outside_bytes(snapshot, history),
     )
 
@@ -146,7 +142,7 @@ def _judged(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) -
 
 def _subject(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) -> Subject:
     snapshot, history = study.snapshot, study.history
-    context = device_context(snapshot, history.index)
+    recorded = snapshot.recorded.device(history.index)
     lifetimes = history.lifetimes
     stack = history.trace.stack[request.entry]
     alike = lifetimes.requested[lifetimes.stack == stack] if stack >= 0 else np.zeros(0, np.int64)
@@ -156,10 +152,10 @@ def _subject(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) 
         config=history.config,
         categories=study.live_by(study.categories, CATEGORIES, request.entry),
         phases=study.live_by(study.phases, PHASES, request.entry),
-        total=number(context, "total"),
-        cap=number(context, "cap"),
+        total=recorded.total,
+        cap=recorded.cap,
         outside=outside_bytes(snapshot, history, device_free=request.device_free, reserved=request.totals.reserved),
-        outside_names=_processes(context),
+        outside_names=_processes(recorded),
         uncertain_bytes=int(history.slack[live].sum()),
         names_known=bool(named_tensors(snapshot, history.index)),
         varied_sizes=len(np.unique(alike)),
@@ -169,11 +165,10 @@ def _subject(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) 
     )
 
 
-def _processes(context: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+def _processes(recorded: RecordedDevice) -> tuple[tuple[str, int], ...]:
     """Other processes on the card, largest first."""
-    others = []
-    for process in context.get("processes") or ():
-        if isinstance(process, Mapping) and not process.get("this"):
-            name = process.get("name") or f"process {process.get('pid', '?')}"
-            others.append((str(name), number(process, "bytes") or 0))
+    others = [
+        (process.name or f"process {'?' if process.pid is None else process.pid}", process.bytes or 0)
+        for process in recorded.other_processes()
+    ]
     return tuple(sorted(others, key=lambda other: -other[1]))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.context import number
 from oomscope.analysis.records import Recording
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, Action, Snapshot
@@ -30,7 +27,7 @@ def history_kind(snapshot: Snapshot, histories: tuple[DeviceHistory, ...]) -> st
 def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
     lifetimes, spans = history.lifetimes, history.spans
     before, cached = lifetimes.born == BEFORE, spans.begin == BEFORE
-    bound = snapshot.ring_entries or _recorded_bound(snapshot)
+    bound = snapshot.ring_entries or snapshot.recorded.recording.max_entries or None
     if bound is not None and history.entries >= bound:
         return "wrapped"
     # Segments that nothing lives in tell of an earlier time as well as blocks do.
@@ -45,11 +42,6 @@ def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
         return "wrapped" if (stacks != NO_STACK).any() else "late"
     # Nobody chooses a bound that is not round, and a run seldom ends on a round number.
     return "wrapped" if history.entries % 1000 == 0 or history.entries & (history.entries - 1) == 0 else "late"
-
-
-def _recorded_bound(snapshot: Snapshot) -> int | None:
-    recording = (snapshot.context or {}).get("recording")
-    return (number(recording, "max_entries") if isinstance(recording, Mapping) else None) or None
 
 
 def recording_quality(

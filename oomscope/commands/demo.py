@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from oomscope.commands import options, pipeline
-from oomscope.commands.output import check_target
+from oomscope.commands.common import options, pipeline
+from oomscope.commands.common.output import check_target
 from oomscope.errors import RequestError
 from oomscope.resources import folder
 

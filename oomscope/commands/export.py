@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from oomscope.commands import options, pipeline
-from oomscope.commands.output import check_target, default_output, write, write_binary
-from oomscope.commands.progress import Progress
+from oomscope.commands.common import options, pipeline
+from oomscope.commands.common.output import check_target, default_output, write, write_binary
+from oomscope.commands.common.progress import Progress
 
 SUFFIXES = {"memory-viz": ".pickle", "json": ".json"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from oomscope.commands import options, pipeline
-from oomscope.commands.output import STDOUT, check_target, default_output, write, write_binary
+from oomscope.commands.common import options, pipeline
+from oomscope.commands.common.output import STDOUT, check_target, default_output, write, write_binary
 from oomscope.rendering.formats import FORMATS, format_of
 
 
@@ -65,7 +65,7 @@ def command(
         force=force,
     )
     if bundle:
-        from oomscope.commands.bundle import bundle as pack
+        from oomscope.commands.common.bundle import bundle as pack
 
         write_binary(pack(findings, title), bundle, force=force)
         return

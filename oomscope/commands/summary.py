@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from oomscope.commands import options, pipeline
-from oomscope.commands.output import write
+from oomscope.commands.common import options, pipeline
+from oomscope.commands.common.output import write
 
 _NOT_REPLAYED = "The trace is long, so other settings were not replayed; --whatif does."
 

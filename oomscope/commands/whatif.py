@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from oomscope.commands import options, pipeline
-from oomscope.commands.output import STDOUT, check_target, write
-from oomscope.commands.progress import Progress
+from oomscope.commands.common import options, pipeline
+from oomscope.commands.common.output import STDOUT, check_target, write
+from oomscope.commands.common.progress import Progress
 from oomscope.errors import OomscopeError, RequestError
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _show(answer: WhatIf, form: str, output: str, force: bool) -> None:
     from rich.console import Console
 
     from oomscope.rendering.text import terminal
-    from oomscope.rendering.whatif_formats import to_json, to_markdown, to_text
+    from oomscope.rendering.whatif import to_json, to_markdown, to_text
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
     console.width = min(console.width, terminal.WIDEST)

@@ -61,9 +61,8 @@ def _snapshot(findings: Findings) -> dict[str, Any]:
     snapshot = findings.snapshot
     recording = plain(findings.recording)
     recording["notes"] = list(dict.fromkeys([*recording["notes"], *snapshot.notes]))
-    version = (snapshot.context or {}).get("torch")
     return {
-        "torch_version": version if isinstance(version, str) else None,
+        "torch_version": snapshot.recorded.torch,
         "layout": snapshot.schema,
         "entries": snapshot.entries,
         "recording": recording,

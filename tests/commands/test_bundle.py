@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import Findings, analyze
-from oomscope.commands.bundle import bundle
+from oomscope.commands.common.bundle import bundle
 from oomscope.export import memory_viz
 from oomscope.model import Snapshot
 from oomscope.reading import load
@@ -101,6 +101,7 @@ def test_each_frame_and_stack_is_stored_once(name: str):
     assert len({id(one) for one in frames}) == len({str(one) for one in frames})
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", SAMPLES)
 def test_torchs_own_tools_read_it(name: str):
     viewer = pytest.importorskip("torch.cuda._memory_viz")

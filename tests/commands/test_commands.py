@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from oomscope.commands import COMMANDS, pipeline
-from oomscope.commands.errors import DONE, FAILED, USAGE, run
-from oomscope.commands.output import stem
+from oomscope.commands.common.errors import DONE, FAILED, USAGE, run
+from oomscope.commands.common.output import stem
 from tests.samples import SAMPLES, sample_path
 
 FRAGMENTED = str(sample_path("oom_fragmentation"))
@@ -45,7 +45,7 @@ def test_short_helps_are_those_of_the_commands(name: str):
 
 def test_help_lists_every_command_and_imports_none():
     code = (
-        "import sys; from oomscope.commands.errors import run; run(['--help']);"
+        "import sys; from oomscope.commands.common.errors import run; run(['--help']);"
         "heavy = {'numpy', 'rich', 'jinja2', 'matplotlib', 'torch', 'oomscope.reading', 'oomscope.commands.report'};"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )
@@ -267,7 +267,7 @@ def test_stem(name: str, shown: str):
 
 
 def test_progress_is_silent_where_stderr_is_no_terminal(monkeypatch: pytest.MonkeyPatch):
-    from oomscope.commands.progress import Progress
+    from oomscope.commands.common.progress import Progress
 
     sink = io.StringIO()
     monkeypatch.setattr(sys, "stderr", sink)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 torch = pytest.importorskip("torch", reason="the census asks torch's tensors")
+pytestmark = pytest.mark.torch
 
 from oomscope.recording.census.roots import local_variables  # noqa: E402
 from oomscope.recording.census.walk import take_census  # noqa: E402

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomscope.analysis.records import CATEGORIES
-from oomscope.rendering.common.table_rows import keys_of
 from oomscope.rendering.html.chart_data import bytes_by_key, instants, last_stretch, staircase, time_axis
+from oomscope.rendering.html.lifetime_keys import keys_of
 from tests.samples import SAMPLES, sample_findings
 
 

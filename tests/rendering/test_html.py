@@ -18,7 +18,7 @@ from oomscope.analysis import Findings, analyze
 from oomscope.errors import OutputError
 from oomscope.rendering import render_html, write_report, write_text_atomically
 from oomscope.rendering.html import page as html
-from oomscope.rendering.html.size_limit import MOST_BYTES, ROOMS, trimmed
+from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, trimmed
 from oomscope.units import format_bytes
 from oomscope.wording.words import split_sentence
 from tests.builders import block, entry, loaded, segment
@@ -128,12 +128,12 @@ def test_the_page_is_bounded(page: tuple[Findings, str]):
 
 def test_a_page_says_that_it_was_shortened_and_only_where_it_was(page: tuple[Findings, str]):
     findings, text = page
-    shortened = len(html._rendered(findings, None, ROOMS[0]).encode()) > BOUND
+    shortened = len(html._rendered(findings, None, PAGE_CAPS[0]).encode()) > BOUND
     assert ('id="shortened"' in text) == shortened == (findings is huge_findings())
 
 
-def test_the_least_room_holds_with_much_to_spare():
-    assert len(html._rendered(huge_findings(), None, ROOMS[-1]).encode()) <= 0.6 * BOUND
+def test_the_lowest_caps_hold_with_much_to_spare():
+    assert len(html._rendered(huge_findings(), None, PAGE_CAPS[-1]).encode()) <= 0.6 * BOUND
 
 
 def test_a_shortened_page_keeps_its_verdict_and_its_sums():
@@ -142,9 +142,9 @@ def test_a_shortened_page_keeps_its_verdict_and_its_sums():
     text = render_html(findings)
     first, _ = split_sentence(findings)
     assert first in unescape(text)
-    shown = trimmed(findings, ROOMS[-1]).main
+    shown = trimmed(findings, PAGE_CAPS[-1]).main
     assert shown is not None
-    assert len(shown.sites) == ROOMS[-1].rows
+    assert len(shown.sites) == PAGE_CAPS[-1].rows
     assert sum(use.bytes for use in shown.sites) == findings.main.at.allocated
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oomscope.analysis import Findings, analyze
 from oomscope.reading import load
-from oomscope.rendering.html.devices import MOST_DEVICES, MOST_SITES, other_devices
+from oomscope.rendering.html.other_devices import MOST_DEVICES, MOST_SITES, other_devices
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.wording.paths import shortener
 

@@ -10,8 +10,8 @@ import zipfile
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.commands.bundle import bundle
-from oomscope.commands.errors import run
+from oomscope.commands.common.bundle import bundle
+from oomscope.commands.common.errors import run
 from oomscope.export import memory_viz
 from oomscope.model import Snapshot
 from oomscope.reading import load
@@ -22,7 +22,7 @@ from oomscope.rendering.html.notebook import findings_html, snapshot_html
 from oomscope.rendering.json_report import render_json
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
-from oomscope.rendering.whatif_formats import to_json, to_text
+from oomscope.rendering.whatif import to_json, to_text
 from tests.rendering.hostile import hostile_snapshot
 from tests.rendering.secrets import SECRET, secret_snapshot
 from tests.samples import SAMPLES, sample, sample_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis.memory.fragmentation import free_bytes
-from oomscope.rendering.common.table_rows import keys_of
+from oomscope.rendering.html.lifetime_keys import keys_of
 from oomscope.rendering.html.segment_map import MOST_BARS, SegmentMap, segment_map
 from tests.samples import SAMPLES, sample_findings
 

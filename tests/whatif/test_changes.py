@@ -9,7 +9,7 @@ import pytest
 
 from oomscope.analysis.whatif import EXPANDABLE, whatif
 from oomscope.analysis.whatif.changes import parse_scaling
-from oomscope.commands.errors import run
+from oomscope.commands.common.errors import run
 from oomscope.errors import RequestError
 from tests import builders
 from tests.samples import sample_path

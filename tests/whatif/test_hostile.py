@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oomscope.analysis.whatif import whatif
 from oomscope.errors import OomscopeError, ReplayError
 from oomscope.model import Snapshot
-from oomscope.rendering.whatif_formats import to_json, to_markdown, to_text
+from oomscope.rendering.whatif import to_json, to_markdown, to_text
 from tests import builders
 from tests.whatif.recorder import Recorder
 from tests.whatif.subjects import subject_of

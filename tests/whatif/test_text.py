@@ -13,12 +13,12 @@ import pytest
 from oomscope.analysis import analyze
 from oomscope.analysis.whatif import WhatIf, whatif
 from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
-from oomscope.commands.errors import run
+from oomscope.commands.common.errors import run
 from oomscope.rendering import render_html
 from oomscope.rendering.common.whatif_table import CONDITIONS, EXPLAINED, HEADINGS, headroom_text, view
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
-from oomscope.rendering.whatif_formats import as_document, to_json, to_markdown, to_text
+from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
 from tests import builders
 from tests.whatif.recorder import Recorder
 

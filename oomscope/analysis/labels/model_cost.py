@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 
 from oomscope.analysis.labels.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
@@ -74,13 +72,9 @@ def _expected_states(
 
 def _recorded_item_size(snapshot: Snapshot, device: int) -> int | None:
     """Bytes of one element of most of the recorded parameters."""
-    tensors = (snapshot.context or {}).get("tensors")
-    if not isinstance(tensors, Sequence) or isinstance(tensors, str):
-        return None
     total: dict[int, int] = {}
-    for item in tensors:
-        if isinstance(item, Mapping) and item.get("category") == "parameter" and item.get("device", device) == device:
-            size = _ITEM_SIZES.get(str(item.get("dtype", "")).rpartition(".")[2])
-            if size:
-                total[size] = total.get(size, 0) + (item["bytes"] if isinstance(item.get("bytes"), int) else 0)
+    for tensor in snapshot.recorded.tensors_on(device):
+        size = _ITEM_SIZES.get((tensor.dtype or "").rpartition(".")[2])
+        if size and tensor.category == "parameter":
+            total[size] = total.get(size, 0) + (tensor.bytes or 0)
     return max(total, key=lambda size: total[size]) if total else None

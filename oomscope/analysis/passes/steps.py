@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +29,7 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array) -
         return Steps(0, "none")
     clock = np.maximum.accumulate(history.trace.time_us) if history.trace.timed else np.zeros(0, np.int64)
     if len(clock):
-        if begins := _recorded(snapshot.context):
+        if begins := sorted((step.begin_us, step.name) for step in snapshot.recorded.steps):
             return _from_begins([time for time, _ in begins], [name for _, name in begins], clock, history, "recorded")
         if begins := _profiler_steps(snapshot):
             return _from_begins(
@@ -49,19 +48,6 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array) -
                 return _from_ends(after, history, phases, "inferred")
     begins_at = find_rounds(births, history, snapshot.stacks)
     return _made(begins_at, [], history, "inferred") if len(begins_at) else Steps(0, "none")
-
-
-def _recorded(context: Mapping[str, Any] | None) -> list[tuple[int, str]]:
-    """Begin and name of each step that the recording marked."""
-    steps = (context or {}).get("steps")
-    if not isinstance(steps, Sequence) or isinstance(steps, str):
-        return []
-    found = [
-        (step["begin_us"], str(step.get("name", number)))
-        for number, step in enumerate(steps)
-        if isinstance(step, Mapping) and isinstance(step.get("begin_us"), int) and 0 <= step["begin_us"] < 1 << 63
-    ]
-    return sorted(found)
 
 
 def _profiler_steps(snapshot: Snapshot) -> list[tuple[int, str]]:

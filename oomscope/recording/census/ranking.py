@@ -30,7 +30,7 @@ _KINDS = ("cycle", "exception", "collection", "graph", "tensor")
 
 
 @dataclass(slots=True)
-class Holder:
+class HolderRow:
     """One row: what holds, in words, and how much."""
 
     holder: str | None  # None: nothing that Python can see
@@ -49,7 +49,7 @@ class Holder:
         return {name: getattr(self, name) for name in names}
 
 
-def rank(holding: Holding, deadline: Deadline) -> list[Holder]:
+def rank(holding: Holding, deadline: Deadline) -> list[HolderRow]:
     """The holders of everything in the graph, most bytes first; one on two devices has two rows."""
     order = postorder(holding.children, SUPER_ROOT)
     dominator = immediate_dominators(holding.children, SUPER_ROOT)
@@ -59,7 +59,7 @@ def rank(holding: Holding, deadline: Deadline) -> list[Holder]:
     for node in order:
         if node != SUPER_ROOT:
             below[dominator[node]].append(node)
-    rows: list[Holder] = []
+    rows: list[HolderRow] = []
     for top in _tops(holding, below, retained(weights, dominator, order)):
         rows += _rows(holding, top, below)
     merged = merge(rows)
@@ -108,8 +108,8 @@ def _is_seen_through(item: Any, attributes: set[int]) -> bool:
     return id(item) in attributes or not _is_collection(item)
 
 
-def _rows(holding: Holding, top: int, below: list[list[int]]) -> list[Holder]:
-    rows: dict[int, Holder] = {}
+def _rows(holding: Holding, top: int, below: list[list[int]]) -> list[HolderRow]:
+    rows: dict[int, HolderRow] = {}
     member = _whose(holding, top)
     words, kind, nodes = holding.label(member), _kind(holding, member), 0
     open_nodes = [top]
@@ -119,7 +119,7 @@ def _rows(holding: Holding, top: int, below: list[list[int]]) -> list[Holder]:
         item = holding.objects[node]
         nodes += is_graph_node(item)
         if is_a(item, Storage):
-            row = rows.setdefault(item.device, Holder(words, kind, item.device, members={member}))
+            row = rows.setdefault(item.device, HolderRow(words, kind, item.device, members={member}))
             row.bytes += item.bytes
             row.tensors += 1
     for row in rows.values():
@@ -154,7 +154,7 @@ def _kind(holding: Holding, member: int) -> str:
     return "collection" if _is_collection(item) else "tensor"
 
 
-def _kept_alone(holding: Holding, row: Holder, weights: list[int]) -> int:
+def _kept_alone(holding: Holding, row: HolderRow, weights: list[int]) -> int:
     """The bytes on the row's device that would go if the row's members let go.
 
     What a function's callees refer to counts as nothing: those calls are over before it can let go.
@@ -191,14 +191,14 @@ def _reached(holding: Holding, starts: Iterable[int], seen: bytearray) -> set[in
     return reached
 
 
-def merge(rows: list[Holder]) -> list[Holder]:
+def merge(rows: list[HolderRow]) -> list[HolderRow]:
     """Rows of one holder become one; holders that differ only in positions too, when there are several."""
     exact = _merged(rows, by_position=True)
     return sorted(_merged(exact, by_position=False), key=lambda row: -row.bytes)
 
 
-def _merged(rows: list[Holder], *, by_position: bool) -> list[Holder]:
-    merged: dict[tuple[str | None, str, int], Holder] = {}
+def _merged(rows: list[HolderRow], *, by_position: bool) -> list[HolderRow]:
+    merged: dict[tuple[str | None, str, int], HolderRow] = {}
     for row in rows:
         words = row.holder if by_position or row.holder is None else _INDEX.sub("[*]", row.holder)
         # A collection, a graph and a tensor of one name are one holder; what a module owns stays apart by category.

@@ -18,7 +18,7 @@ from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
 from oomscope.recording.census.holding import Holding, add_tensors, climb, flood, live_frames
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.names import Names, is_generated, root_modules
-from oomscope.recording.census.ranking import Holder, merge, rank
+from oomscope.recording.census.ranking import HolderRow, merge, rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
 
 _BASE = re.compile(r": | \(closure\) ")
@@ -91,7 +91,7 @@ class _Walk:
         self._names = Names(reader)
         self._holding = Holding()
         self._bases: dict[int, str] = {}
-        self._holders: list[Holder] = []
+        self._holders: list[HolderRow] = []
 
     def run(self, objects: list[Any], error: BaseException | None, deadline: Deadline, read_saved: bool) -> None:
         found = self._sort(objects)
@@ -206,10 +206,10 @@ class _Walk:
             if words and words not in storage.holders:
                 storage.holders.append(words)
 
-    def _named_rows(self) -> list[Holder]:
+    def _named_rows(self) -> list[HolderRow]:
         rows = []
         for key, name in self._names.by_storage.items():
             storage: Storage = self._reader.storages[key]
             words = self._bases.get(name.owner)
-            rows.append(Holder(words, name.category, storage.device, storage.bytes, storage.bytes, 1))
+            rows.append(HolderRow(words, name.category, storage.device, storage.bytes, storage.bytes, 1))
         return rows

@@ -40,7 +40,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Moment:
     """A moment worth a sign: an OOM (with the bytes asked for) or the peak."""
 
     x: float
@@ -51,7 +51,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Timeline:
+class MemoryOverTime:
     """What one figure over time shows; all arrays have one value an instant.
 
     Attributes:
@@ -74,7 +74,7 @@ class Timeline:
     limit: int | None
     bands: Sequence[float]
     first_step: int
-    marks: Sequence[Mark]
+    marks: Sequence[Moment]
 
 
 def box(height: float) -> list[float]:
@@ -82,7 +82,7 @@ def box(height: float) -> list[float]:
     return [WIDTH, height, LEFT, RIGHT, TOP, height - FOOT]
 
 
-def timeline(view: Timeline, height: float = HEIGHT) -> Figure:
+def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     """Allocated memory as stacked bands, with lines for active and reserved memory."""
     figure, axes = _canvas(WIDTH, height)
     axes.set_position((LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, (height - FOOT - TOP) / height))
@@ -128,7 +128,7 @@ def _time_unit(span: float) -> tuple[float, str]:
     return 1 / 60, "minutes"
 
 
-def _bands(axes: Axes, view: Timeline, right: float) -> None:
+def _bands(axes: Axes, view: MemoryOverTime, right: float) -> None:
     """Every other step as a faint band; with few steps also their numbers."""
     if not 0 < len(view.bands) <= MOST_BANDS:
         return
@@ -148,7 +148,7 @@ def _bands(axes: Axes, view: Timeline, right: float) -> None:
             )  # fmt: skip
 
 
-def _marks(axes: Axes, marks: Sequence[Mark], highest: int, left: float, right: float) -> None:
+def _marks(axes: Axes, marks: Sequence[Moment], highest: int, left: float, right: float) -> None:
     for mark in marks:
         if not left <= mark.x <= right:
             continue
@@ -228,7 +228,7 @@ def lifetimes(edges: Sequence[str], freed: IntArray, live: IntArray) -> Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class PeakBar:
     """Peak reserved memory under one setting.
 
     Attributes:
@@ -252,7 +252,7 @@ class Bar:
 _LABELS, _NOTES, _HEAD, _FOOT = 196.0, 196.0, 22.0, 30.0
 
 
-def whatif(bars: Sequence[Bar], limit: int | None, limit_label: str) -> Figure:
+def whatif(bars: Sequence[PeakBar], limit: int | None, limit_label: str) -> Figure:
     """Peak reserved memory under each setting, against the limit and the least memory that would do."""
     height = _HEAD + _FOOT + 22.0 * len(bars)
     figure, axes = _canvas(WIDTH, height)

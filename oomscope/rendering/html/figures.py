@@ -6,7 +6,8 @@ from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
-from oomscope.rendering.html import charts, views
+from oomscope.rendering.html import charts
+from oomscope.rendering.html.lifespans import lifespans
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
 from oomscope.units import format_bytes, format_limit, plural
 from oomscope.wording.clean import clean
@@ -32,7 +33,7 @@ def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
 
 def lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
     """Bytes by how long they lived; None where the recording has no times."""
-    lives = views.lives(device)
+    lives = lifespans(device)
     if lives is None:
         return None
     classes = zip(lives.names, (lives.freed + lives.live).tolist(), strict=True)
@@ -56,13 +57,13 @@ def whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
         )
 
 
-def _bar(number: int, row: WhatIfRow) -> charts.Bar:
+def _bar(number: int, row: WhatIfRow) -> charts.PeakBar:
     peak = row.peak_reserved or 0
     low, high = row.range.get("peak_reserved", (peak, peak))
     # A setting may carry names of the snapshot; what is not plain is left to the table.
     plain = row.setting.isascii() and row.setting.isprintable() and len(row.setting) <= _LONGEST_LABEL
     label = row.setting if plain else f"row {number}"
-    return charts.Bar(label, peak, low, high, row.oom is not False, row.least_memory, _note(row))
+    return charts.PeakBar(label, peak, low, high, row.oom is not False, row.least_memory, _note(row))
 
 
 def _note(row: WhatIfRow) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy as np
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.model import NO_STACK, FrameKind, StackTable, frame_kind
-from oomscope.rendering.common.table_rows import Keys
+from oomscope.rendering.html.lifetime_keys import LifetimeKeys
+from oomscope.rendering.html.percent import percent
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 
@@ -54,7 +54,7 @@ class _Node:
     children: dict[int, _Node] = field(default_factory=dict)
 
 
-def flame(device: DeviceFindings, stacks: StackTable, keys: Keys, shorten: Shorten) -> Flame | None:
+def flame(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten) -> Flame | None:
     """The flame graph of what is allocated at the instant of attribution; None where no stack is known."""
     root = _tree(device, stacks, keys)
     if not root.children:
@@ -66,7 +66,7 @@ def flame(device: DeviceFindings, stacks: StackTable, keys: Keys, shorten: Short
     return Flame(tuple(boxes), rows * ROW, root.bytes, hidden, max(0, left_out))
 
 
-def _tree(device: DeviceFindings, stacks: StackTable, keys: Keys) -> _Node:
+def _tree(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys) -> _Node:
     history = device.history
     live = np.flatnonzero(history.lifetimes.allocated_at(device.at_entry) & (history.lifetimes.stack != NO_STACK))
     width = len(CATEGORIES)
@@ -114,8 +114,8 @@ def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: S
     frame = stacks.frames[member]
     category = max(node.by_category, key=lambda key: node.by_category[key])
     return Box(
-        x=_percent(start / total),
-        width=_percent(node.bytes / total),
+        x=percent(start, total),
+        width=percent(node.bytes, total),
         y=depth * ROW,
         label=f"{clean(frame.name, 60)} ({shorten(frame.filename)}:{frame.line})",
         full=f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}",
@@ -124,12 +124,3 @@ def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: S
         depth=depth,
         thin=node.bytes < THIN * total,
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3f}".rstrip("0").rstrip(".")
-
-
-def shares(counts: Mapping[str, int], total: int) -> dict[str, str]:
-    """Each count as a percentage of `total`, as an attribute of SVG takes it."""
-    return {name: _percent(count / total) if total else "0" for name, count in counts.items()}

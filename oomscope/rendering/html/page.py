@@ -16,14 +16,19 @@ import oomscope
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.rendering.common.table_rows import keys_of
 from oomscope.rendering.common.whatif_table import view
-from oomscope.rendering.html import palette, views
-from oomscope.rendering.html.devices import DeviceView, other_devices
+from oomscope.rendering.html import palette
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure, whatif_figure
 from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
+from oomscope.rendering.html.lifetime_keys import keys_of
+from oomscope.rendering.html.memory_bars import MemoryBar, Part, category_parts, memory_bar, phase_parts
+from oomscope.rendering.html.name_rows import NameRow, name_rows
+from oomscope.rendering.html.other_devices import DeviceView, other_devices
+from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, PageCaps, trimmed
+from oomscope.rendering.html.percent import share
 from oomscope.rendering.html.segment_map import SegmentMap, segment_map
-from oomscope.rendering.html.size_limit import MOST_BYTES, ROOMS, Room, trimmed
+from oomscope.rendering.html.site_rows import SiteRow, place_of, site_rows
+from oomscope.rendering.html.surroundings import context_rows, settings_rows
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.rendering.html.timelines import Timelines, draw_timelines, moment_words
 from oomscope.units import format_bytes, format_count, format_duration, plural
@@ -61,43 +66,43 @@ class MainView:
 
     instant: str
     zero: str
-    equation: views.Equation
+    equation: MemoryBar
     timelines: Timelines
-    categories: tuple[views.Part, ...]
-    phases: tuple[views.Part, ...]
-    sites: tuple[views.SiteRow, ...]
+    categories: tuple[Part, ...]
+    phases: tuple[Part, ...]
+    sites: tuple[SiteRow, ...]
     flame: Flame | None
     segments: SegmentMap | None
     steps_figure: Markup | None
     lifetimes_figure: Markup | None
     no_growth: str
     others: tuple[DeviceView, ...]
-    names: tuple[views.NameRow, ...]
+    names: tuple[NameRow, ...]
 
 
 def render_html(findings: Findings, *, title: str | None = None) -> str:
-    """The whole report as HTML text, of at most `room.MOST_BYTES` in UTF-8 whatever the snapshot holds.
+    """The whole report as HTML text, of at most `page_size.MOST_BYTES` in UTF-8 whatever the snapshot holds.
 
     Args:
         findings: what `oomscope.analyze` returned.
         title: the title of the page; None: made from the verdict.
     """
-    for room in ROOMS:
-        text = _rendered(findings, title, room)
+    for caps in PAGE_CAPS:
+        text = _rendered(findings, title, caps)
         if len(text) <= MOST_BYTES and len(text.encode("utf-8", "backslashreplace")) <= MOST_BYTES:
             break
     return text
 
 
-def _rendered(findings: Findings, title: str | None, room: Room) -> str:
+def _rendered(findings: Findings, title: str | None, caps: PageCaps) -> str:
     sheet = StyleSheet()
     full = shortener(findings.snapshot.stacks)
 
     def shorten(path: str) -> str:
-        return clean(full(path), room.text)
+        return clean(full(path), caps.text)
 
-    page = _page(trimmed(findings, room), title, shorten, sheet, room)
-    environment = _environment(room.text)
+    page = _page(trimmed(findings, caps), title, shorten, sheet, caps)
+    environment = _environment(caps.text)
     light, dark = palette.css_variables()
     rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
     style = rules + sheet.css()
@@ -113,7 +118,7 @@ def _rendered(findings: Findings, title: str | None, room: Room) -> str:
         words=words,
         palette=palette,
         shorten=shorten,
-        place_of=lambda item: views.place_of(item, shorten),
+        place_of=lambda item: place_of(item, shorten),
         since=lambda entry: words.before_oom(page.device, entry) if page.device else "",
         whatif=view(page.whatif) if page.whatif is not None else None,
     )
@@ -127,7 +132,7 @@ def _data(main: MainView) -> dict[str, Any]:
     return data | {"thin": THIN, "row": ROW}
 
 
-def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet, room: Room) -> Page:
+def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet, caps: PageCaps) -> Page:
     device = findings.main
     occasion = words.occasion(findings, shorten)
     first, rest = words.split_sentence(findings)
@@ -140,28 +145,28 @@ def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleS
         sentence=(_whole(first), _whole(rest)),
         replay=words.replay(findings),
         certainty=[_whole(item) for item in words.certainty(findings)],
-        shortened=not room.is_full,
-        context=views.context_rows(findings),
-        settings=views.settings_rows(findings),
-        main=_main(findings, device, shorten, sheet, room) if device is not None else None,
+        shortened=not caps.is_usual,
+        context=context_rows(findings),
+        settings=settings_rows(findings),
+        main=_main(findings, device, shorten, sheet, caps) if device is not None else None,
         whatif=answer,
         whatif_figure=whatif_figure(answer, sheet) if answer is not None else None,
         version=oomscope.__version__,
     )
 
 
-def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, room: Room) -> MainView:
+def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, caps: PageCaps) -> MainView:
     stacks = findings.snapshot.stacks
     keys = keys_of(device)
-    rows = views.site_rows(device, stacks, keys, shorten)
-    labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), room.text) for row in rows]
+    rows = site_rows(device, stacks, keys, shorten)
+    labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), caps.text) for row in rows]
     return MainView(
         instant=words.instant(findings.at, device.history.entries),
         zero=moment_words(findings),
-        equation=views.equation(device),
+        equation=memory_bar(device),
         timelines=draw_timelines(findings, device, keys, labels, sheet),
-        categories=views.categories(device),
-        phases=views.phases(device),
+        categories=category_parts(device),
+        phases=phase_parts(device),
         sites=rows,
         flame=flame(device, stacks, keys, shorten),
         segments=segment_map(device, keys, findings.snapshot.pools),
@@ -169,7 +174,7 @@ def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: S
         lifetimes_figure=lifetimes_figure(device, sheet),
         no_growth=words.no_growth(device.steps),
         others=other_devices(findings, shorten, sheet),
-        names=views.name_rows(device),
+        names=name_rows(device),
     )
 
 
@@ -193,7 +198,7 @@ def _environment(longest: int) -> Environment:
     )
     environment.filters.update(
         bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=words.words, size=format_bytes,
-        share=views.share,
+        share=share,
     )  # fmt: skip
     return environment
 

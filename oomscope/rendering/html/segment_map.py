@@ -12,7 +12,7 @@ from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
 from oomscope.model import BlockState, IntArray, Layout, PoolId
 from oomscope.model.arrays import BoolArray, address_text
-from oomscope.rendering.common.table_rows import Keys
+from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 
 MOST_BARS = 20
 MOST_SEGMENTS = 600
@@ -34,7 +34,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class SegmentBar:
     """Segments that look alike, most often one. All but `alike` is said of each of them; `address` is the first's."""
 
     address: str
@@ -54,13 +54,13 @@ class Bar:
 class SegmentMap:
     """The segments shown, and how many more hold free bytes that cannot be released; whether any block is capped."""
 
-    bars: tuple[Bar, ...]
+    bars: tuple[SegmentBar, ...]
     capped: bool
     others: int
     others_stranded: int
 
 
-def segment_map(device: DeviceFindings, keys: Keys, pools: tuple[PoolId, ...]) -> SegmentMap | None:
+def segment_map(device: DeviceFindings, keys: LifetimeKeys, pools: tuple[PoolId, ...]) -> SegmentMap | None:
     """The segments with the most stranded or walled bytes at the instant of attribution; None where there are none."""
     history = device.history
     layout = history.layout_at(device.at_entry)
@@ -74,7 +74,7 @@ def segment_map(device: DeviceFindings, keys: Keys, pools: tuple[PoolId, ...]) -
     kinds, pins = _kinds(device, keys, layout)
     longest = int(segments.total_size[worst[:MOST_SEGMENTS]].max())
     inactive = _sum_by(layout, free.inactive)
-    bars: dict[tuple[object, ...], Bar] = {}
+    bars: dict[tuple[object, ...], SegmentBar] = {}
     others, others_kept, budget = 0, 0, MOST_PIECES
     for segment in worst[:MOST_SEGMENTS].tolist():
         first, last = int(segments.first_block[segment]), int(segments.first_block[segment + 1])
@@ -85,7 +85,7 @@ def segment_map(device: DeviceFindings, keys: Keys, pools: tuple[PoolId, ...]) -
             bars[key] = replace(bars[key], alike=bars[key].alike + 1)
         elif len(bars) < MOST_BARS and len(pieces) <= budget:
             budget -= len(pieces)
-            bars[key] = Bar(
+            bars[key] = SegmentBar(
                 address=address_text(int(segments.address[segment])),
                 alike=1,
                 width=_percent(size, longest),
@@ -111,7 +111,7 @@ def _sum_by(layout: Layout, values: IntArray) -> IntArray:
     return sums
 
 
-def _kinds(device: DeviceFindings, keys: Keys, layout: Layout) -> tuple[list[str], BoolArray]:
+def _kinds(device: DeviceFindings, keys: LifetimeKeys, layout: Layout) -> tuple[list[str], BoolArray]:
     """For each block the kind it is drawn as ("" for free), and whether it is a pin smaller than the free bytes beside.
 
     A large block next to a sliver keeps little from being used; only where the hole is the larger part is a mark due.

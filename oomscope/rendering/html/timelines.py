@@ -12,9 +12,9 @@ from markupsafe import Markup
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.model import IntArray
-from oomscope.rendering.common.table_rows import Keys
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
+from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
 from oomscope.units import format_bytes
 from oomscope.wording import words
@@ -62,7 +62,7 @@ class Timelines:
 
 
 def draw_timelines(
-    findings: Findings, device: DeviceFindings, keys: Keys, labels: Sequence[str], sheet: StyleSheet
+    findings: Findings, device: DeviceFindings, keys: LifetimeKeys, labels: Sequence[str], sheet: StyleSheet
 ) -> Timelines:
     """Draw the whole recording by category, its last stretch, and the whole by site.
 
@@ -97,7 +97,7 @@ def draw_timelines(
 
 
 def draw_beside(
-    findings: Findings, device: DeviceFindings, keys: Keys, sheet: StyleSheet
+    findings: Findings, device: DeviceFindings, keys: LifetimeKeys, sheet: StyleSheet
 ) -> tuple[TimeFigure | None, dict[str, Any]]:
     """A small figure by category for a device that the report is not about, and what the script reads off it."""
     entries = device.history.entries
@@ -119,7 +119,7 @@ def moment_words(findings: Findings) -> str:
 class _Painter:
     """What all figures over time of one device share."""
 
-    def __init__(self, device: DeviceFindings, keys: Keys, axis: TimeAxis, sheet: StyleSheet) -> None:
+    def __init__(self, device: DeviceFindings, keys: LifetimeKeys, axis: TimeAxis, sheet: StyleSheet) -> None:
         self.device, self.keys, self.axis, self.sheet = device, keys, axis, sheet
         self._curves = device.history.curves
 
@@ -143,15 +143,15 @@ class _Painter:
         peak = self.device.peak
         return ooms + ([("peak", peak.allocated_entry)] if peak is not None and peak.allocated_entry >= 0 else [])
 
-    def _marks(self) -> list[charts.Mark]:
+    def _marks(self) -> list[charts.Moment]:
         marks = []
         by_entry = {oom.entry: oom for oom in self.device.ooms}
         for kind, entry in self._marked():
             x, oom = float(self.axis.x[min(entry, len(self.axis.x) - 1)]), by_entry.get(entry)
             if kind == "oom" and oom is not None:
-                marks.append(charts.Mark(x, kind, oom.alloc_size, oom.totals.allocated))
+                marks.append(charts.Moment(x, kind, oom.alloc_size, oom.totals.allocated))
             elif kind == "peak":
-                marks.append(charts.Mark(x, kind, int(self._curves.allocated[entry + 1])))
+                marks.append(charts.Moment(x, kind, int(self._curves.allocated[entry + 1])))
         return marks
 
     def _layers(self, at: IntArray, by_site: bool) -> tuple[list[charts.Layer], list[tuple[str, str]]]:
@@ -184,7 +184,7 @@ class _Painter:
         most = int(curves.reserved[at + 1].max())
         allocated, active = curves.allocated[at + 1], curves.active[at + 1]
         has_active = int((active - allocated).max()) * 100 > most
-        view = charts.Timeline(
+        view = charts.MemoryOverTime(
             x=self.axis.x[at],
             in_seconds=self.axis.in_seconds,
             zero=self.axis.zero,

@@ -18,7 +18,7 @@ from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import TITLE, WhatIfView, view
-from oomscope.rendering.text.narrow_table import Stacked
+from oomscope.rendering.text.fitted_table import FittedTable
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.units import format_bytes, format_duration, plural
 from oomscope.wording import words
@@ -105,7 +105,7 @@ def _whatif(answer: WhatIfView, *, titled: bool = True) -> Iterator[RenderableTy
     if titled:
         yield Text(TITLE, style="bold")
     yield from (Text(answer.check), Text())
-    yield Stacked(answer.table, _grid)
+    yield FittedTable(answer.table, _grid)
     yield Text()
     yield from map(Text, answer.numbered)
     yield from (Text() for _ in answer.numbered[:1])

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from oomscope.commands.errors import DEBUG
-
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+DEBUG = "oomscope.debug"
+"""The key in the context's ``meta`` that says that the user wants tracebacks."""
 
 AT_NAMES = ("auto", "oom", "peak", "end")
 

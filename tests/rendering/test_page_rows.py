@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oomscope.analysis.records import NamedTensor
-from oomscope.rendering.html.views import lives, name_rows
+from oomscope.rendering.html.lifespans import lifespans
+from oomscope.rendering.html.name_rows import name_rows
 from tests.samples import SAMPLES, sample_findings
 
 
@@ -22,7 +23,7 @@ def test_tensors_that_read_the_same_are_one_row():
 def test_lives_hold_every_byte_that_was_allocated():
     for name in SAMPLES:
         for device in sample_findings(name).devices:
-            found, table = lives(device), device.history.lifetimes
+            found, table = lifespans(device), device.history.lifetimes
             if found is not None:
                 born = (table.born >= 0) & (table.born <= device.at_entry)
                 assert found.freed.sum() + found.live.sum() == device.history.size[born].sum()

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oomscope.commands.output import STDOUT
-from oomscope.commands.progress import Progress
+from oomscope.commands.common.output import STDOUT
+from oomscope.commands.common.progress import Progress
 
 if TYPE_CHECKING:
     from oomscope.analysis import Findings

@@ -13,7 +13,7 @@ TOP_SITES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Keys:
+class LifetimeKeys:
     """Keys of a device's lifetimes.
 
     Attributes:
@@ -36,7 +36,7 @@ class Keys:
         return np.minimum(self.row, self.top)
 
 
-def keys_of(device: DeviceFindings) -> Keys:
+def keys_of(device: DeviceFindings) -> LifetimeKeys:
     """Match every lifetime, live at the instant or not, with its row of the findings' sites."""
     table, groups = device.study.sites, device.study.attribution
     others = len(device.sites)
@@ -47,4 +47,4 @@ def keys_of(device: DeviceFindings) -> Keys:
     ]
     row = np.array([*rows, others], np.int64)[groups.group]
     category = device.category_of.astype(np.int64)
-    return Keys(row, category, others + 1)
+    return LifetimeKeys(row, category, others + 1)

@@ -1,8 +1,8 @@
-"""How much a page may show: all that its caps allow, or less where that would be too large a file.
+"""The bound on a page's size in bytes, and the caps that keep every page below it.
 
-The caps of tables and figures bound the rows, not the bytes: names are a stranger's, and may be as long and as awkward
-to write in HTML as he likes. What does not fit is rendered again with less room; with the least, the caps times the
-longest text times the longest way to write a character stay below the bound.
+The usual caps of tables and figures bound the rows, not the bytes: names come from a stranger's file, and may be as
+long and as awkward to write in HTML as its author likes. A page that is too large is rendered again with lower caps;
+with the lowest, rows times the longest text times the longest way to write a character stay below the bound.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_BYTES = 1_500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PageCaps:
     """Characters of each text, rows of each table (None: the table's own cap), and stacks of each site."""
 
     text: int
@@ -26,30 +26,30 @@ class Room:
     stacks: int | None = None
 
     @property
-    def is_full(self) -> bool:
+    def is_usual(self) -> bool:
         """Whether nothing is left out beyond the usual caps."""
         return self.rows is None
 
 
-ROOMS = (Room(1500), Room(400, 30, 1), Room(80, 10, 1))
+PAGE_CAPS = (PageCaps(1500), PageCaps(400, 30, 1), PageCaps(80, 10, 1))
 """To be tried in this order."""
 
 
-def trimmed(findings: Findings, room: Room) -> Findings:
-    """`findings` with no more rows than `room` has; sums stay the same."""
-    rows = room.rows
+def trimmed(findings: Findings, caps: PageCaps) -> Findings:
+    """`findings` with no more rows than `caps` allow; sums stay the same."""
+    rows = caps.rows
     if rows is None:
         return findings
     main = findings.main
     others = [device for device in findings.devices if device is not main][: rows - 1]
-    shown = sorted([*others, *([_trimmed(main, room, rows)] if main else [])], key=lambda device: device.device)
+    shown = sorted([*others, *([_trimmed(main, caps, rows)] if main else [])], key=lambda device: device.device)
     return replace(findings, devices=tuple(shown))
 
 
-def _trimmed(device: DeviceFindings, room: Room, rows: int) -> DeviceFindings:
+def _trimmed(device: DeviceFindings, caps: PageCaps, rows: int) -> DeviceFindings:
     return replace(
         device,
-        sites=tuple(replace(use, stacks=use.stacks[: room.stacks]) for use in _fewer_sites(device.sites, rows)),
+        sites=tuple(replace(use, stacks=use.stacks[: caps.stacks]) for use in _fewer_sites(device.sites, rows)),
         names=device.names[:rows],
         holders=device.holders[:rows],
         pins=device.pins[:rows],

@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 import click
 
 from oomscope.commands import cli
+from oomscope.commands.common.options import DEBUG
 from oomscope.errors import OomscopeError
-
-DEBUG = "oomscope.debug"
-"""The key in the context's ``meta`` that says that the user wants tracebacks."""
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 

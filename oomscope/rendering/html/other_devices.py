@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.rendering.common.table_rows import keys_of
-from oomscope.rendering.html import views
+from oomscope.rendering.html.lifetime_keys import keys_of
+from oomscope.rendering.html.memory_bars import MemoryBar, memory_bar
+from oomscope.rendering.html.site_rows import SiteRow, site_rows
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.rendering.html.timelines import TimeFigure, draw_beside
 from oomscope.wording.paths import Shorten
@@ -30,10 +31,10 @@ class DeviceView:
     """
 
     device: DeviceFindings
-    equation: views.Equation
+    equation: MemoryBar
     timeline: TimeFigure | None
     data: dict[str, Any]
-    sites: tuple[views.SiteRow, ...]
+    sites: tuple[SiteRow, ...]
     others: int
 
 
@@ -46,6 +47,6 @@ def other_devices(findings: Findings, shorten: Shorten, sheet: StyleSheet) -> tu
 def _view(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> DeviceView:
     keys = keys_of(device)
     timeline, data = draw_beside(findings, device, keys, sheet)
-    rows = views.site_rows(device, findings.snapshot.stacks, keys, shorten)[:MOST_SITES]
+    rows = site_rows(device, findings.snapshot.stacks, keys, shorten)[:MOST_SITES]
     others = device.at.allocated - sum(row.bytes for row in rows)
-    return DeviceView(device, views.equation(device), timeline, data, rows, others)
+    return DeviceView(device, memory_bar(device), timeline, data, rows, others)

@@ -1,4 +1,4 @@
-"""A table that stays legible where the terminal is narrower than its rows."""
+"""A table that stays legible in a terminal narrower than its rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oomscope.rendering.common.tables import Table
 _ANY_WIDTH = 10_000
 
 
-class Stacked:
+class FittedTable:
     """A table; where it is too wide, its first column stands on lines of their own above the rest of each row.
 
     Where even the rest is too wide, each figure stands behind its heading, for a figure cut short is a wrong one.

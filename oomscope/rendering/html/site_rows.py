@@ -1,0 +1,108 @@
+"""The table of sites: each with its caller, its category and its largest stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.records import Growth, Oom, Pin, SiteUse
+from oomscope.model import StackTable
+from oomscope.rendering.html.lifetime_keys import LifetimeKeys
+from oomscope.rendering.html.percent import share
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten
+from oomscope.wording.words import UNLABELLED
+
+MOST_STACKS = 3
+MOST_FRAMES = 24
+STACK_BUDGET = 160_000
+"""Characters of stacks in all; below the largest sites they are left out once this is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A site with its caller, in words."""
+
+    text: str
+    function: str
+    full: str
+    caller: str
+    caller_full: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """One stack of a site: its bytes, its blocks, its frames as (place, function, full path), and how many are cut."""
+
+    bytes: int
+    blocks: int
+    frames: tuple[tuple[str, str, str], ...]
+    cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """A row of the sites table."""
+
+    number: int
+    place: Place
+    bytes: int
+    share: str
+    blocks: int
+    category: str
+    colour: str
+    stacks: tuple[Frames, ...]
+    is_pin: bool
+    grows: bool
+
+
+def place_of(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> Place:
+    """Site and caller of `item`, or the reason why it has none."""
+    site, caller = item.site, item.caller
+    label = getattr(item, "label", None) or UNLABELLED
+    differs = caller is not None and caller != site
+    return Place(
+        text=f"{shorten(site.file)}:{site.line}" if site else clean(label),
+        function=clean(site.function, 80) if site else "",
+        full=f"{clean(site.file, 400)}:{site.line}" if site else "",
+        caller=f"{shorten(caller.file)}:{caller.line} {clean(caller.function, 80)}" if caller and differs else "",
+        caller_full=f"{clean(caller.file, 400)}:{caller.line}" if caller and differs else "",
+    )
+
+
+def site_rows(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten) -> tuple[SiteRow, ...]:
+    """The sites table, with the stacks that most of each row's bytes share."""
+    # Nearly every site shares a segment with some free bytes; only what keeps much of it is worth a word here.
+    much = max(device.fragmentation.stranded // 10, device.at.reserved // 33, 1)
+    pins = {(pin.site, pin.caller, pin.label) for pin in device.pins if pin.stranded_bytes >= much}
+    growing = {(growth.site, growth.caller, growth.label) for growth in device.growth}
+    rows, spent = [], 0
+    for number, use in enumerate(device.sites):
+        shown: list[Frames] = []
+        for stack, count, blocks in use.stacks[:MOST_STACKS]:
+            if spent < STACK_BUDGET:
+                shown.append(_frames(stacks, stack, count, blocks, shorten))
+                spent += sum(40 + len(place) + len(name) + len(full) for place, name, full in shown[-1].frames)
+        identity = (use.site, use.caller, use.label)
+        rows.append(
+            SiteRow(
+                number=number,
+                place=place_of(use, shorten),
+                bytes=use.bytes,
+                share=share(use.bytes, device.at.allocated),
+                blocks=use.blocks,
+                category=use.category,
+                colour=f"s-{number}" if number < keys.top else "s-other",
+                stacks=tuple(shown),
+                is_pin=identity in pins,
+                grows=identity in growing,
+            )
+        )
+    return tuple(rows)
+
+
+def _frames(stacks: StackTable, stack: int, count: int, blocks: int, shorten: Shorten) -> Frames:
+    frames = [frame for frame in stacks[stack] if frame.filename not in ("", "??") or frame.line]
+    shown = frames[:MOST_FRAMES]
+    texts = tuple((f"{shorten(f.filename)}:{f.line}", clean(f.name, 80), clean(f.filename, 160)) for f in shown)
+    return Frames(count, blocks, texts, len(frames) - len(shown))
