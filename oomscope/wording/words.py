@@ -107,7 +107,7 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     if device is None:
         return "No GPU memory in this snapshot"
     if device.oom is None:
-        what = "No out-of-memory error" if device.history.entries else "No history was recorded"
+        what = "No out-of-memory error" if device.history.moves else "Not known whether a request failed"
         return f"{what} · {device.name}"
     where = device.oom.caller or device.oom.site
     parts = [
@@ -128,8 +128,8 @@ def sentence(findings: Findings) -> str:
     if device.peak is None:
         usage = device.usage
         return (
-            f"No OOM was recorded here, and no history: at the end {format_bytes(usage.allocated)} were allocated "
-            f"of {format_bytes(usage.reserved)} reserved."
+            "Without a history it is not known whether a request failed: at the end "
+            f"{format_bytes(usage.allocated)} were allocated of {format_bytes(usage.reserved)} reserved."
         )
     peak = device.peak
     text = (

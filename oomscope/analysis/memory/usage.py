@@ -24,9 +24,13 @@ def usage(layout: Layout) -> Usage:
 
 
 def totals_at(history: DeviceHistory, entry: int) -> Totals:
-    """Reserved, allocated and active bytes once `entry` has happened."""
+    """Reserved, allocated and active bytes once `entry` has happened.
+
+    Where the trace contradicts the final segments, reserved bytes may come out below 0: `reconcile` says so, and they
+    are 0 here.
+    """
     allocated, active, reserved = history.curves.at(entry)
-    return Totals(reserved=reserved, allocated=allocated, active=active)
+    return Totals(reserved=max(reserved, 0), allocated=allocated, active=active)
 
 
 def peak(history: DeviceHistory) -> Peak | None:
