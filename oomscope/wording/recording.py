@@ -14,9 +14,9 @@ RECORDING: dict[str, Sentence] = {
         "growth are not visible; live blocks keep their stacks. Record with a larger max_entries to see more."
     ),
     "recording.restarted": (
-        "Recording was started again when {before:bytes} of what is live at the end was already allocated; those blocks "
-        f"have stacks of an earlier recording, but no entries. The trace shows {_WINDOW}; peaks and growth before that "
-        "are not seen."
+        "Recording was started again when {before:bytes} of what is live at the end was already allocated; those "
+        f"blocks have stacks of an earlier recording, but no entries. The trace shows {_WINDOW}; peaks and growth "
+        "before that are not seen."
     ),
     "recording.late": (
         "Recording began when {before:bytes} of what is live at the end was already allocated; those blocks have no "
