@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oomscope.analysis.attribution.by_site import NO_FRAMES_BACKWARD, ONLY_TORCH
 from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.stack_roles import Mark
@@ -72,10 +73,11 @@ class Candidates:
     ) -> Growth:
         """The record for one site, of which the rows `live` are alive; its first row was made by it."""
         stack = self.history.lifetimes.stack[live[:1]]
+        site = self.sites.location(int(self.sites.sites(stack)[0]))
         return Growth(
-            site=self.sites.location(int(self.sites.sites(stack)[0])),
+            site=site,
             caller=self.sites.location(int(self.sites.callers(stack)[0])),
-            label=None if stack[0] >= 0 else "backward, no Python frames",
+            label=None if site else ONLY_TORCH if stack[0] >= 0 else NO_FRAMES_BACKWARD,
             bytes_per_step=round(per_pass),
             generations=generations,
             live_bytes=int(self.history.size[live].sum()),

@@ -1,9 +1,9 @@
 """Finds the passes of loops in the order in which a script's lines allocate.
 
 A call of one function is a sequence of lines. What is never come back to is straight code; the rest is a loop, whose
-passes are cut where its first line comes again after its last one. Each pass may hold further loops, found likewise, and
-each line the calls of further functions. One line can hold a loop as well: it calls the same functions in the same
-order again.
+passes are cut where its first line comes again after its last one. Each pass may hold further loops, found likewise,
+and each line the calls of further functions. One line can hold a loop as well: it calls the same functions in the
+same order again.
 
 A call that is written on several lines evaluates its arguments first and then goes back to its own line. That alone is
 no loop: lines must come again.
