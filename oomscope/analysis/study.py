@@ -17,11 +17,13 @@ from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels.categories import categorize
 from oomscope.analysis.labels.phases import phase_of
 from oomscope.analysis.labels.stack_roles import StackRoles, find_roles
+from oomscope.analysis.passes.loops import Loops
+from oomscope.analysis.passes.script_stacks import ScriptStacks, find_script
 from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.recording_quality import history_kind
 from oomscope.analysis.records import Steps
 from oomscope.errors import RequestError
-from oomscope.history import DeviceHistory, device_history, recorded_config
+from oomscope.history import DeviceHistory, device_history, device_kind, find_padding, recorded_config
 from oomscope.model import Device, Snapshot, UInt8Array
 
 _Answer = TypeVar("_Answer")
@@ -43,6 +45,21 @@ class SnapshotStudy:
     def roles(self) -> StackRoles:
         """What each stack tells of the part of the program that it belongs to."""
         return find_roles(self.snapshot.stacks)
+
+    @cached_property
+    def script(self) -> ScriptStacks:
+        """The part of each stack that lies outside every Module's call."""
+        return find_script(self.snapshot.stacks)
+
+    @cached_property
+    def padding(self) -> int:
+        """The bytes that the allocator added to every request."""
+        return find_padding(self.snapshot)
+
+    @cached_property
+    def device_kind(self) -> str:
+        """``cuda``, ``npu`` or ``xpu``."""
+        return device_kind(self.snapshot)
 
     @cached_property
     def histories(self) -> tuple[DeviceHistory, ...]:
@@ -81,6 +98,11 @@ class DeviceStudy:
         return self._device.index
 
     @property
+    def name(self) -> str:
+        """What torch calls the device: ``cuda:0``."""
+        return f"{self._whole.device_kind}:{self.index}"
+
+    @property
     def snapshot(self) -> Snapshot:
         """The whole snapshot."""
         return self._whole.snapshot
@@ -103,12 +125,18 @@ class DeviceStudy:
     @cached_property
     def history(self) -> DeviceHistory:
         """What happened on the device."""
-        return device_history(self._device, recorded_config(self.snapshot))
+        config = recorded_config(self.snapshot, self._device, padding=self._whole.padding)
+        return device_history(self._device, config)
 
     @cached_property
     def phases(self) -> UInt8Array:
         """uint8[lifetimes], indices into `PHASES`: the phase that made each allocation."""
         return phase_of(self.history, self.roles)
+
+    @cached_property
+    def loops(self) -> Loops:
+        """The loops of the script and their passes."""
+        return Loops(self.history, self._whole.script, self.roles)
 
     @cached_property
     def steps(self) -> Steps:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
-import oomscope
 from oomscope.recording import process
 from oomscope.recording.backend import Backend
+from oomscope.version import __version__
 
 SCHEMA_VERSION = 1
 
@@ -33,7 +33,7 @@ class Facts:
         self.ask("constants", self._backend.prepare)
         return {
             "schema_version": SCHEMA_VERSION,
-            "version": oomscope.__version__,
+            "version": __version__,
             "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "request": request,
             "devices": self.ask("devices", lambda: self._devices(request), []),

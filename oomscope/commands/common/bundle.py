@@ -94,8 +94,8 @@ def _packed(snapshot: Snapshot, entries: int) -> tuple[bytes, int]:
 
 
 def _readme(snapshot: Snapshot, kept: int | None) -> str:
-    from oomscope import __version__
     from oomscope.units import format_count, plural
+    from oomscope.version import __version__
 
     total = plural(snapshot.entries, "trace entry", "trace entries")
     if kept is None:
