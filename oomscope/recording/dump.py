@@ -113,7 +113,7 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
         backend.torch,
         device_type=backend.device_type,
         tracked=job.tracked,
-        error=job.error,
+        error=_raised(job, backend),
         seconds=options.walk_budget,
         read_saved=not is_racing,
     )

@@ -402,3 +402,23 @@ def test_ways_through_another_holder_are_left_out(holders):
     for words, row in found.items():
         if words.startswith("train: "):
             assert all(way.startswith(words) for way in row["path"])
+
+
+def test_the_frames_of_what_is_just_being_raised_count_as_running():
+    """A dump made after unwinding tells variables as one made at the OOM would."""
+
+    def fail():
+        hidden = [batch() for _ in range(3)]
+        raise ValueError(len(hidden))
+
+    try:
+        fail()
+    except ValueError as error:
+        CACHE["last"] = error
+        census = take_census(torch, device_type="cpu", error=error)
+    finally:
+        CACHE.clear()
+    row = next(row for row in census.holders if (row["holder"] or "").endswith("hidden"))
+    assert row["holder"].endswith("fail: hidden")
+    assert (row["kind"], row["place"], row["finished"]) == ("list", "local", False)
+    assert row["at"]["name"] == "fail"

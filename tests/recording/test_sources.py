@@ -124,10 +124,27 @@ def test_what_looks_like_a_secret_is_left_out(module, line, shown):
 
 def test_the_failing_stack_comes_first_then_holders_then_the_largest_blocks(module):
     path = module("\n" * 50)
-    large, small = [frame(path, 10)], [frame(path, 20)]
-    payload = payload_of(small, large, large)
+    often, once = frame(path, 10), frame(path, 20)
+    # One dict a frame, one list an allocation, as torch has it.
+    payload = payload_of([once], [often], [often])
     key = {**failing(frame(path, 30)), "holders": [{"at": frame(path, 40)}, {"at": None}]}
     assert [row["line"] for row in sources.collect(payload, key)] == [30, 40, 10, 20]
+
+
+def test_free_blocks_and_blocks_without_a_stack_are_passed_over(module):
+    path = module("\n" * 50)
+    payload = payload_of([frame(path, 10)], None, [], [frame(path, 11)])
+    payload["segments"][0]["blocks"][0]["state"] = "inactive"
+    del payload["segments"][0]["blocks"][1]["frames"]
+    assert [row["line"] for row in sources.collect(payload, {})] == [11]
+
+
+def test_the_largest_blocks_are_looked_at(module, monkeypatch):
+    monkeypatch.setattr(sources, "_MOST_BLOCKS", 1)
+    path = module("\n" * 50)
+    payload = payload_of([frame(path, 10)], [frame(path, 20)])
+    payload["segments"][0]["blocks"][1]["size"] *= 2
+    assert [row["line"] for row in sources.collect(payload, {})] == [20]
 
 
 def test_of_a_block_the_site_and_the_readers_own_frames_are_named(tmp_path):
