@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.passes.script_stacks import THREAD
 from oomscope.analysis.records import CallsInProgress
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
@@ -48,7 +47,7 @@ def _underway(stack: IntArray) -> int:
     """How many calls have begun and not ended.
 
     The stack that came first of all begins a call. Of the stacks that calls come to as a rule, the one that was first
-    seen last ends it. It may come more than once in a call: as often as the two stood to each other when most had ended.
+    seen last ends it. It may come more than once in a call: as often as the two were related when most had ended.
     """
     begins = np.cumsum(stack == stack[0])
     stacks, first, count = np.unique(stack, return_index=True, return_counts=True)
