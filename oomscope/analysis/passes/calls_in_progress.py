@@ -13,8 +13,13 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
 
 LEAST_AT_ONCE = 2
+"""Calls; one alone is not at the same time as another."""
+LEAST_CAUGHT_UP = 0.1
+"""Of the calls begun: how many a line must have caught up with at some time, to be one that ends every call.
+
+A line that calls come to rarely falls behind from the start."""
 LEAST_OF_CALLS = 0.25
-"""Of the calls begun: how often a line must have allocated to be one that every call comes to, and not a rare case."""
+"""Of the calls begun: how many must have come to a line for it to tell how far they are, where none has ended yet."""
 
 
 def find_calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
@@ -46,15 +51,24 @@ def _find(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
 def _underway(stack: IntArray) -> int:
     """How many calls have begun and not ended.
 
-    The stack that came first of all begins a call. Of the stacks that calls come to as a rule, the one that was first
-    seen last ends it. It may come more than once in a call: as often as the two stood to each other when most had ended.
+    The stack that came first of all begins a call. Of those that every call comes to, the one that was first seen last
+    ends it: whenever nothing is underway, it has caught up with the beginnings.
     """
     begins = np.cumsum(stack == stack[0])
     stacks, first, count = np.unique(stack, return_index=True, return_counts=True)
-    usual = count >= LEAST_OF_CALLS * begins[-1]
-    last = stacks[usual][np.argmax(first[usual])]
-    if last == stack[0]:
-        return 0
+    stacks, count = stacks[np.argsort(first)][1:], count[np.argsort(first)][1:]
+    behind = [_behind(stack, begins, one) for one in stacks.tolist()]
+    caught_up = np.array([begins[lag <= 0].max(initial=0) for lag in behind], np.int64)
+    telling = caught_up >= max(LEAST_CAUGHT_UP * begins[-1], LEAST_AT_ONCE)
+    if not telling.any():
+        telling = count >= LEAST_OF_CALLS * begins[-1]
+    return int(behind[int(np.flatnonzero(telling)[-1])][-1]) if telling.any() else 0
+
+
+def _behind(stack: IntArray, begins: IntArray, last: int) -> IntArray:
+    """By how many calls the stack `last` is behind the beginnings, after each allocation.
+
+    It may come more than once in a call: as often as the two were related when most had ended.
+    """
     ends = np.cumsum(stack == last)
-    each = max(round(float((ends / begins).max())), 1)
-    return int(begins[-1]) - round(int(ends[-1]) / each)
+    return np.asarray(begins - np.round(ends / max(round(float((ends / begins).max())), 1)).astype(np.int64))

@@ -8,7 +8,7 @@ import numpy as np
 
 from oomscope.analysis.attribution.by_site import NO_FRAMES_BACKWARD, ONLY_TORCH
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.labels.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.labels.categories import BUFFER, GRADIENT, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.records import Growth, Location
 from oomscope.analysis.study import DeviceStudy
@@ -49,7 +49,7 @@ class Candidates:
         lifetimes = history.lifetimes
         key = _key(sites.sites(lifetimes.stack), sites.callers(lifetimes.stack), len(sites))
         is_cache = (study.roles.mark[lifetimes.stack] & Mark.CACHE) != 0
-        made_once = np.isin(categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE])
+        made_once = np.isin(categories, [PARAMETER, GRADIENT, WORKSPACE])
         may_grow = ~made_once & ((categories != BUFFER) | is_cache) & ~in_private_pool(history)
         eligible = may_grow & (lifetimes.born >= 0) & (lifetimes.born <= at)
         earlier = may_grow & (lifetimes.born == BEFORE) & (lifetimes.stack >= 0) & lifetimes.allocated_at(at)

@@ -1,8 +1,8 @@
 """Growth by generations: every finished pass of a loop leaves something behind.
 
-Loops are asked from the outermost inwards: the first that has finished passes enough tells. What a loop gathers until its end and gave back after earlier runs is its work; a
-list that was filled by a loop that has ended was made once; a window of the last few passes, and what the first ones
-left, rise no further.
+Loops are asked from the outermost inwards: the first that has finished passes enough tells. What a loop gathers until
+its end and gave back after earlier runs is its work; a list that was filled by a loop that has ended was made once; a
+window of the last few passes, and what the first ones left, rise no further.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.candidates import Candidates, in_private_pool
@@ -34,6 +35,8 @@ LEAST_BEFORE = 3
 """Blocks from before the trace that show that a site has left something behind all along."""
 LEAST_COVERED = 0.6
 """Of the passes since the first that left something, at the pace at which they do: what must have. Gaps are chance."""
+LEAST_OF_STATE = 8
+"""Passes that left optimizer state: it is made when a parameter is first updated, for some a few passes late."""
 MOST_LAYERS = 128
 """No model calls so many layers one after another; a loop that has made more passes goes through batches."""
 MOST_OF_RESULTS = 0.2
@@ -246,7 +249,10 @@ def _of_site(
     old = alive[alive < last]
     earlier = _before_the_trace(candidates, live[number < last]) if len(old) else live[:0]
     goes_on = len(old) == last or len(earlier) >= LEAST_BEFORE
-    if len(old) < (least if goes_on else LEAST_PASSES) or not _is_steady(alive, last):
+    least = least if goes_on else LEAST_PASSES
+    if np.any(study.categories[live] == OPTIMIZER_STATE):
+        least = LEAST_OF_STATE
+    if len(old) < least or not _is_steady(alive, last):
         return None
     size = history.size[live]
     curve = _at_pass_ends(candidates, grid, inside, int(candidates.key[live[0]]))[int(old[0]) :]

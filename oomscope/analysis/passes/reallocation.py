@@ -25,7 +25,7 @@ MOST_FALLS = 0.05
 LEAST_OVERLAP = 0.9
 """Of the blocks: how many must still be there when their successor is made. A join reads the old block."""
 LEAST_RELEASED = 0.8
-"""Of the blocks: how many must be gone when the successor of their successor is made. Else they are kept, not replaced."""
+"""Of the blocks: how many must be gone two successors later. What is not is kept, not replaced."""
 LEAST_REPLACEMENTS = 3
 """Of each block of a round; so many blocks make a round at most."""
 MOST_ROUNDS_AGO = 3
