@@ -57,7 +57,8 @@ def unpacked(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sdist's own folder, unpacked at an awkward place."""
     folder = tmp_path_factory.mktemp("sources") / AWKWARD
     with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
-        archive.extractall(folder)
+        # The argument came with fixes of security to older releases of Python as well, but not to all of them.
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return next(folder.iterdir())
 
 
