@@ -89,7 +89,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         usage=usage(history.layout),
         at=totals_at(history, entry),
         peak=peak(history),
-        reconciliation=reconcile(history),
+        reconciliation=reconcile(history, None if replay is None else replay.self_check.agrees),
         fragmentation=fragmentation(layout, history.config, snapshot.pools),
         sites=site_uses(study, entry),
         categories=study.live_by(study.categories, CATEGORIES, entry),

@@ -59,6 +59,16 @@ class DeviceFindings:
     """Bytes of the card that neither this allocator holds nor are free, where known."""
 
     @property
+    def name(self) -> str:
+        """What torch calls the device: ``cuda:0``."""
+        return self.study.name
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing speaks against the figures before the end: no replay departed from the recording."""
+        return self.reconciliation.replay_agrees is not False
+
+    @property
     def history(self) -> DeviceHistory:
         """What happened on the device."""
         return self.study.history

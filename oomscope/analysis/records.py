@@ -93,11 +93,21 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What does not add up. `uncertain_bytes`: by how much the allocated curve may be too low before the end."""
+    """What does not add up.
+
+    Attributes:
+        unaccounted_bytes: what the trace and the final segments say differently.
+        uncertain_bytes: by how much the allocated curve may be too low before the end.
+        notes: the same in words.
+        replay_agrees: whether a replay under the recorded setting gives every recorded address. Where it does not,
+            blocks may have been rounded in another way than is known here, and no figure but the end's is exact. None:
+            not tried.
+    """
 
     unaccounted_bytes: int
     uncertain_bytes: int = 0
     notes: tuple[Note, ...] = ()
+    replay_agrees: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

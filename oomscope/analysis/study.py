@@ -23,7 +23,7 @@ from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.recording_quality import history_kind
 from oomscope.analysis.records import Steps
 from oomscope.errors import RequestError
-from oomscope.history import DeviceHistory, device_history, recorded_config
+from oomscope.history import DeviceHistory, device_history, device_kind, find_padding, recorded_config
 from oomscope.model import Device, Snapshot, UInt8Array
 
 _Answer = TypeVar("_Answer")
@@ -50,6 +50,16 @@ class SnapshotStudy:
     def script(self) -> ScriptStacks:
         """The part of each stack that lies outside every Module's call."""
         return find_script(self.snapshot.stacks)
+
+    @cached_property
+    def padding(self) -> int:
+        """The bytes that the allocator added to every request."""
+        return find_padding(self.snapshot)
+
+    @cached_property
+    def device_kind(self) -> str:
+        """``cuda``, ``npu`` or ``xpu``."""
+        return device_kind(self.snapshot)
 
     @cached_property
     def histories(self) -> tuple[DeviceHistory, ...]:
@@ -88,6 +98,11 @@ class DeviceStudy:
         return self._device.index
 
     @property
+    def name(self) -> str:
+        """What torch calls the device: ``cuda:0``."""
+        return f"{self._whole.device_kind}:{self.index}"
+
+    @property
     def snapshot(self) -> Snapshot:
         """The whole snapshot."""
         return self._whole.snapshot
@@ -110,7 +125,8 @@ class DeviceStudy:
     @cached_property
     def history(self) -> DeviceHistory:
         """What happened on the device."""
-        return device_history(self._device, recorded_config(self.snapshot))
+        config = recorded_config(self.snapshot, self._device, padding=self._whole.padding)
+        return device_history(self._device, config)
 
     @cached_property
     def phases(self) -> UInt8Array:

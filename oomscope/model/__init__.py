@@ -2,6 +2,7 @@
 
 from oomscope.model.actions import Action
 from oomscope.model.arrays import BoolArray, IntArray, UInt8Array, address_text
+from oomscope.model.frames import FrameKind, frame_kind, package_path, standard_path
 from oomscope.model.layout import Blocks, BlockState, Layout, Segments
 from oomscope.model.note import Note, note
 from oomscope.model.recorded import RecordedContext, RecordedDevice
@@ -18,6 +19,7 @@ __all__ = [
     "BoolArray",
     "Device",
     "Frame",
+    "FrameKind",
     "IntArray",
     "Layout",
     "Note",
@@ -30,5 +32,8 @@ __all__ = [
     "Trace",
     "UInt8Array",
     "address_text",
+    "frame_kind",
     "note",
+    "package_path",
+    "standard_path",
 ]

@@ -76,6 +76,7 @@ def _snapshot(findings: Findings) -> dict[str, Any]:
 def _device(device: DeviceFindings) -> dict[str, Any]:
     return {
         "device": device.device,
+        "name": device.name,
         "at_entry": plain(device.at_entry),
         "usage": plain(device.usage),
         "at": plain(device.at),

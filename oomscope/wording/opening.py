@@ -21,12 +21,12 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     if device is None:
         return "No GPU memory in this snapshot"
     if device.oom is None:
-        what = "No out-of-memory error" if device.history.entries else "No history was recorded"
-        return f"{what} · cuda:{device.device}"
+        what = "No out-of-memory error" if device.history.moves else "It is not known whether a request failed"
+        return f"{what} · {device.name}"
     where = device.oom.caller or device.oom.site
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),
-        f"cuda:{device.device}",
+        device.name,
         f"{format_bytes(device.oom.requested)} requested" + (f" at {place(where, shorten)}" if where else ""),
     ]
     return " · ".join(parts)
@@ -42,12 +42,13 @@ def verdict_text(findings: Findings) -> str:
     if device.peak is None:
         usage = device.usage
         return (
-            f"No OOM and no history was recorded: when the snapshot was taken, {format_bytes(usage.allocated)} was "
-            f"allocated of {format_bytes(usage.reserved)} reserved."
+            f"No history was recorded, so it is not known whether a request failed: when the snapshot was taken, "
+            f"{format_bytes(usage.allocated)} was allocated of {format_bytes(usage.reserved)} reserved."
         )
     peak = device.peak
+    about = "" if device.exact else "about "
     text = (
-        f"No OOM: allocated memory peaked at {format_bytes(peak.allocated)}{_peak_step(device)}, "
+        f"No OOM: allocated memory peaked at {about}{format_bytes(peak.allocated)}{_peak_step(device)}, "
         f"reserved memory at {format_bytes(peak.reserved)}"
     )
     if (waiting := peak.active - peak.allocated) * WAITING_SHARE > peak.active:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.attribution.sites import is_cpp, is_script, is_torch
-from oomscope.model import BoolArray, Frame, IntArray, StackTable
+from oomscope.analysis.attribution.sites import is_script
+from oomscope.model import BoolArray, Frame, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import StackArray
 
 MODULE = -1
@@ -110,7 +110,7 @@ def _kind(frame: Frame) -> int:
         return _MODULE_CALL
     if _CONTAINER_FILE.search(path) and frame.name.rpartition(".")[2] == "forward":
         return _CONTAINER
-    if is_torch(frame):
+    if frame_kind(frame.filename) == FrameKind.TORCH:
         if _BARRIER_FILE.search(path):
             return _BARRIER
         return _OPTIMIZER if _OPTIMIZER_FILE.search(path) else _TORCH
@@ -185,7 +185,10 @@ def _model_frames(
 def _alone(stacks: StackTable, kind: IntArray, barrier: IntArray, position: IntArray, owner: IntArray) -> BoolArray:
     """Stacks that hold nothing of torch, seen from the script, but functions that make one tensor."""
     count = len(stacks)
-    loops = [is_torch(frame) and not _ONE_CALL_FILE.search(frame.filename) for frame in stacks.frames]
+    loops = [
+        frame_kind(frame.filename) == FrameKind.TORCH and not _ONE_CALL_FILE.search(frame.filename)
+        for frame in stacks.frames
+    ]
     innermost = np.full(count, -1, np.int64)
     script = np.flatnonzero(kind == _SCRIPT)
     innermost[owner[script][::-1]] = position[script][::-1]
@@ -197,7 +200,9 @@ def _alone(stacks: StackTable, kind: IntArray, barrier: IntArray, position: IntA
 def _threads(stacks: StackTable, position: IntArray, owner: IntArray) -> IntArray:
     """Whose each stack is, by its outermost frame. Of several roots outside threads the most used is the main."""
     whose = np.zeros(len(stacks), np.int64)
-    python = np.array([not is_cpp(frame) for frame in stacks.frames], np.bool_)[stacks.members]
+    python = np.array([frame_kind(frame.filename) != FrameKind.CPP for frame in stacks.frames], np.bool_)[
+        stacks.members
+    ]
     root = np.full(len(stacks), -1, np.int64)
     root[owner[python]] = stacks.members[position[python]]
     votes: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -207,7 +212,7 @@ def _threads(stacks: StackTable, position: IntArray, owner: IntArray) -> IntArra
         frame = stacks.frames[member]
         if _THREAD_FILE.search(frame.filename.replace("\\", "/")):
             whose[stack] = THREAD
-        elif not is_torch(frame) or "torch/distributed/" in frame.filename:
+        elif frame_kind(frame.filename) != FrameKind.TORCH or "torch/distributed/" in frame.filename:
             votes[frame.filename, frame.name].append(stack)
     if votes:
         main = max(votes, key=lambda root: (root[1] == "<module>" or "runpy" in root[0], len(votes[root])))

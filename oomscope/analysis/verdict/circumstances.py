@@ -10,12 +10,12 @@ from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.drivers import find_drivers
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
-from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
+from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.limits import outside_bytes
@@ -59,7 +59,7 @@ class Circumstances:
     @cached_property
     def piled(self) -> Piled:
         """What finished passes have left behind, and what the program has finished with."""
-        return find_piled(self.growth, self.suspects)
+        return find_piled(self.growth, self.suspects, self.in_progress)
 
     @cached_property
     def drivers(self) -> tuple[Driver, ...]:
@@ -122,7 +122,7 @@ class Circumstances:
     @cached_property
     def in_progress(self) -> tuple[CallsInProgress, ...]:
         """Calls of one function that were underway at the same time, most first."""
-        return find_calls_in_progress(self.study, self.request.entry)
+        return calls_in_progress(self.study, self.request.entry)
 
     @cached_property
     def uncertain_bytes(self) -> int:

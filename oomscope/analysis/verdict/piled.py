@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oomscope.analysis.records import Growth, Suspect
+from oomscope.analysis.records import CallsInProgress, Growth, Location, Suspect
 from oomscope.analysis.verdict.suspects import is_finished_with
 
 LEAST_PASSES = 3
@@ -36,7 +36,9 @@ class Piled:
     debris: tuple[Suspect, ...] = ()
 
 
-def find_piled(growth: tuple[Growth, ...], suspects: tuple[Suspect, ...]) -> Piled:
+def find_piled(
+    growth: tuple[Growth, ...], suspects: tuple[Suspect, ...], in_progress: tuple[CallsInProgress, ...]
+) -> Piled:
     """What has piled up.
 
     The trace tells which sites grow; the recording, where there is one, which objects keep blocks of finished passes.
@@ -45,7 +47,10 @@ def find_piled(growth: tuple[Growth, ...], suspects: tuple[Suspect, ...]) -> Pil
     Args:
         growth: what grew until the request failed.
         suspects: the objects that keep memory alive.
+        in_progress: calls that were underway at the same time: what they hold is at work, however many there are.
     """
+    underway = {one.function for one in in_progress}
+    growth = tuple(one for one in growth if not _is_of(one, underway))
     debris = tuple(one for one in suspects if is_finished_with(one))
     retained = sum(one.retained for one in debris)
     kept = [one for one in suspects if one not in debris and one.passes >= LEAST_PASSES]
@@ -64,3 +69,9 @@ def find_piled(growth: tuple[Growth, ...], suspects: tuple[Suspect, ...]) -> Pil
         holder=holder,
         debris=debris,
     )
+
+
+def _is_of(growth: Growth, functions: set[str]) -> bool:
+    """Whether a site that seems to grow belongs to one of `functions`."""
+    places: tuple[Location | None, ...] = (growth.site, growth.caller)
+    return any(place is not None and place.function in functions for place in places)

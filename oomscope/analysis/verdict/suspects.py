@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,9 @@ MOST_PATHS = 3
 
 _TRACEBACK = re.compile(r"\.__(traceback|context|cause)__|\.tb_frame|\.exc_info|\.__traceback__")
 _CYCLE = re.compile(r"^reference cycle\b")
+_OWN_TRACEBACK = re.compile(r"^sys: last_(?:exc|value|traceback)(?:\.__traceback__)? → ")
+"""The way through the very exception of this failure, where the dump was made while it was handled: its frames were
+running when the request failed."""
 _RUNNING = ("call", "in_flight")
 _FINISHED_WITH = ("exception", "cycle")
 """Kinds whose memory no running code uses any more."""
@@ -30,14 +34,20 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
     found: list[Suspect] = []
-    told = study.snapshot.recorded.holders_on(study.index)
-    for holder in sorted(told, key=lambda one: -(one.retained or 0)):
+    for holder in sorted(recorded_holders(study), key=lambda one: -(one.retained or 0)):
         if holder.kind in BELONGINGS or not holder.holder or (holder.retained or 0) < LEAST_SHARE * allocated:
             continue
         if any(is_within(holder.holder, other.holder) for other in found):
             continue
         found.append(_suspect(study, entry, holder, allocated))
     return tuple(found[:MOST_SUSPECTS])
+
+
+def recorded_holders(study: DeviceStudy) -> Iterator[RecordedHolder]:
+    """Who keeps memory alive, told as it was when the request failed."""
+    for holder in study.snapshot.recorded.holders_on(study.index):
+        name = holder.holder or ""
+        yield replace(holder, holder=_OWN_TRACEBACK.sub("", name)) if _OWN_TRACEBACK.match(name) else holder
 
 
 def is_finished_with(suspect: Suspect) -> bool:
@@ -79,7 +89,7 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     told = [
         (tensor, path)
         for tensor in study.snapshot.recorded.tensors_on(study.index)
-        for path in tensor.holders[:1]
+        for path in (_OWN_TRACEBACK.sub("", way) for way in tensor.holders[:1])
         if tensor.address is not None and is_within(path, holder)
     ]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))

@@ -97,7 +97,7 @@ def _history(snapshot: Snapshot, device: int) -> DeviceHistory:
     except KeyError:
         known = ", ".join(str(other.index) for other in snapshot.devices) or "none"
         raise RequestError(f"The snapshot holds nothing about device {device}; it has {known}.") from None
-    return device_history(found, recorded_config(snapshot))
+    return device_history(found, recorded_config(snapshot, found))
 
 
 def whatif_of(study: DeviceStudy, **question: Any) -> WhatIf:

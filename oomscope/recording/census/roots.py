@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import sysconfig
 import threading
@@ -13,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the frame of a function, whose locals are not a dict of their own
-_OWN = str(Path(__file__).resolve().parents[1])
+_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 
 # The order in which roots claim what they hold: what a reader wrote comes before what runs underneath.
 USER_GLOBAL, USER_FRAME, LIBRARY_FRAME, LIBRARY_GLOBAL, CLASS, EXCEPTION, PASSED_ON = range(7)
@@ -61,19 +62,19 @@ class Root:
 @functools.lru_cache(maxsize=4096)
 def is_library(filename: str) -> bool:
     """Whether a source file is torch's, the standard library's or installed, so not the reader's own."""
-    parts = Path(filename).parts
-    if "site-packages" in parts or "dist-packages" in parts or filename.startswith("<frozen"):
-        return True
-    return any(filename.startswith(folder) for folder in _library_folders())
+    from oomscope.model.frames import FrameKind, frame_kind  # not at start-up: it brings numpy
+
+    return filename.startswith(_library_folders()) or frame_kind(filename) is not FrameKind.OWN
 
 
 @functools.lru_cache(maxsize=1)
 def _library_folders() -> tuple[str, ...]:
+    """Where this process has the standard library and torch; each with its separator, for it begins other names too."""
     torch_file = getattr(sys.modules.get("torch"), "__file__", None)
     folders = [sysconfig.get_paths()["stdlib"]]
     if torch_file:
         folders.append(str(Path(torch_file).parent))
-    return tuple(folders)
+    return tuple(folder + os.sep for folder in folders)
 
 
 def is_own(filename: str) -> bool:

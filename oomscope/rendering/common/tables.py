@@ -237,7 +237,7 @@ def bill(device: DeviceFindings) -> Table:
 def other_devices(findings: Findings) -> Table:
     """The devices that the report does not begin with, at the same instant."""
     rows = tuple(
-        (f"cuda:{device.device}", format_bytes(device.at.allocated), format_bytes(device.at.reserved))
+        (device.name, format_bytes(device.at.allocated), format_bytes(device.at.reserved))
         for device in findings.devices
         if device.device != findings.at.device
     )
