@@ -96,7 +96,7 @@ class _Inference:
     def _models(self) -> None:
         loaded = self.role == Role.LOAD
         gradient, buffer = find_moves(self.facts, self.roles.recursive_line)
-        gradient |= loaded & find_gradient_buffers(self.facts)
+        gradient = gradient | (loaded & find_gradient_buffers(self.facts))
         self.category[loaded] = PARAMETER
         self.category[gradient] = GRADIENT
         self.category[buffer] = BUFFER
@@ -225,7 +225,8 @@ class _Inference:
 
     def _constructed(self) -> None:
         """What a constructor made is a parameter if a gradient or a state is as large, else a buffer."""
-        rows = np.flatnonzero((self.role == Role.LOAD) & self.facts.marked(Mark.CONSTRUCTOR))
+        made = (self.role == Role.LOAD) & self.facts.marked(Mark.CONSTRUCTOR)
+        rows = np.flatnonzero(made & ~self.facts.marked(Mark.GRADIENT_BUFFER))
         if not len(rows):
             return
         trained = np.unique(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
