@@ -9,6 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from oomscope.notebooks import show_with
+from oomscope.version import __version__
+
 if TYPE_CHECKING:
     from oomscope.analysis import Findings, analyze
     from oomscope.errors import OomscopeError
@@ -16,8 +19,6 @@ if TYPE_CHECKING:
     from oomscope.reading import load
     from oomscope.recording import record
     from oomscope.rendering import write_report
-
-__version__ = "0.1.0"
 
 __all__ = ["Findings", "OomscopeError", "Snapshot", "__version__", "analyze", "load", "record", "write_report"]
 
@@ -30,6 +31,10 @@ _HOME = {
     "record": "oomscope.recording",
     "write_report": "oomscope.rendering",
 }
+
+
+show_with("Findings", lambda findings: str(import_module("oomscope.rendering.html.notebook").findings_html(findings)))
+show_with("Snapshot", lambda snapshot: str(import_module("oomscope.rendering.html.notebook").snapshot_html(snapshot)))
 
 
 def __getattr__(name: str) -> Any:

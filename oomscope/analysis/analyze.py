@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from oomscope.analysis.attribution.names_and_holders import holders, named_tensors, suspect
+from oomscope.analysis.attribution.names_and_holders import holders, named_tensors
 from oomscope.analysis.attribution.site_uses import site_uses
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.instants import choose_instant, entry_at
-from oomscope.analysis.labels.drivers import find_drivers
 from oomscope.analysis.labels.model_cost import make_bill
-from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.fragmentation import fragmentation
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.memory.usage import peak, reconcile, totals_at, usage
@@ -18,13 +14,13 @@ from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.recording_quality import recording_quality
 from oomscope.analysis.records import CATEGORIES, PHASES, Oom
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
-from oomscope.analysis.verdict.circumstances import Subject
+from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.failed_requests import FailedRequest, failed_requests, the_one_that_matters
 from oomscope.analysis.verdict.judge import judge
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
-from oomscope.model import RecordedDevice, Snapshot
+from oomscope.model import Snapshot
 
 
 def analyze(
@@ -77,7 +73,7 @@ def _replay(study: DeviceStudy, seconds: float) -> WhatIf | None:
     if study.history.entries < 2:
         return None
     try:
-        return report_whatif(study.snapshot, study.history, steps=study.steps.boundaries, budget_s=seconds)
+        return report_whatif(study, budget_s=seconds)
     except (ReplayError, RequestError):
         return None
 
@@ -114,14 +110,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
 
 def _judged(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) -> Oom:
     entry = request.entry
-    growth = find_growth(study, entry)
-    verdict = judge(
-        _subject(study, request, replay),
-        request,
-        growth=growth,
-        drivers=find_drivers(study, entry, growth),
-        pins=find_pins(study, entry, request.layout),
-    )
+    verdict = judge(Circumstances(study, request, replay))
     return Oom(
         entry=entry,
         time_us=request.time_us,
@@ -138,37 +127,3 @@ def _judged(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) -
         free=request.free,
         verdict=verdict,
     )
-
-
-def _subject(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) -> Subject:
-    snapshot, history = study.snapshot, study.history
-    recorded = snapshot.recorded.device(history.index)
-    lifetimes = history.lifetimes
-    stack = history.trace.stack[request.entry]
-    alike = lifetimes.requested[lifetimes.stack == stack] if stack >= 0 else np.zeros(0, np.int64)
-    live = lifetimes.active_at(request.entry)
-    return Subject(
-        device=history.index,
-        config=history.config,
-        categories=study.live_by(study.categories, CATEGORIES, request.entry),
-        phases=study.live_by(study.phases, PHASES, request.entry),
-        total=recorded.total,
-        cap=recorded.cap,
-        outside=outside_bytes(snapshot, history, device_free=request.device_free, reserved=request.totals.reserved),
-        outside_names=_processes(recorded),
-        uncertain_bytes=int(history.slack[live].sum()),
-        names_known=bool(named_tensors(snapshot, history.index)),
-        varied_sizes=len(np.unique(alike)),
-        holder=suspect(holders(snapshot, history.index)),
-        in_forward=stack >= 0 and study.roles.role[stack] == Role.FORWARD,
-        whatif=replay,
-    )
-
-
-def _processes(recorded: RecordedDevice) -> tuple[tuple[str, int], ...]:
-    """Other processes on the card, largest first."""
-    others = [
-        (process.name or f"process {'?' if process.pid is None else process.pid}", process.bytes or 0)
-        for process in recorded.other_processes()
-    ]
-    return tuple(sorted(others, key=lambda other: -other[1]))

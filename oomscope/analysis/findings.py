@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 
 from oomscope.analysis.records import (
     At,
@@ -27,6 +26,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
 from oomscope.model import Snapshot, UInt8Array
+from oomscope.notebooks import html_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +110,5 @@ class Findings:
         """The device that the report begins with: the one of `at`."""
         return next((device for device in self.devices if device.device == self.at.device), None)
 
-    def _repr_html_(self) -> str:
-        # Notebooks look for this name on the object itself; the layer that knows HTML does the work.
-        return str(import_module("oomscope.rendering").findings_html(self))
+    def _repr_html_(self) -> str | None:
+        return html_of("Findings", self)

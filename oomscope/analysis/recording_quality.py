@@ -7,9 +7,8 @@ import numpy as np
 from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.records import Recording
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.model import NO_STACK, Action, Snapshot
+from oomscope.model import NO_STACK, Action, Note, Snapshot, note
 from oomscope.model.arrays import StackArray
-from oomscope.units import format_bytes, format_duration, plural
 
 _ROUND = 1000
 """Bounds that people choose (100,000, 1,000,000) are multiples of it; one run in a thousand ends on one by chance."""
@@ -77,11 +76,11 @@ def recording_quality(
     """
     stacks = "none" if not len(snapshot.stacks) else "all" if sites.has_cpp else "python"
     unattributed = sum(_without_stack(history, at[history.index]) for history in histories)
-    notes = [*_about_history(kind, histories), *_about_stacks(stacks, kind)]
+    notes = [_about_history(kind, histories), *_about_stacks(stacks, kind)]
     if any(len(history.trace.entries(Action.FREE_COMPLETED)) == 0 < history.entries for history in histories) and (
         kind in ("full", "wrapped", "late")
     ):
-        notes.append("No completed free is in the trace: either nothing was freed, or these entries were skipped.")
+        notes.append(note("recording.no_completed_free"))
     return Recording(kind, stacks, unattributed, tuple(notes))
 
 
@@ -91,53 +90,33 @@ def _without_stack(history: DeviceHistory, entry: int) -> int:
     return int(history.size[lifetimes.allocated_at(entry) & (lifetimes.stack == NO_STACK)].sum())
 
 
-def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> list[str]:
-    entries = sum(history.entries for history in histories)
-    before = sum(
-        int(history.size[(history.lifetimes.born == BEFORE) & (history.lifetimes.block >= 0)].sum())
-        for history in histories
-    )
-    span = max((_microseconds(history) for history in histories), default=0)
-    window = f"{plural(entries, 'entry', 'entries')}" + (f" over {format_duration(span)}" if span else "")
+def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> Note:
+    window = {
+        "entries": sum(history.entries for history in histories),
+        "span": max((_microseconds(history) for history in histories), default=0),
+    }
     if kind == "full":
-        return [f"Recorded from the first allocation to the end, {window}."]
+        return note("recording.full", **window)
     if kind == "wrapped":
-        return [
-            f"The trace is a ring that overwrote its oldest entries: it shows the last {window}. Peaks and growth "
-            "before that are out of sight; live blocks keep their stacks. Record with a larger max_entries to see more."
-        ]
-    if kind == "late" and not before:
-        return [
-            f"Recording began after the program had used memory, all of it free again since: peaks before that are out "
-            f"of sight. The trace shows {window}. Start recording before the model is built."
-        ]
-    if kind == "late" and any((_older_stacks(history) != NO_STACK).any() for history in histories):
-        return [
-            f"Recording was started again after {format_bytes(before)} of what is live at the end had been allocated: "
-            f"those blocks have stacks of an earlier recording, but no entries. The trace shows {window}; peaks and "
-            "growth before that are out of sight."
-        ]
+        return note("recording.wrapped", **window)
     if kind == "late":
-        return [
-            f"Recording began after {format_bytes(before)} of what is live at the end had been allocated: those blocks "
-            f"have no stacks. The trace shows {window}. Start recording before the model is built."
-        ]
-    if kind == "state_only":
-        return [
-            'Only the final state was recorded (enabled="state"): stacks of live blocks, but no timeline, no peak and '
-            'no growth. Record with enabled="all" to see what led here.'
-        ]
-    return [
-        "Nothing was recorded before this snapshot was taken: it shows segments and blocks, but neither stacks nor a "
-        "timeline. Call torch.cuda.memory._record_memory_history() first, or use oomscope.record."
-    ]
+        before = sum(
+            int(history.size[(history.lifetimes.born == BEFORE) & (history.lifetimes.block >= 0)].sum())
+            for history in histories
+        )
+        if not before:
+            return note("recording.late_and_freed", **window)
+        if any((_older_stacks(history) != NO_STACK).any() for history in histories):
+            return note("recording.restarted", before=before, **window)
+        return note("recording.late", before=before, **window)
+    return note("recording.state_only") if kind == "state_only" else note("recording.none")
 
 
-def _about_stacks(stacks: str, kind: str) -> list[str]:
-    if stacks == "none" and kind not in ("none",):
-        return ['No stacks were recorded. Record with context="all" and stacks="python" to see who allocates.']
+def _about_stacks(stacks: str, kind: str) -> list[Note]:
+    if stacks == "none" and kind != "none":
+        return [note("recording.no_stacks")]
     if stacks == "python":
-        return ["Python stacks only: what C++ code allocates in backward has no frames of its own."]
+        return [note("recording.python_stacks_only")]
     return []
 
 

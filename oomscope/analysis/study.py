@@ -17,6 +17,8 @@ from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels.categories import categorize
 from oomscope.analysis.labels.phases import phase_of
 from oomscope.analysis.labels.stack_roles import StackRoles, find_roles
+from oomscope.analysis.passes.loops import Loops
+from oomscope.analysis.passes.script_stacks import ScriptStacks, find_script
 from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.recording_quality import history_kind
 from oomscope.analysis.records import Steps
@@ -43,6 +45,11 @@ class SnapshotStudy:
     def roles(self) -> StackRoles:
         """What each stack tells of the part of the program that it belongs to."""
         return find_roles(self.snapshot.stacks)
+
+    @cached_property
+    def script(self) -> ScriptStacks:
+        """The part of each stack that lies outside every Module's call."""
+        return find_script(self.snapshot.stacks)
 
     @cached_property
     def padding(self) -> int:
@@ -125,6 +132,11 @@ class DeviceStudy:
     def phases(self) -> UInt8Array:
         """uint8[lifetimes], indices into `PHASES`: the phase that made each allocation."""
         return phase_of(self.history, self.roles)
+
+    @cached_property
+    def loops(self) -> Loops:
+        """The loops of the script and their passes."""
+        return Loops(self.history, self._whole.script, self.roles)
 
     @cached_property
     def steps(self) -> Steps:

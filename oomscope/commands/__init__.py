@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-from oomscope import __version__
+from oomscope.version import __version__
 
 COMMANDS = {
     "report": "Explain a snapshot: one HTML file, or Markdown, JSON or text.",

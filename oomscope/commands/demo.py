@@ -54,10 +54,10 @@ def _report(name: str, force: bool) -> None:
     check_target(str(target), force=force)
     findings = pipeline.find(str(folder("sample_snapshots") / f"{name}{_SUFFIX}"))
     from oomscope.rendering import write_report
-    from oomscope.wording import words
+    from oomscope.wording.opening import occasion, verdict_text
     from oomscope.wording.paths import shortener
 
     write_report(findings, target, title=name, force=force)
-    click.echo(words.occasion(findings, shortener(findings.snapshot.stacks)))
-    click.echo(words.sentence(findings))
+    click.echo(occasion(findings, shortener(findings.snapshot.stacks)))
+    click.echo(verdict_text(findings))
     click.echo(f"\nReport: {target.resolve()}")

@@ -27,6 +27,7 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 @click.option("--max-dumps", type=int, help="How many OOM dumps to keep; the last is always kept.")
 @click.option("--min-interval", type=float, help="Seconds between two OOM dumps.")
 @click.option("--walk-budget", type=float, help="Seconds for the search for names and holders; 0 leaves it out.")
+@click.option("--sources/--no-sources", default=None, help="Put the lines of source that a dump names into it.")
 @click.option("--verdict", type=float, help="Seconds for the analysis on the spot; 0 leaves it out.")
 @click.option("--report/--no-report", default=None, help="Have the HTML report made, without the GPU.")
 @click.option("--compress/--no-compress", default=None, help="Write dumps gzipped.")

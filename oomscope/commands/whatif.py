@@ -169,16 +169,17 @@ def command(
             orders=orders,
             least_memory=least_memory,
         )
-    if not answer.self_check.addresses:
-        raise RequestError(
-            f"{snapshot}: {answer.self_check.reason}; call torch.cuda.memory._record_memory_history() before the run"
-        )
+    reason = answer.self_check.reason
+    if reason is not None and not answer.self_check.addresses:
+        from oomscope.wording import say
+
+        raise RequestError(f"{snapshot}: {say(reason)}; call torch.cuda.memory._record_memory_history() before the run")
     _show(answer, form, output, force)
 
 
 def _by_slug(scaling: str) -> str:
     """``activations=0.5`` as ``activation=0.5``: a category may be named as reports name it."""
-    from oomscope.wording.words import CATEGORY_LABELS
+    from oomscope.wording.labels import CATEGORY_LABELS
 
     name, _, factor = scaling.rpartition("=")
     slugs = {label: slug for slug, label in CATEGORY_LABELS.items()}

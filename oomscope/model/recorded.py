@@ -228,9 +228,14 @@ class RecordedHolder:
         nodes: how many nodes of the autograd graph it retains.
         count: how many objects are told by this row.
         path: ways to some of what it retains, largest first.
-        length: the number of items of a collection.
-        finished: whether it belongs to a call that has ended; None where that cannot be told.
-        at: where the program is that can let go of it: the variable's function, with the line that it is at.
+        length: the number of items of the collections in this row.
+        maxlen: of a deque that drops its oldest items.
+        place: what the way to it begins with: ``global``, ``local``, ``class``, ``closure``, ``exception``,
+            ``suspended`` (a generator or coroutine that will go on) or ``cycle``.
+        finished: whether the program has finished with what it keeps: calls that have ended, or a cycle that is
+            garbage for certain. False where that is not so or not proven, None where it was not looked at.
+        at: the innermost code on the way to it: a closure's function, a suspended or ended call, else the running
+            function or module whose variable it is, each with the line that it is at.
     """
 
     holder: str | None = None
@@ -243,6 +248,8 @@ class RecordedHolder:
     count: int | None = None
     path: tuple[str, ...] = ()
     length: int | None = None
+    maxlen: int | None = None
+    place: str | None = None
     finished: bool | None = None
     at: Frame | None = None
 

@@ -251,6 +251,8 @@ class _Parser:
             count=self.number(item, "count"),
             path=self.texts(item, "path"),
             length=self.number(item, "length"),
+            maxlen=self.number(item, "maxlen"),
+            place=self.text(item, "place"),
             finished=self.flag(item, "finished"),
             at=None if at is None else self.frame(self.mapping(item, "at")),
         )

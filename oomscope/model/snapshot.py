@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from oomscope.model.layout import Layout
+from oomscope.model.note import Note
 from oomscope.model.recorded import RecordedContext
 from oomscope.model.recorded_parsing import parse_context
 from oomscope.model.stacks import StackTable
 from oomscope.model.trace import Trace
+from oomscope.notebooks import html_of
 
 PoolId: TypeAlias = tuple[int, int]
 """torch's mempool id: (0, 0) the default pool, (n, 0) a CUDA graph's, (0, n) a `torch.cuda.MemPool`'s."""
@@ -49,7 +50,7 @@ class Snapshot:
         context: the dump's own ``oomscope`` key as it was read, else None: for redacting it and passing it on. Its
             contents are a stranger's; questions are asked of `recorded`.
         schema: which releases of torch write this layout, such as ``2.10-2.11``.
-        notes: what was odd about the file, one sentence each, for the reader of the report.
+        notes: what was odd about the file, for the reader of the report.
         host: pinned host memory (torch 2.14+), else None.
         ring_entries: the bound of the trace (``max_entries``) where the file says it, else None.
     """
@@ -61,7 +62,7 @@ class Snapshot:
     annotations: tuple[Annotation, ...] = ()
     context: Mapping[str, Any] | None = None
     schema: str = "unknown"
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
     host: Device | None = None
     ring_entries: int | None = None
     _recorded: RecordedContext | None = field(default=None, init=False, repr=False)
@@ -90,6 +91,5 @@ class Snapshot:
         """Trace entries of all devices together."""
         return sum(len(device.trace) for device in self.devices)
 
-    def _repr_html_(self) -> str:
-        # Notebooks look for this name on the object itself; the layer that knows HTML does the work.
-        return str(import_module("oomscope.rendering").snapshot_html(self))
+    def _repr_html_(self) -> str | None:
+        return html_of("Snapshot", self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oomscope.errors import SnapshotError
-from oomscope.model import Annotation, Blocks, Device, Layout, Segments, Snapshot, Trace
+from oomscope.model import Annotation, Blocks, Device, Layout, Segments, Snapshot, Trace, note
 from oomscope.reading.columns import columns_of, integers, kind_of
 from oomscope.reading.context import context_of
 from oomscope.reading.describe import describe
@@ -20,6 +20,8 @@ _TOP_KEYS = frozenset(
 )
 _ANNOTATION_KEYS = frozenset({"stage", "name", "device", "time_us"})
 _HOST = -1
+_MOST_STRANGERS = 8
+"""So many devices are named in a note."""
 
 
 def assemble(document: Any, tables: Tables) -> Snapshot:
@@ -38,8 +40,8 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
     if not _is_snapshot(top):
         raise SnapshotError(f"this is not a memory snapshot but {describe(document)}.")
     # Traces first: those taken off the unpickler were numbered before anything else, too.
-    traces = [_trace(item, f"device {index}'s trace", tables) for index, item in enumerate(_list(top, "device_traces"))]
-    host_trace = _trace(_list(top, "host_traces"), "the host's trace", tables)
+    traces = [_trace(item, index, tables) for index, item in enumerate(_list(top, "device_traces"))]
+    host_trace = _trace(_list(top, "host_traces"), None, tables)
     segments = SegmentReader(_list(top, "segments"), tables)
     host_segments = SegmentReader(_list(top, "host_segments"), tables, "host_segments")
     settings = _optional(top, "allocator_settings", dict)
@@ -57,13 +59,10 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
     context = context_of(top, tables.notes)
     for key in top:
         if key not in _TOP_KEYS:
-            tables.notes.unknown("top-level key", key)
+            tables.notes.unknown("reading.unknown_top_level_key", key)
     schema = schema_of(marks)
     if schema == PROFILE:
-        tables.notes.add(
-            "This was made from a profile, not recorded by the allocator: each device's memory is one made-up segment, "
-            "and the last device is the CPU."
-        )
+        tables.notes.add(note("reading.from_profile"))
     return Snapshot(
         devices=devices,
         stacks=tables.stacks.table(),
@@ -72,7 +71,7 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
         annotations=annotations,
         context=context,
         schema=schema,
-        notes=tables.notes.sentences(),
+        notes=tables.notes.all(),
         host=host,
         ring_entries=_ring_entries(top),
     )
@@ -100,13 +99,15 @@ def _optional(top: dict[Any, Any], key: str, kind: type) -> Any:
     return value
 
 
-def _trace(item: Any, name: str, tables: Tables) -> TraceBuilder:
+def _trace(item: Any, device: int | None, tables: Tables) -> TraceBuilder:
+    """The trace in `item`: of a device, or of the host where that is None."""
+    name = "the host's trace" if device is None else f"device {device}'s trace"
     if isinstance(item, TraceBuilder):
-        item.name = name
+        item.name, item.device = name, device
         return item
     if not isinstance(item, list):
         raise SnapshotError(f"{name} is {kind_of(item)}, not a list of entries.")
-    builder = TraceBuilder(name, tables)
+    builder = TraceBuilder(name, tables, device)
     builder.extend_all(item)
     return builder
 
@@ -115,10 +116,8 @@ def _devices(layouts: dict[int, Layout], traces: list[TraceBuilder], tables: Tab
     finished = {index: trace.finish() for index, trace in enumerate(traces) if len(trace)}
     strangers = sorted(index for index in layouts if not 0 <= index < len(traces))
     if traces and strangers:
-        tables.notes.add(
-            f"There are segments of device {', '.join(map(str, strangers[:8]))}, but traces only of devices "
-            f"0 to {len(traces) - 1}."
-        )
+        found = tuple(strangers[:_MOST_STRANGERS])
+        tables.notes.add(note("reading.devices_without_trace", devices=found, last_traced=len(traces) - 1))
     empty = Layout(Segments.empty(), Blocks.empty())
     return tuple(
         Device(index, layouts.get(index, empty), finished.get(index) or Trace.empty())
@@ -130,7 +129,7 @@ def _host(layouts: dict[int, Layout], trace: TraceBuilder, tables: Tables) -> De
     if not layouts and not len(trace):
         return None
     if layouts.keys() - {_HOST}:
-        tables.notes.add(f"Host segments of device {', '.join(map(str, sorted(layouts)))} instead of {_HOST} alone.")
+        tables.notes.add(note("reading.host_segments_elsewhere", devices=tuple(sorted(layouts)[:_MOST_STRANGERS])))
     layout = layouts.get(_HOST, Layout(Segments.empty(), Blocks.empty()))
     return Device(_HOST, layout, trace.finish())
 
@@ -140,7 +139,7 @@ def _annotations(rows: list[Any], tables: Tables) -> tuple[Annotation, ...]:
         return f"entry {row} of 'external_annotations'"
 
     columns, nothing = columns_of(rows, where), [None] * len(rows)
-    tables.notes.unknown_keys("annotations", columns, _ANNOTATION_KEYS)
+    tables.notes.unknown_keys("reading.unknown_annotation_key", columns, _ANNOTATION_KEYS)
     stages, names = columns.get("stage", nothing), columns.get("name", nothing)
     for row, (stage, name) in enumerate(zip(stages, names, strict=True)):
         if not (isinstance(stage, str) and isinstance(name, str)):

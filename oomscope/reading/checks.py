@@ -6,27 +6,26 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from oomscope.model import BlockState, IntArray, Layout
-from oomscope.units import format_bytes, plural
+from oomscope.model import BlockState, BoolArray, IntArray, Layout, Note, note
 
 DECLARED = ("allocated_size", "active_size", "requested_size")
 """What segments say about the sums of their blocks."""
 
 
-def contradictions(layout: Layout, declared: Mapping[str, IntArray], place: str) -> Iterator[str]:
-    """One sentence for each way in which the segments and blocks of a device do not add up.
+def contradictions(layout: Layout, declared: Mapping[str, IntArray], device: int | None) -> Iterator[Note]:
+    """One note for each way in which the segments and blocks of a device do not add up.
 
     Args:
         layout: in address order.
         declared: the columns of `DECLARED` that the file has, by segment; -1 where a segment lacks one.
-        place: whose layout this is: ``device 0``.
+        device: whose layout this is; None: the host's.
     """
-    yield from _sums(layout, declared, place)
-    yield from _gaps(layout, place)
-    yield from _overlaps(layout, place)
+    yield from _sums(layout, declared, device)
+    yield from _gaps(layout, device)
+    yield from _overlaps(layout, device)
 
 
-def _sums(layout: Layout, declared: Mapping[str, IntArray], place: str) -> Iterator[str]:
+def _sums(layout: Layout, declared: Mapping[str, IntArray], device: int | None) -> Iterator[Note]:
     blocks, first = layout.blocks, layout.segments.first_block
     allocated, active = blocks.state == BlockState.ACTIVE_ALLOCATED, blocks.is_active
     summed = {
@@ -41,32 +40,17 @@ def _sums(layout: Layout, declared: Mapping[str, IntArray], place: str) -> Itera
         found = total[first[1:]] - total[first[:-1]]
         wrong = (said != found) & (said != -1)
         if wrong.any():
-            yield (
-                f"The {key} of {_some(wrong, 'segment')} of {place} contradicts the blocks: "
-                f"{_amounts(int(said[wrong].sum()), int(found[wrong].sum()))}; {_HOLDS[key]}."
+            yield note(
+                "reading.sums_differ",
+                key=key,
+                device=device,
+                **_share(wrong),
+                declared=int(said[wrong].sum()),
+                found=int(found[wrong].sum()),
             )
 
 
-_HOLDS = {
-    "total_size": "reserved follows the segments, all else the blocks",
-    "allocated_size": "allocated follows the blocks",
-    "active_size": "active follows the blocks",
-    "requested_size": "requested follows the blocks",
-}
-
-
-def _amounts(said: int, found: int) -> str:
-    if format_bytes(said) == format_bytes(found):
-        return f"{said:,} bytes are declared, the blocks add up to {found:,}"
-    return f"{format_bytes(said)} are declared, the blocks add up to {format_bytes(found)}"
-
-
-def _some(wrong: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], noun: str) -> str:
-    count = int(np.count_nonzero(wrong))
-    return f"the only {noun}" if count == len(wrong) == 1 else f"{count:,} of {plural(len(wrong), noun)}"
-
-
-def _gaps(layout: Layout, place: str) -> Iterator[str]:
+def _gaps(layout: Layout, device: int | None) -> Iterator[Note]:
     """Blocks that do not begin where the one before ends (or their segment begins)."""
     segments, blocks = layout.segments, layout.blocks
     if not len(blocks):
@@ -77,13 +61,16 @@ def _gaps(layout: Layout, place: str) -> Iterator[str]:
     expected[first] = segments.address[blocks.segment[first]]
     wrong = expected != blocks.address
     if wrong.any():
-        yield f"{_some(wrong, 'block').capitalize()} of {place} do not begin where the block before ends."
+        yield note("reading.blocks_apart", device=device, **_share(wrong))
 
 
-def _overlaps(layout: Layout, place: str) -> Iterator[str]:
+def _overlaps(layout: Layout, device: int | None) -> Iterator[Note]:
     segments = layout.segments
     ends = np.maximum.accumulate(segments.address + segments.total_size)
     wrong = segments.address[1:] < ends[:-1]
     if wrong.any():
-        count = int(np.count_nonzero(wrong))
-        yield f"{plural(count, 'segment')} of {place} begin{'s' if count == 1 else ''} inside another segment."
+        yield note("reading.segments_overlap", device=device, count=int(np.count_nonzero(wrong)))
+
+
+def _share(wrong: BoolArray) -> dict[str, int]:
+    return {"count": int(np.count_nonzero(wrong)), "total": len(wrong)}

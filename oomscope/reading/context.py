@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oomscope.model import note
 from oomscope.reading.columns import kind_of
 from oomscope.reading.notes import Notes
 
@@ -18,10 +19,10 @@ def context_of(top: Mapping[Any, Any], notes: Notes) -> dict[str, Any] | None:
     if context is None:
         return None
     if not isinstance(context, dict):
-        notes.add(f"The key 'oomscope' holds {kind_of(context)} instead of a dict; it is left out of account.")
+        notes.add(note("reading.context_no_dict", kind=kind_of(context)))
         return None
     if not _is_plain(context, _DEEPEST):
-        notes.add("The key 'oomscope' holds more than plain containers; it is left out of account.")
+        notes.add(note("reading.context_not_plain"))
         return None
     exception = context.get("exception")
     if isinstance(exception, dict) and isinstance(exception.get("message"), str):

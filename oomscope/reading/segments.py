@@ -16,12 +16,14 @@ from oomscope.model import (
     Layout,
     Segments,
     UInt8Array,
+    note,
 )
 from oomscope.model.arrays import StackArray
 from oomscope.reading import checks
+from oomscope.reading.bounds import check_ends, check_sizes
 from oomscope.reading.columns import Columns, columns_of, integers, kind_of
 from oomscope.reading.tables import Tables
-from oomscope.units import MIB, plural
+from oomscope.units import MIB
 
 _SEGMENT_KEYS = frozenset(
     {"device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream"}
@@ -58,11 +60,13 @@ class SegmentReader:
         self._tables, self._name = tables, name
         self._columns = columns_of(rows, self._where)
         self._count = len(rows)
-        self._block_lists = self._lists_of_blocks()
-        self._blocks = columns_of(list(chain.from_iterable(self._block_lists)), self._where_block)
+        block_lists = self._lists_of_blocks()
+        # Counted now: a damaged file may use the same list for a stack, which is emptied when it is read.
+        self._block_counts = list(map(len, block_lists))
+        self._blocks = columns_of(list(chain.from_iterable(block_lists)), self._where_block)
         self.keys, self.block_keys = set(self._columns), set(self._blocks)
-        tables.notes.unknown_keys("segments", self._columns, _SEGMENT_KEYS)
-        tables.notes.unknown_keys("blocks", self._blocks, _BLOCK_KEYS)
+        tables.notes.unknown_keys("reading.unknown_segment_key", self._columns, _SEGMENT_KEYS)
+        tables.notes.unknown_keys("reading.unknown_block_key", self._blocks, _BLOCK_KEYS)
 
     def layouts(self) -> dict[int, Layout]:
         """The layout of each device that has segments, by its index; segments and blocks in address order."""
@@ -83,37 +87,36 @@ class SegmentReader:
         picked = picked[np.lexsort((blocks.address[picked], segment))]
         layout = Layout(_take_segments(segments, rows, first), _take_blocks(blocks, picked, segment))
         declared = {key: self._integers(key, -1)[rows] for key in checks.DECLARED if key in self._columns}
-        place = self._name if self._name != "segments" else f"device {index}"
-        for sentence in checks.contradictions(layout, declared, place):
-            self._tables.notes.add(sentence)
+        for contradiction in checks.contradictions(layout, declared, index if self._name == "segments" else None):
+            self._tables.notes.add(contradiction)
         return layout
 
     def _segments(self) -> Segments:
         total_size = self._sizes("total_size", self._columns, self._count, self._where)
-        is_empty = np.fromiter(map(len, self._block_lists), np.int64, self._count) == 0
+        is_empty = np.array(self._block_counts, np.int64) == 0
         nothing: list[Any] = [None] * self._count
         # A list made from a profile has segments without address, but only where they hold nothing.
         default = 0 if (is_empty & (total_size == 0)).any() else None
+        address = self._integers("address", default)
+        check_ends(address, total_size, self._where)
         return Segments(
-            address=self._integers("address", default),
+            address=address,
             total_size=total_size,
             stream=self._integers("stream", 0),
             is_large=self._is_large(total_size),
             is_expandable=np.array(list(map(bool, self._columns.get("is_expandable", nothing))), dtype=np.bool_),
             pool=self._pools(nothing),
             stack=np.array(self._tables.stacks.numbers(self._columns.get("frames", nothing)), dtype=np.int32),
-            first_block=np.cumsum([0, *map(len, self._block_lists)], dtype=np.int64),
+            first_block=np.cumsum([0, *self._block_counts], dtype=np.int64),
         )
 
     def _is_large(self, total_size: IntArray) -> BoolArray:
         types = self._columns.get("segment_type", [None] * self._count)
         for kind in types:
             if kind not in ("small", "large", None):
-                self._tables.notes.unknown("segment_type", kind)
+                self._tables.notes.unknown("reading.unknown_segment_type", kind)
         if None in types:
-            self._tables.notes.add(
-                f"{plural(types.count(None), 'segment')} without segment_type: those above 2 MiB are taken as large."
-            )
+            self._tables.notes.add(note("reading.segment_types_missing", count=types.count(None)))
         named = np.array([kind != "small" for kind in types], dtype=np.bool_)
         missing = np.array([kind is None for kind in types], dtype=np.bool_)
         return np.where(missing, total_size > _SMALL_SEGMENT, named)
@@ -124,13 +127,15 @@ class SegmentReader:
         return np.maximum(np.array(numbers, dtype=np.int32), 0)
 
     def _read_blocks(self) -> Blocks:
-        count = sum(map(len, self._block_lists))
+        count = sum(self._block_counts)
         size = self._sizes("size", self._blocks, count, self._where_block)
-        segment = np.repeat(np.arange(self._count, dtype=np.int64), list(map(len, self._block_lists)))
+        segment = np.repeat(np.arange(self._count, dtype=np.int64), self._block_counts)
         state = self._states(count)
         histories = self._blocks.get("history", [None] * count)
+        address = self._block_addresses(size, segment)
+        check_ends(address, size, self._where_block)
         return Blocks(
-            address=self._block_addresses(size, segment),
+            address=address,
             size=size,
             requested_size=self._requested_sizes(histories, state),
             state=state,
@@ -158,7 +163,7 @@ class SegmentReader:
                 raise SnapshotError(f"{self._where_block(row)} has {kind_of(name)} as its 'state', not a name.")
             state[row] = _STATES.get(name, BlockState.OTHER)
             if name not in _STATES:
-                self._tables.notes.unknown("block state", name)
+                self._tables.notes.unknown("reading.unknown_block_state", name)
         return state
 
     def _requested_sizes(self, histories: list[Any], state: UInt8Array) -> IntArray:
@@ -191,19 +196,17 @@ class SegmentReader:
     @staticmethod
     def _sizes(key: str, columns: Columns, count: int, where: Any) -> IntArray:
         sizes = integers(columns, key, count, where)
-        if (sizes < 0).any():
-            row = int(np.argmax(sizes < 0))
-            raise SnapshotError(f"{where(row)} has a negative '{key}' ({sizes[row]}).")
+        check_sizes(sizes, key, where)
         return sizes
 
     def _where(self, row: int) -> str:
         return f"entry {row} of '{self._name}'"
 
     def _where_block(self, row: int) -> str:
-        for number, blocks in enumerate(self._block_lists):
-            if row < len(blocks):
+        for number, blocks in enumerate(self._block_counts):
+            if row < blocks:
                 return f"block {row} of {self._where(number)}"
-            row -= len(blocks)
+            row -= blocks
         raise IndexError(row)
 
 

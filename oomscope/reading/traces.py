@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from oomscope.errors import SnapshotError
-from oomscope.model import Action, Trace
+from oomscope.model import Action, IntArray, Trace, note
+from oomscope.reading.bounds import LARGEST_REQUEST, check_sizes
 from oomscope.reading.columns import GrowingColumn, Rows, columns_of, kind_of
 from oomscope.reading.pools import NO_POOL
 from oomscope.reading.tables import Tables
-from oomscope.units import plural
 
 _KNOWN = frozenset(
     {"action", "addr", "device_free", "size", "stream", "time_us", "frames", "pool_id"}
@@ -33,13 +33,14 @@ class TraceBuilder:
     Args:
         name: names the trace in messages: ``device 0's trace``.
         tables: shared by all parts of the snapshot.
+        device: whose trace it is; None: the host's, or not known yet.
 
     Attributes:
         keys: every key that an entry had.
     """
 
-    def __init__(self, name: str, tables: Tables) -> None:
-        self.name = name
+    def __init__(self, name: str, tables: Tables, device: int | None = None) -> None:
+        self.name, self.device = name, device
         self.keys: set[Any] = set()
         self._tables = tables
         self._action = bytearray()
@@ -72,7 +73,7 @@ class TraceBuilder:
         """
         columns = columns_of(entries, self.where)
         self.keys.update(columns)
-        self._tables.notes.unknown_keys("trace entries", columns, _KNOWN)
+        self._tables.notes.unknown_keys("reading.unknown_trace_key", columns, _KNOWN)
         nothing = [None] * len(entries)
         actions = self._actions(columns.get("action", nothing))
         self._add_addresses(columns.get("addr", nothing), columns.get("device_free"), actions)
@@ -99,7 +100,7 @@ class TraceBuilder:
             raise SnapshotError(f"{self.where(row)} has {kind_of(name)} as its 'action', not a name.")
         action = Action.from_name(name)
         if action is Action.OTHER:
-            self._tables.notes.unknown("action in the trace", name)
+            self._tables.notes.unknown("reading.unknown_action", name)
         return action
 
     def _add_addresses(self, addresses: list[Any], free: list[Any] | None, actions: bytes) -> None:
@@ -156,16 +157,13 @@ class TraceBuilder:
         """The trace of all entries.
 
         Raises:
-            SnapshotError: an entry has a negative size.
+            SnapshotError: an entry has a size that none can have.
         """
-        count, size = len(self), self._size.to_numpy()
-        if (size < 0).any():
-            row = int(np.argmax(size < 0))
-            raise SnapshotError(f"entry {row:,} of {self.name} has a negative 'size' ({size[row]}).")
+        count, size = len(self), self._sizes()
         if 0 < self._timeless < count:
-            self._note(f"{plural(self._timeless, 'entry', 'entries')} without a time; its times are not used")
+            self._tables.notes.add(note("reading.times_missing", device=self.device, count=self._timeless))
         if self._streamless:
-            self._note(f"{plural(self._streamless, 'entry', 'entries')} without a stream, taken as stream 0")
+            self._tables.notes.add(note("reading.streams_missing", device=self.device, count=self._streamless))
         return Trace(
             action=np.frombuffer(self._action, dtype=np.uint8),
             address=self._address.to_numpy(),
@@ -181,8 +179,16 @@ class TraceBuilder:
             forward_stacks=self._forward,
         )
 
-    def _note(self, finding: str) -> None:
-        self._tables.notes.add(f"{self.name[0].upper()}{self.name[1:]} has {finding}.")
+    def _sizes(self) -> IntArray:
+        size: IntArray = self._size.to_numpy()
+        failed = np.frombuffer(self._action, dtype=np.uint8) == Action.OOM
+        check_sizes(np.where(failed & (size >= 0), 0, size), "size", lambda row: f"entry {row:,} of {self.name}")
+        clamped = int(np.count_nonzero(failed & (size > LARGEST_REQUEST)))
+        if not clamped:
+            return size
+        found = note("reading.requests_clamped", device=self.device, count=clamped, bytes=LARGEST_REQUEST)
+        self._tables.notes.add(found)
+        return np.minimum(size, LARGEST_REQUEST)
 
     def _label(self, key: str) -> Any:
         return self._labels[key].to_numpy() if key in self._labels else None

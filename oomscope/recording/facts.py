@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
-import oomscope
 from oomscope.recording import process, stacks
 from oomscope.recording.backend import Backend
+from oomscope.version import __version__
 
 SCHEMA_VERSION = 1
 
@@ -28,19 +28,19 @@ class Facts:
             self.failures.append(f"{part}: {type(problem).__name__}: {problem}")
             return otherwise
 
-    def collect(self, request: dict[str, int] | None) -> dict[str, Any]:
-        """Everything but what the session itself knows."""
+    def collect(self, request: dict[str, int] | None, error: BaseException | None) -> dict[str, Any]:
+        """Everything but what the session itself knows; `error` is what was raised, where that has happened."""
         self.ask("constants", self._backend.prepare)
         return {
             "schema_version": SCHEMA_VERSION,
-            "version": oomscope.__version__,
+            "version": __version__,
             "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "request": request,
             "devices": self.ask("devices", lambda: self._devices(request), []),
             **(self._backend.constants or {}),
             "allocator": self.ask("allocator", self._backend.allocator),
             "process": self.ask("process", process.describe),
-            "stacks": self.ask("stacks", stacks.failing_and_main),
+            "stacks": self.ask("stacks", lambda: stacks.describe(error)),
         }
 
     def _devices(self, request: dict[str, int] | None) -> list[dict[str, Any]]:

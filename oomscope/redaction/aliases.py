@@ -6,7 +6,7 @@ import keyword
 import re
 import sys
 
-from oomscope.model import FrameKind, frame_kind, package_path, standard_path
+from oomscope.model import FrameKind, Note, frame_kind, package_path, standard_path
 from oomscope.redaction import cpp_names
 
 WELL_KNOWN_PACKAGES = frozenset({
@@ -54,8 +54,8 @@ _NUMBERED = re.compile(r"(.*?)(\d*)\Z", re.DOTALL)
 # Signs beyond ASCII that are no letters, as emoji and the vowels of some scripts, are part of names as well.
 _IDENTIFIER = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*")
 _NUMBERS = re.compile(r"[\d/_!\[\]-]{0,16}\Z")
-_UNKNOWN = re.compile(r"(Unknown [a-z_ -]+) '(.*)'( \([\d,]+ times?\); it is left out of account\.)", re.DOTALL)
-_QUOTED = re.compile(r"(?<![^\W_])'([^']+)'")
+_OWN_TEXTS = frozenset({"key", "kind"})
+"""Values of notes that quote nothing: names of torch's own columns, and of Python's types."""
 _WORDS = frozenset({"function", "name", "symbol", "Optimizer", "package"})
 """Kinds of aliases that share their names: a function and an attribute of one name are one word to a reader."""
 _OPTIMIZERS = frozenset({
@@ -125,11 +125,15 @@ class Aliases:
         path, number, function = self.code(match[1], match[3], int(match[2]))
         return f'File "{path}", line {number}, in {function}'
 
-    def note(self, note: str) -> str:
-        """A sentence of the reader about the file: what it quotes from there becomes aliases."""
-        if match := _UNKNOWN.fullmatch(note):
-            return f"{match[1]} '{self.alias('text', match[2])}'{match[3]}"
-        return _QUOTED.sub(lambda match: f"'{self.alias('text', match[1])}'", note)
+    def note(self, note: Note) -> Note:
+        """A note about the file: every text in it becomes an alias, but for those that are oomscope's own."""
+        return Note(
+            note.code,
+            {
+                name: self.alias("text", value) if isinstance(value, str) and name not in _OWN_TEXTS else value
+                for name, value in note.values.items()
+            },
+        )
 
     def _function(self, part: str) -> str:
         if part in _PSEUDO_FUNCTIONS:

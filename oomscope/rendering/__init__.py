@@ -9,16 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oomscope.rendering.html.notebook import findings_html, snapshot_html
     from oomscope.rendering.html.page import render_html
     from oomscope.rendering.write import write_report, write_text_atomically
 
-__all__ = ["findings_html", "render_html", "snapshot_html", "write_report", "write_text_atomically"]
+__all__ = ["render_html", "write_report", "write_text_atomically"]
 
 _HOME = {
-    "findings_html": "oomscope.rendering.html.notebook",
     "render_html": "oomscope.rendering.html.page",
-    "snapshot_html": "oomscope.rendering.html.notebook",
     "write_report": "oomscope.rendering.write",
     "write_text_atomically": "oomscope.rendering.write",
 }

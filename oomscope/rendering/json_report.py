@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from oomscope import __version__
+from oomscope.analysis.attribution.by_site import ALL_OTHERS
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import CATEGORIES, PHASES, SiteUse
-from oomscope.analysis.whatif.records import WhatIf
+from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Pin, SiteUse
+from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
+from oomscope.model import Note
+from oomscope.rendering.json_plain import plain
+from oomscope.rendering.json_verdict import oom_document
+from oomscope.version import __version__
+from oomscope.wording import say
+from oomscope.wording.labels import SITE_LABELS, label
+from oomscope.wording.whatif_table import notes_text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = Path(__file__).with_name("report.schema.json")
 MAX_SITES = 100
 
@@ -33,34 +38,31 @@ def as_document(findings: Findings) -> dict[str, Any]:
         "snapshot": _snapshot(findings),
         "at": plain(findings.at),
         "devices": [_device(device) for device in findings.devices],
-        "whatif": [
-            {"device": answer.device, **plain(row, "notes"), "note": row.note}
-            for answer in findings.whatif
-            for row in answer.rows
-        ],
+        "whatif": [{"device": answer.device, **row_as_dict(row)} for answer in findings.whatif for row in answer.rows],
         "whatif_checks": [_check(answer) for answer in findings.whatif],
     }
 
 
-def plain(value: Any, *omit: str) -> Any:
-    """Records as dicts, tuples as lists, numpy's numbers as Python's; a number that is none (NaN) is unknown."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name not in omit}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return [plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+def row_as_dict(row: WhatIfRow) -> dict[str, Any]:
+    """One setting's row as plain containers; unknown values are None."""
+    return {**plain(row, "notes"), "note": notes_text(row), "note_codes": plain(row.notes)}
+
+
+def with_notes(record: dict[str, Any], notes: Iterable[Note]) -> dict[str, Any]:
+    """`record` with the sentences of `notes`, and the code and values of each beside them."""
+    notes = tuple(notes)
+    return {**record, "notes": [say(note) for note in notes], "note_codes": plain(notes)}
+
+
+def check_as_dict(check: SelfCheck) -> dict[str, Any]:
+    """A self-check as plain containers, its reason in words and as a code."""
+    reason = None if check.reason is None else say(check.reason)
+    return {**plain(check), "reason": reason, "reason_code": plain(check.reason)}
 
 
 def _snapshot(findings: Findings) -> dict[str, Any]:
     snapshot = findings.snapshot
-    recording = plain(findings.recording)
-    recording["notes"] = list(dict.fromkeys([*recording["notes"], *snapshot.notes]))
+    recording = with_notes(plain(findings.recording, "notes"), (*findings.recording.notes, *snapshot.notes))
     return {
         "torch_version": snapshot.recorded.torch,
         "layout": snapshot.schema,
@@ -79,7 +81,7 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "usage": plain(device.usage),
         "at": plain(device.at),
         "peak": plain(device.peak),
-        "reconciliation": plain(device.reconciliation),
+        "reconciliation": with_notes(plain(device.reconciliation, "notes"), device.reconciliation.notes),
         "fragmentation": plain(device.fragmentation),
         "categories": _shares(device.categories, CATEGORIES),
         "categories_source": device.categories_source,
@@ -87,14 +89,14 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "sites": _sites(device),
         "names": plain(device.names),
         "holders": plain(device.holders),
-        "pins": plain(device.pins),
-        "growth": plain(device.growth),
+        "pins": [_labelled(pin) for pin in device.pins],
+        "growth": [_labelled(growth) for growth in device.growth],
         "steps": plain(device.steps),
         "bill": _bill(device),
         "device_total": plain(device.device_total),
         "outside": plain(device.outside),
-        "oom": plain(device.oom),
-        "ooms": plain(device.ooms),
+        "oom": None if device.oom is None else oom_document(device.oom),
+        "ooms": [oom_document(oom) for oom in device.ooms],
     }
 
 
@@ -106,14 +108,16 @@ def _shares(shares: Mapping[str, int], names: tuple[str, ...]) -> dict[str, Any]
 
 
 def _sites(device: DeviceFindings) -> list[dict[str, Any]]:
-    """At most `MAX_SITES` rows that sum to what is allocated at the instant."""
+    """At most `MAX_SITES` rows that sum to what is allocated at the instant, the rows for all others among them."""
     sites = device.sites
-    shown = sites if len(sites) <= MAX_SITES - 1 else sites[: MAX_SITES - 2]
+    missing = device.at.allocated - sum(site.bytes for site in sites)
+    most = MAX_SITES - bool(missing)
+    shown = sites if len(sites) <= most else sites[: most - 1]
     rows = [_site_row(site) for site in shown]
     if rest := sites[len(shown) :]:
-        rows.append(_row("all others", sum(site.bytes for site in rest), sum(site.blocks for site in rest)))
-    if missing := device.at.allocated - sum(site.bytes for site in sites):
-        rows.append(_row("not accounted for", missing, 0))
+        rows.append(_row(ALL_OTHERS, sum(site.bytes for site in rest), sum(site.blocks for site in rest)))
+    if missing:
+        rows.append(_row("unaccounted", missing, 0))
     return rows
 
 
@@ -121,8 +125,14 @@ def _row(label: str, count: int, blocks: int) -> dict[str, Any]:
     return _site_row(SiteUse(site=None, caller=None, label=label, bytes=count, blocks=blocks))
 
 
+def _labelled(item: SiteUse | Pin | Growth) -> dict[str, Any]:
+    """`item` with the reason why it has no site in words, and as a code beside them."""
+    words = None if item.label is None else label(item.label, SITE_LABELS)
+    return {**plain(item), "label": words, "label_code": item.label}
+
+
 def _site_row(site: SiteUse) -> dict[str, Any]:
-    row: dict[str, Any] = plain(site, "stacks")
+    row = {name: value for name, value in _labelled(site).items() if name != "stacks"}
     if row["site"] is None:
         row["site"] = {"file": None, "line": None, "function": None}
     return row
@@ -137,4 +147,4 @@ def _bill(device: DeviceFindings) -> dict[str, Any] | None:
 
 
 def _check(answer: WhatIf) -> dict[str, Any]:
-    return {"device": answer.device, **plain(answer.self_check)}
+    return {"device": answer.device, **check_as_dict(answer.self_check)}

@@ -11,11 +11,15 @@ from oomscope.analysis.records import Advice
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
 from oomscope.rendering.common.tables import Table
-from oomscope.rendering.common.whatif_table import TITLE, view
+from oomscope.rendering.common.whatif_table import view
 from oomscope.units import format_bytes, plural
-from oomscope.wording import words
+from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
+from oomscope.wording.instants import elsewhere, instant
+from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.verdict_text import advice_text
+from oomscope.wording.whatif_table import TITLE
 
 MAX_BYTES = 60_000
 """GitHub cuts comments at 65,536 characters, Jira at 32,767 by default; tables of a usual report stay below both."""
@@ -40,25 +44,25 @@ def render_markdown(findings: Findings, *, title: str | None = None) -> str:
     shorten = shortener(findings.snapshot.stacks)
     head = [f"## {escaped(clean(title, 200))}"] if title else []
     head += [
-        f"### {escaped(words.occasion(findings, shorten))}",
-        f"**{escaped(words.sentence(findings))}**",
-        escaped(words.replay(findings) or ""),
+        f"### {escaped(occasion(findings, shorten))}",
+        f"**{escaped(verdict_text(findings))}**",
+        escaped(replay_text(findings) or ""),
     ]
     sections = head + (_device(findings, findings.main, shorten) if findings.main else [])
     sections += [
-        _folded("How sure this is", _bullets(words.certainty(findings)[:30])),
+        _folded("How sure this is", _bullets(certainty(findings)[:30])),
         "<sub>Made with oomscope from a PyTorch memory snapshot.</sub>",
     ]
     return _fitted([section for section in sections if section])
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> list[str]:
-    when = words.instant(findings.at, device.history.entries)
+    when = instant(findings.at, device.history.entries)
     verdict = device.oom.verdict if device.oom else None
     answers = [answer for answer in findings.whatif if answer.device == device.device and answer.rows]
     return [
         _table(tables.evidence(device, 10)),
-        escaped(words.elsewhere(findings.at, device) or ""),
+        escaped(elsewhere(findings.at, device) or ""),
         f"**Memory, {escaped(when)}**\n\n{_table(tables.memory(device))}",
         _advice(verdict.advice[:12] if verdict else ()),
         _titled(tables.sites(device, shorten, _TOP)),
@@ -144,10 +148,11 @@ def _advice(advice: Sequence[Advice]) -> str:
 
 
 def _advice_item(advice: Advice) -> str:
-    action = escaped(clean(advice.action, 400).rstrip("."))
+    words = advice_text(advice)
+    action = escaped(clean(words.action, 400).rstrip("."))
     saves = f" (saves about {format_bytes(advice.saves_bytes)})" if advice.saves_bytes is not None else ""
-    why = f" {escaped(clean(advice.why, 600))}" if advice.why else ""
-    price = f" Price: {escaped(clean(advice.price, 300))}." if advice.price else ""
+    why = f" {escaped(clean(words.why, 600))}" if words.why else ""
+    price = f" Price: {escaped(clean(words.price, 300))}." if words.price else ""
     lead = "Would not have helped: " if advice.refuted else ""
     return f"- {lead}**{action}**{saves}.{why}{price}"
 

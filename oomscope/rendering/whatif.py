@@ -1,15 +1,15 @@
-"""What-if answers as text: for the terminal, as Markdown, as JSON."""
+"""What ``oomscope whatif`` prints: replays under other settings as text, Markdown or JSON."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any
 
-from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
-from oomscope.rendering.common.whatif_table import CONDITIONS
+from oomscope.analysis.whatif.records import WhatIf
+from oomscope.rendering.json_report import check_as_dict, row_as_dict, with_notes
 from oomscope.rendering.markdown import whatif_section
 from oomscope.rendering.text import terminal
+from oomscope.wording.whatif_table import CONDITIONS
 
 SCHEMA_VERSION = 1
 
@@ -21,29 +21,15 @@ def to_json(answer: WhatIf) -> str:
 
 def as_document(answer: WhatIf) -> dict[str, Any]:
     """The answer as plain containers."""
-    check = answer.self_check
-    return {
+    document = {
         "schema_version": SCHEMA_VERSION,
         "device": answer.device,
-        "self_check": {
-            "addresses": check.addresses,
-            "segment_events": check.segment_events,
-            "mismatches": check.mismatches,
-            "first_mismatch": check.first_mismatch,
-            "reason": check.reason,
-        },
+        "self_check": check_as_dict(answer.self_check),
         "whatif": [row_as_dict(row) for row in answer.rows],
         "skipped": list(answer.skipped),
-        "notes": list(answer.notes),
         "conditions": CONDITIONS,
     }
-
-
-def row_as_dict(row: WhatIfRow) -> dict[str, Any]:
-    """One row as plain containers; unknown values are None."""
-    values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "notes"}
-    values["range"] = {name: list(span) for name, span in row.range.items()}
-    return {**values, "note": row.note}
+    return with_notes(document, answer.notes)
 
 
 def to_text(answer: WhatIf, width: int = terminal.WIDTH) -> str:

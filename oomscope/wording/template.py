@@ -9,11 +9,14 @@ out where one of its values is missing, None, zero or empty; ``[[`` is a bracket
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from string import Formatter
-from typing import Any
+from typing import Any, TypeAlias
 
 from oomscope.units import format_bytes, format_count, format_duration, format_limit, plural
+
+Sentence: TypeAlias = "str | Callable[[Mapping[str, Any]], str]"
+"""A template, or for the few that need to decide, a function of the values."""
 
 _OPTIONAL = re.compile(r"(?<!\[)\[([^\[\]]*)\]")
 _FIELDS = re.compile(r"\{(\w+)")

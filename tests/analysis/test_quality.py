@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from oomscope.wording.words import occasion, sentence
 
 from oomscope.analysis import analyze
 from oomscope.analysis.recording_quality import history_kind
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Snapshot
-from oomscope.wording.words import occasion, sentence
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 from tests.history.cutting import cut
@@ -146,20 +146,20 @@ def test_of_several_devices_the_least_complete_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "words"),
+    ("snapshot", "code"),
     [
-        (loaded([small(block(512, frames=HERE))], [WHOLE]), "first allocation to the end"),
-        (loaded([small()], [LATER]), "all of it free again"),
-        (loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(1000)]), "ring"),
-        (loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(999)]), "started again"),
-        (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "Recording began after 512 B"),
-        (loaded([small(frames=HERE)], [filled(1000)]), "ring"),
-        (loaded([small(block(512, frames=HERE))]), 'enabled="all"'),
-        (loaded([small(block(512))]), "Nothing was recorded"),
+        (loaded([small(block(512, frames=HERE))], [WHOLE]), "recording.full"),
+        (loaded([small()], [LATER]), "recording.late_and_freed"),
+        (loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(1000)]), "recording.wrapped"),
+        (loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(999)]), "recording.restarted"),
+        (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "recording.late"),
+        (loaded([small(frames=HERE)], [filled(1000)]), "recording.wrapped"),
+        (loaded([small(block(512, frames=HERE))]), "recording.state_only"),
+        (loaded([small(block(512))]), "recording.none"),
     ],
 )
-def test_the_first_note_says_what_can_be_seen_and_how_to_see_more(snapshot: Snapshot, words: str) -> None:
-    assert words in analyze(snapshot, whatif=False).recording.notes[0]
+def test_the_first_note_says_what_can_be_seen_and_how_to_see_more(snapshot: Snapshot, code: str) -> None:
+    assert analyze(snapshot, whatif=False).recording.notes[0].code == code
 
 
 def test_bytes_that_no_stack_explains_are_counted() -> None:

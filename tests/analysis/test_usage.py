@@ -27,6 +27,7 @@ from oomscope.reading import load
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 from tests.history.programs import CONFIGS, LIMITS, OPERATIONS, Operation, run
+from tests.said import said
 from tests.shared import captures, needs_shared, public, shared_snapshot, truth
 
 MIB = 1 << 20
@@ -155,11 +156,11 @@ def test_the_stack_of_a_site_is_the_one_with_most_bytes() -> None:
 def test_contradictions_are_counted_and_named() -> None:
     def notes(segments: list[builders.Dict], trace: list[builders.Dict]) -> tuple[int, str]:
         found = device(loaded(segments, [trace])).reconciliation
-        return found.unaccounted_bytes, " ".join(found.notes)
+        return found.unaccounted_bytes, said(found.notes)
 
     gone = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 700), entry("snapshot", 0, 0)]
     assert notes([small()], gone)[0] == 1024
-    assert "final segments do not hold" in notes([small()], gone)[1]
+    assert "not in the final segments" in notes([small()], gone)[1]
     never = [entry("segment_free", B, 5 * MIB), entry("segment_alloc", A, 50 * MIB), entry("alloc", A, 512)]
     unaccounted, text = notes([small(block(512))], never)
     assert unaccounted > 0
@@ -167,7 +168,7 @@ def test_contradictions_are_counted_and_named() -> None:
     twice = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 5), entry("alloc", A, 5)]
     assert "still in use" in notes([small(block(512))], twice)[1]
     stranger = [entry("alloc", B, 512), entry("free_requested", B, 512), entry("free_completed", B, 512)]
-    assert "in no segment" in notes([small(block(512))], stranger)[1]
+    assert "outside all segments" in notes([small(block(512))], stranger)[1]
 
 
 def test_unknown_requests_make_requested_bytes_unknown_and_not_zero() -> None:

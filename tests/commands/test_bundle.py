@@ -118,6 +118,17 @@ def test_a_whole_trace_is_said_to_be_whole():
     assert b"holds the whole trace, 8,953 trace entries" in made["README.txt"]
 
 
+def test_lines_of_source_are_said_to_be_in_it():
+    source = {"filename": "train.py", "line": 2, "first": 1, "text": ["a", "b", "c"]}
+    original = loaded(
+        [segment(0x7F0000000000, [block(1 << 20)])], oomscope={"sources": [source, {**source, "line": 3}]}
+    )
+    readme = members(bundle(analyze(original, whatif=False)))["README.txt"].decode()
+    assert "They carry 2 lines of the program's source" in readme
+    redacted = members(bundle(analyze(redact(original)[0], whatif=False)))
+    assert "source" not in redacted["README.txt"].decode()
+
+
 def test_where_the_trace_is_too_long_the_newest_entries_are_kept_and_the_rest_counted():
     findings = sample_findings("oom_leak_total_loss")
     content = bundle(findings, most_bytes=SMALL)

@@ -87,7 +87,7 @@ def compare(row: WhatIfRow, real: dict[str, Any]) -> str:
     figures = (row.peak_reserved, row.peak_allocated, row.retries, row.oom)
     if figures == tuple(real[name] for name in ("peak_reserved", "peak_allocated", "retries", "oom")):
         return "exact" if not row.oom or row.failed_allocation == real["allocations"] else "wrong"
-    if WORKSPACE in row.note:
+    if WORKSPACE in row.notes:
         # cuDNN was refused, and took another algorithm: the run goes on further than predicted, or to its end.
         return "a smaller workspace" if real["allocations"] >= row.failed_allocation else "wrong"
     low, high = row.range["peak_reserved"]
@@ -98,7 +98,7 @@ def compare(row: WhatIfRow, real: dict[str, Any]) -> str:
 def test_the_program_dies_just_below_the_least_memory_and_lives_from_there_on(predicted: Predicted) -> None:
     wrong = []
     for setting, least in predicted.least.items():
-        optional = LESS_WORKSPACE in predicted.rows[setting, ROOMY].note
+        optional = LESS_WORKSPACE in predicted.rows[setting, ROOMY].notes
         for way in BESIDE:
             real = predicted.real[setting, least + way]
             print(f"{predicted.name:<13}{setting:<30} least {least:,} {way:+,}: {real}{' workspace' * optional}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import block, loaded, segment
+from tests.said import said
 
 
 def notes_of(*segments: dict[str, Any]) -> str:
-    return " ".join(loaded(list(segments)).notes)
+    return said(loaded(list(segments)).notes)
 
 
 def test_sound_segments_need_no_note() -> None:
@@ -19,21 +20,23 @@ def test_a_declared_sum_that_the_blocks_do_not_reach() -> None:
     wrong = segment(0, [block(512), block(512, "active_pending_free", requested=500)])
     wrong["allocated_size"], wrong["requested_size"] = 1024, 1 << 20
     notes = notes_of(wrong, segment(4096, [block(512)]))
-    assert "allocated_size of 1 of 2 segments of device 0 contradicts the blocks: 1.00 KiB are declared" in notes
-    assert "requested_size of 1 of 2 segments of device 0" in notes
+    assert (
+        "1 of 2 segments of device 0: allocated_size contradicts the blocks (1.00 KiB declared, 512 B found)" in notes
+    )
+    assert "1 of 2 segments of device 0: requested_size" in notes
     assert "active_size" not in notes
 
 
 def test_blocks_that_do_not_cover_their_segment() -> None:
     short = segment(0, [block(512)])
     short["total_size"] = 2048
-    assert "total_size of the only segment of device 0 contradicts the blocks" in notes_of(short)
+    assert "The only segment of device 0: total_size contradicts the blocks" in notes_of(short)
 
 
 def test_blocks_with_a_gap_between_them() -> None:
     torn = segment(0, [block(512), block(512)])
     torn["blocks"][1]["address"] = 4096
-    assert "1 of 2 blocks of device 0 do not begin where the block before ends" in notes_of(torn)
+    assert "1 of 2 blocks of device 0 does not begin where the previous block ends" in notes_of(torn)
 
 
 def test_segments_that_overlap() -> None:

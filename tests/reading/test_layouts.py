@@ -18,6 +18,7 @@ from oomscope.model import NO_STACK, Action, BlockState, Snapshot
 from oomscope.reading import load
 from tests.builders import RELEASES, block, entry, frame, loaded, pickled, segment, snapshot
 from tests.reading.comparing import assert_same, rows
+from tests.said import said
 
 MIB = 1 << 20
 INNER, OUTER = frame("forward"), frame("main", 9)
@@ -136,7 +137,7 @@ def test_a_profile_made_into_a_snapshot_is_read_as_what_it_is() -> None:
     read = load(pickled(profile))
     assert read.schema == "torch.profiler, not a snapshot"
     assert read.device(0).layout.blocks.address.tolist() == [4096, 4608]
-    assert any("'category' (1 time)" in note for note in read.notes)
+    assert "'category' in trace entries (1 time)" in said(read.notes)
 
 
 def test_what_a_later_release_may_add_is_counted_and_survived() -> None:
@@ -146,8 +147,15 @@ def test_what_a_later_release_may_add_is_counted_and_survived() -> None:
     read = loaded([segment(0, [piece], kind="huge")], [[odd, odd]], version=3)
     assert read.device(0).trace.action.tolist() == [Action.OTHER] * 2
     assert read.device(0).layout.blocks.state.tolist() == [BlockState.OTHER]
-    notes = " ".join(read.notes)
-    for known in ("'teleport' (2 times)", "'colour' (2 times)", "'owner'", "'active_borrowed'", "'huge'", "'version'"):
+    notes = said(read.notes)
+    for known in (
+        "'teleport' in the trace (2 times)",
+        "'colour' in trace entries (2 times)",
+        "'owner'",
+        "'active_borrowed'",
+        "'huge'",
+        "'version'",
+    ):
         assert known in notes
 
 
@@ -199,7 +207,7 @@ def test_a_trace_that_only_partly_tells_times_is_untimed_with_a_note() -> None:
     del untimed["time_us"]
     read = loaded([], [[entry("alloc", 0, 1), untimed]])
     assert not read.device(0).trace.timed
-    assert "1 entry without a time" in read.notes[0]
+    assert "1 entry without a time" in said(read.notes)
 
 
 def test_the_dumps_own_key_is_the_context_if_it_is_plain() -> None:
@@ -213,7 +221,7 @@ def test_the_dumps_own_key_is_the_context_if_it_is_plain() -> None:
     for odd in ([1], {"a": {1, 2}}, {1: "a"}, {"a": b"bytes"}, {"a": deep}):
         read = loaded(oomscope=odd)
         assert read.context is None
-        assert any("'oomscope'" in note for note in read.notes)
+        assert "'oomscope'" in said(read.notes)
 
 
 def test_an_empty_snapshot_is_a_snapshot() -> None:

@@ -12,6 +12,7 @@ from oomscope.model import Action, BlockState, Device, Snapshot
 from oomscope.reading import load
 from tests.reading.comparing import assert_same
 from tests.reading.ways import plain, streamed
+from tests.said import said
 from tests.shared import captures, needs_shared, packed, public, raw, shared_snapshot, truth, unpacked
 
 pytestmark = needs_shared
@@ -109,9 +110,9 @@ def test_the_layout_of_public_files_is_recognised(name: str) -> None:
 
 def test_a_made_up_file_is_read_and_its_contradictions_are_named() -> None:
     snapshot = shared_snapshot("public/Da1sypetals__SnapViewer__assets__memory.pickle")
-    notes = " ".join(snapshot.notes)
+    notes = said(snapshot.notes)
     for key in ("total_size", "allocated_size", "active_size", "requested_size"):
-        assert f"The {key} of 5 of 5 segments of device 0 contradicts the blocks" in notes
+        assert f"5 of 5 segments of device 0: {key} contradicts the blocks" in notes
     assert snapshot.device(0).layout.reserved == 250 << 20
 
 

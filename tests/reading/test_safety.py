@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from oomscope.errors import OomscopeError, SnapshotError, UnsafePickleError
 from oomscope.reading import load
 from tests.builders import block, entry, pickled, segment, snapshot
+from tests.said import said
 
 HIDDEN_IN = {
     "at the top": lambda payload: payload,
@@ -117,11 +118,11 @@ def test_names_in_messages_cannot_speak_to_the_terminal() -> None:
         name.encode(),
     ):
         try:
-            said = " ".join(load(io.BytesIO(data)).notes)
+            text = said(load(io.BytesIO(data)).notes)
         except OomscopeError as error:
-            said = str(error)
-        assert said.isprintable()
-        assert len(said) < 1000
+            text = str(error)
+        assert text.isprintable()
+        assert len(text) < 1000
 
 
 @pytest.mark.parametrize("depth", [10_000, 300_000])

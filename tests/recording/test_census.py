@@ -99,7 +99,7 @@ def test_a_list_of_losses_still_in_the_graph(taken):
 
     train()
     assert taken.first["holder"] == "train: losses"
-    assert taken.first["kind"] == "collection"
+    assert taken.first["kind"] == "list"
 
 
 def test_a_list_that_a_hook_fills(taken):

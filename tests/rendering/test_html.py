@@ -20,7 +20,7 @@ from oomscope.rendering import render_html, write_report, write_text_atomically
 from oomscope.rendering.html import page as html
 from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, trimmed
 from oomscope.units import format_bytes
-from oomscope.wording.words import split_sentence
+from oomscope.wording.opening import split_verdict
 from tests.builders import block, entry, loaded, segment
 from tests.rendering.hostile import hostile_findings
 from tests.rendering.huge import huge_findings
@@ -140,7 +140,7 @@ def test_a_shortened_page_keeps_its_verdict_and_its_sums():
     findings = huge_findings()
     assert findings.main is not None
     text = render_html(findings)
-    first, _ = split_sentence(findings)
+    first, _ = split_verdict(findings)
     assert first in unescape(text)
     shown = trimmed(findings, PAGE_CAPS[-1]).main
     assert shown is not None
@@ -204,7 +204,7 @@ def test_no_growth_leak_or_fragmentation_is_claimed_of_a_healthy_run():
     text = re.sub(
         r"<script.*?</script>|<style.*?</style>", "", render_html(sample_findings("train_ok")), flags=re.DOTALL
     )
-    assert "No OOM here" in text
+    assert "No OOM: allocated memory peaked" in text
     assert not re.search(r"\bleak\b|fragmentation", re.sub(r"<[^>]*>", "", text))
 
 

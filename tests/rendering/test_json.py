@@ -53,15 +53,36 @@ def test_hostile_names_stay_plain_ascii():
     check(hostile_findings())
 
 
-def test_more_than_a_hundred_sites_end_in_all_others():
+@pytest.mark.parametrize(
+    ("sites", "missing", "rows", "last"),
+    [
+        (99, 0, 99, [None]),
+        (100, 0, 100, [None]),
+        (101, 0, 100, ["all_others"]),
+        (99, 5, 100, [None, "unaccounted"]),
+        (100, 5, 100, ["all_others", "unaccounted"]),
+        (150, 5, 100, ["all_others", "unaccounted"]),
+    ],
+)
+def test_there_are_at_most_a_hundred_rows_of_sites_that_sum_to_all(
+    sites: int, missing: int, rows: int, last: list[str | None]
+):
     findings = sample_findings("oom_fragmentation")
     device = findings.devices[0]
-    site = device.sites[0]
-    many = tuple(replace(site, bytes=1, blocks=1) for _ in range(150))
-    rows = as_document(replace(findings, devices=(replace(device, sites=many),)))["devices"][0]["sites"]
-    assert len(rows) == MAX_SITES
-    assert [row["label"] for row in rows[-2:]] == ["all others", "not accounted for"]
-    assert sum(row["bytes"] for row in rows) == device.at.allocated
+    site = replace(device.sites[0], label=None, bytes=1, blocks=1)
+    at = replace(device.at, allocated=sites + missing)
+    shown = replace(device, sites=(site,) * sites, at=at)
+    found = as_document(replace(findings, devices=(shown,)))["devices"][0]["sites"]
+    assert len(found) == rows <= MAX_SITES
+    assert [row["label_code"] for row in found[-len(last) :]] == last
+    assert sum(row["bytes"] for row in found) == sites + missing
+
+
+def test_a_note_is_there_in_words_and_as_a_code():
+    recording = as_document(sample_findings("train_ok"))["snapshot"]["recording"]
+    assert len(recording["notes"]) == len(recording["note_codes"])
+    assert recording["note_codes"][0]["code"] == "recording.full"
+    assert recording["note_codes"][0]["values"]["entries"] > 0
 
 
 def test_a_row_without_frames_has_a_null_file_and_says_why():

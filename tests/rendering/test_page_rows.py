@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from oomscope.analysis import analyze
 from oomscope.analysis.records import NamedTensor
 from oomscope.rendering.html.lifespans import lifespans
 from oomscope.rendering.html.name_rows import name_rows
+from oomscope.rendering.html.site_rows import place_of
+from oomscope.rendering.html.surroundings import context_rows
+from oomscope.wording.places import caller_or_site_text, site_text
+from tests.builders import block, entry, frame, loaded, segment
 from tests.samples import SAMPLES, sample_findings
 
 
@@ -28,3 +35,40 @@ def test_lives_hold_every_byte_that_was_allocated():
                 born = (table.born >= 0) & (table.born <= device.at_entry)
                 assert found.freed.sum() + found.live.sum() == device.history.size[born].sum()
                 assert len(found.names) == len(found.freed) == len(found.live)
+
+
+def test_devices_are_named_by_the_index_that_the_recorder_writes():
+    devices = [{"device": 0, "name": "A"}, {"device": 3, "name": "B"}]
+    findings = sample_findings(SAMPLES[0])
+    snapshot = replace(findings.snapshot, context={"devices": devices})
+    rows = context_rows(replace(findings, snapshot=snapshot))
+    assert ("cuda:0", "A") in rows
+    assert ("cuda:3", "B") in rows
+
+
+@pytest.mark.parametrize(
+    ("stack", "said"), [((), "no stack recorded"), (("torch/x.py:1 f",), "inside torch, no frame of your code")]
+)
+def test_a_stack_that_is_all_torch_is_not_said_to_be_missing(stack: tuple[str, ...], said: str):
+    device = sample_findings("oom_fragmentation").devices[0]
+    assert device.oom is not None
+    oom = replace(device.oom, site=None, caller=None, stack=stack)
+    assert place_of(oom, str).text == said
+    assert caller_or_site_text(oom, str) == said
+
+
+def test_growth_of_a_stack_that_is_all_torch_says_so():
+    at, size = 0x7F00_0000_0000, 4 << 20
+    inside = [frame("add", 1, "/usr/lib/python3.11/site-packages/torch/nn/functional.py")]
+    own = [frame("step", 9, "/workspace/train.py")]
+    trace = [entry("segment_alloc", at, 200 << 20)]
+    for number in range(12):
+        trace.append(entry("alloc", at + number * size, size, frames=inside))
+        trace += [
+            entry(action, at + (150 << 20), size, frames=own)
+            for action in ("alloc", "free_requested", "free_completed")
+        ]
+    blocks = [block(size, frames=inside) for _ in range(12)]
+    blocks.append(block((200 << 20) - 12 * size, "inactive"))
+    found = analyze(loaded([segment(at, blocks)], [trace]), whatif=False).devices[0].growth
+    assert [site_text(growth, str) for growth in found] == ["inside torch, no frame of your code"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from oomscope.analysis import analyze
 from oomscope.analysis.memory.fragmentation import free_bytes
 from oomscope.rendering.html.lifetime_keys import keys_of
 from oomscope.rendering.html.segment_map import MOST_BARS, SegmentMap, segment_map
+from tests.builders import block, loaded, segment
 from tests.samples import SAMPLES, sample_findings
 
 
@@ -43,3 +45,13 @@ def test_small_blocks_in_large_holes_are_marked_and_large_ones_beside_slivers_ar
     assert all(piece.pin for bar in scattered.bars[:3] for piece in bar.pieces)
     # 18 MiB in use beside 2 MiB free, many times over.
     assert any(bar.alike > 20 and not any(piece.pin for piece in bar.pieces) for bar in packed.bars)
+
+
+def test_segments_that_say_they_have_no_size_are_shown():
+    torn = segment(0x7F00_0000_0000, [block(512), block(1 << 20, "inactive")])
+    torn["total_size"] = 0
+    findings = analyze(loaded([torn]), whatif=False)
+    device = findings.devices[0]
+    found = segment_map(device, keys_of(findings, device), findings.snapshot.pools)
+    assert found is not None
+    assert [bar.size for bar in found.bars] == [0]

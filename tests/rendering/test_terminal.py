@@ -12,7 +12,7 @@ from rich.console import Console
 
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.rendering.text.terminal import render_text, summary
-from oomscope.wording import words
+from oomscope.wording.opening import verdict_text
 from tests.rendering.hostile import hostile_findings
 from tests.samples import SAMPLES, sample_findings
 
@@ -28,7 +28,7 @@ def test_lines_fit_the_width(name: str, width: int):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_verdict_is_what_every_format_says(name: str):
     findings = sample_findings(name)
-    assert words.sentence(findings) in " ".join(render_text(findings).split())
+    assert verdict_text(findings) in " ".join(render_text(findings).split())
 
 
 def test_colour_changes_nothing_but_colour():

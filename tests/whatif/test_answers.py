@@ -14,7 +14,9 @@ from oomscope.analysis.whatif import EXPANDABLE, WhatIf, whatif
 from oomscope.analysis.whatif.least import least_memory, peak_live
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.errors import RequestError
+from oomscope.wording.whatif_table import notes_text
 from tests import builders
+from tests.said import reason_text
 from tests.whatif.recorder import Recorder
 from tests.whatif.subjects import subject_of
 from tests.whatif.test_round_trip import ACTIONS, CONFIGS, record
@@ -45,7 +47,7 @@ def test_the_first_row_is_the_recorded_one_and_settings_keep_their_words() -> No
 
 
 def test_every_row_says_how_far_it_goes() -> None:
-    assert all("up to the last recorded entry" in row.note for row in ask(fragmented()).rows)
+    assert all("up to the last recorded entry" in notes_text(row) for row in ask(fragmented()).rows)
 
 
 def test_without_a_question_the_common_settings_are_tried_each_beside_the_recorded_ones() -> None:
@@ -58,7 +60,7 @@ def test_without_a_question_the_common_settings_are_tried_each_beside_the_record
     recorder.malloc(0, 5 * MIB)
     row = ask(recorder).row(EXPANDABLE)
     assert row is not None
-    assert "the rest as recorded (roundup_power2_divisions:4)" in row.note
+    assert "other settings as recorded (roundup_power2_divisions:4)" in notes_text(row)
 
 
 def test_a_limit_is_a_cap_for_every_row() -> None:
@@ -78,7 +80,7 @@ def test_a_card_bounds_what_is_obtained_and_needs_no_cap() -> None:
     answer = ask(fragmented(), settings=["garbage_collection_threshold:0.1"], gpu="1GiB")
     assert all(row.limit == 1 << 30 for row in answer.rows)
     assert answer.rows[1].peak_reserved == answer.rows[0].peak_reserved
-    assert "CUDA context" in answer.rows[0].note
+    assert "CUDA context" in notes_text(answer.rows[0])
     with pytest.raises(RequestError, match="neither a size such as 24GiB nor a known device"):
         ask(fragmented(), gpu="Voodoo")
 
@@ -89,12 +91,12 @@ def test_the_recorded_cap_is_bracketed_by_what_was_served_and_what_was_refused()
     recorded, expandable = answer.rows
     assert recorded.oom
     assert recorded.limit == 200 * MIB
-    assert "known only as 200 MiB to 260 MiB, and all of these give the same" in recorded.note
+    assert "between 200 MiB and 260 MiB; every cap in that range gives the same" in notes_text(recorded)
     assert recorded.least_memory == 260 * MIB
     # 160 MiB are mapped in pages of 20 MiB, each in use in part: 60 MiB more fit under 260 MiB, and not under 200.
     assert expandable.oom is None
-    assert "200 MiB is taken" in expandable.note
-    assert "out of memory at 200 MiB, lives at 260 MiB" in expandable.note
+    assert "200 MiB is used" in notes_text(expandable)
+    assert "fails at 200 MiB, survives at 260 MiB" in notes_text(expandable)
     assert expandable.least_memory == 220 * MIB
 
 
@@ -150,26 +152,26 @@ def test_where_orders_of_addresses_disagree_the_range_is_given_and_it_is_not_exa
     assert low <= row.peak_reserved <= high
     assert row.exact == (low == high)
     if low != high:
-        assert "the order of segment addresses matters" in row.note
+        assert "the order of segment addresses matters" in notes_text(row)
 
 
 def test_expandable_segments_leave_no_doubt_about_addresses() -> None:
     row = ask(fragmented(), settings=[EXPANDABLE], orders=1).rows[1]
     assert row.exact
-    assert "order" not in row.note
+    assert "order" not in notes_text(row)
 
 
 def test_one_order_is_said_to_be_one() -> None:
     row = ask(fragmented(), settings=["max_split_size_mb:512"], orders=1).rows[1]
     assert not row.exact
-    assert "one order of addresses tried" in row.note
+    assert "one order of addresses tried" in notes_text(row)
 
 
 def test_what_there_is_no_time_for_is_said() -> None:
     answer = ask(fragmented(), budget_s=0.0)
     assert [row.setting for row in answer.rows] == ["recorded", EXPANDABLE]
     assert "max_split_size_mb:512" in answer.skipped
-    assert "least memory not searched for, for want of time" in answer.rows[1].note
+    assert "minimum not searched for: time budget spent" in notes_text(answer.rows[1])
 
 
 def test_a_late_recording_answers_for_its_window_and_only_what_it_can() -> None:
@@ -178,24 +180,24 @@ def test_a_late_recording_answers_for_its_window_and_only_what_it_can() -> None:
     recorder.malloc(300, 70 * MIB)
     answer = ask(recorder, settings=[EXPANDABLE, "max_split_size_mb:512"])
     recorded, expandable, split = answer.rows
-    assert "does not begin with the first allocation" in (answer.self_check.reason or "")
-    assert recorded.note.startswith("from the first recorded entry")
+    assert "does not begin with the first allocation" in reason_text(answer.self_check)
+    assert notes_text(recorded).startswith("from the first recorded entry")
     assert recorded.peak_reserved == recorder.allocator.reserved
     assert expandable.peak_reserved is not None
     assert not expandable.exact
     assert split.peak_reserved is None
-    assert "not answered" in split.note
+    assert "not answered" in notes_text(split)
 
 
 def test_a_fraction_needs_a_card_to_be_a_fraction_of() -> None:
     asked = ["per_process_memory_fraction:0.25"]
-    assert "no effect here" in ask(fragmented(), settings=asked).rows[1].note
+    assert "no effect here" in notes_text(ask(fragmented(), settings=asked).rows[1])
     assert ask(fragmented(), settings=asked, gpu="2GiB").rows[1].limit == 512 * MIB
 
 
 def test_a_setting_that_the_recorded_torch_did_not_have_is_said_to_be_too_new() -> None:
     row = ask(fragmented(), settings=["large_segment_size_mb:40"]).rows[1]
-    assert "large_segment_size needs torch 2.11" in row.note
+    assert "large_segment_size needs torch 2.11" in notes_text(row)
 
 
 def test_a_setting_that_torch_would_refuse_is_refused() -> None:
@@ -240,8 +242,8 @@ def test_without_a_line_its_allocations_are_gone_and_the_answer_is_an_estimate()
     assert not changed.oom
     assert changed.peak_reserved == 60 * MIB
     assert not changed.exact
-    assert "an estimate" in changed.note
-    assert "9 allocations of metrics.py:17 left out" in changed.note
+    assert "an estimate" in notes_text(changed)
+    assert "9 allocations of metrics.py:17 left out" in notes_text(changed)
     assert expandable.setting == "expandable_segments:True, without metrics.py:17"
 
 

@@ -11,6 +11,7 @@ from oomscope.analysis.whatif import EXPANDABLE, whatif
 from oomscope.analysis.whatif.changes import parse_scaling
 from oomscope.commands.common.errors import run
 from oomscope.errors import RequestError
+from oomscope.wording.whatif_table import notes_text
 from tests import builders
 from tests.samples import sample_path
 from tests.whatif.recorder import Recorder
@@ -33,12 +34,12 @@ def test_a_run_recorded_with_expandable_segments_has_one_changed_row() -> None:
 
 def test_the_settings_of_changed_rows_stand_beside_the_recorded_ones() -> None:
     row = whatif(three("roundup_power2_divisions:4").snapshot(), 0, scale=["metrics.py:17=2"]).rows[2]
-    assert "the rest as recorded (roundup_power2_divisions:4)" in row.note
+    assert "other settings as recorded (roundup_power2_divisions:4)" in notes_text(row)
 
 
 def test_a_changed_row_says_which_setting_is_too_new() -> None:
     row = whatif(three().snapshot(), 0, scale=["metrics.py:17=2"], settings=["large_segment_size_mb:40"]).rows[-1]
-    assert "large_segment_size needs torch 2.11" in row.note
+    assert "large_segment_size needs torch 2.11" in notes_text(row)
 
 
 def test_only_what_outlives_its_step_counts_as_given_back() -> None:
@@ -47,7 +48,7 @@ def test_only_what_outlives_its_step_counts_as_given_back() -> None:
     recorder.malloc(5, 30 * MIB, frames=LOG)
     recorder.free(5)
     row = whatif(recorder.snapshot(), 0, free=["metrics.py"], steps=begins).rows[1]
-    assert "3 allocations of metrics.py given back at the end of their step" in row.note
+    assert "3 allocations of metrics.py freed at the end of their step" in notes_text(row)
 
 
 @pytest.mark.parametrize("factor", ["1e30", "1e300", "1e9"])
@@ -70,14 +71,14 @@ def test_a_category_is_scaled_by_its_name(name: str) -> None:
     groups = {"optimizer state": np.array([False, True, True])}
     row = whatif(three().snapshot(), 0, scale=[f"{name}=0.5"], phases=groups).rows[1]
     assert row.peak_reserved == (30 + 2 * 16) * MIB
-    assert f"2 allocations of {name} scaled by 0.5" in row.note
+    assert f"2 allocations of {name} scaled by 0.5" in notes_text(row)
 
 
-GROWS = "Live bytes grow by 325 MiB a step: with more memory this run fails later, but still fails."
+GROWS = "Memory grows by 325 MiB per step in this recording: more memory only delays the failure."
 
 
 @pytest.mark.parametrize("form", ["text", "md", "json"])
-def test_more_memory_for_a_leak_is_said_to_end_later(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_more_memory_for_a_leak_only_delays_the_failure(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--setting", EXPANDABLE, "--gpu", "H200", "--least-memory", "none", "-f", form]
     assert run(["whatif", str(sample_path("oom_leak_total_loss")), *asked]) == 0
     out = capsys.readouterr().out

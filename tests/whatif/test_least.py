@@ -9,6 +9,7 @@ import pytest
 from oomscope.allocator import AllocatorConfig
 from oomscope.analysis.whatif import EXPANDABLE, least, whatif
 from oomscope.analysis.whatif.least import Least, least_memory
+from oomscope.wording.whatif_table import notes_text
 from tests.whatif.recorder import Recorder
 from tests.whatif.subjects import subject_of
 
@@ -31,7 +32,7 @@ def test_a_program_without_requests_needs_nothing(setting: str) -> None:
     recorder.malloc(0, 30 * MIB)
     for row in whatif(recorder.snapshot(), 0, without=["model.py"], settings=[setting or EXPANDABLE]).rows[2:]:
         assert (row.least_memory, row.peak_reserved) == (0, 0)
-        assert "nothing is left to replay" in row.note
+        assert "nothing is left to replay" in notes_text(row)
 
 
 @pytest.mark.parametrize("setting", ["", EXPANDABLE])
@@ -48,7 +49,7 @@ def test_under_garbage_collection_no_larger_limit_is_vouched_for() -> None:
     found = least_memory(subject.replayer, AllocatorConfig.parse("garbage_collection_threshold:0.5"), subject.addresses)
     assert found.proven_to == found.cap
     rows = whatif(passing().snapshot(), 0, settings=["garbage_collection_threshold:0.5"], limit=1 << 30).rows
-    assert "least memory shown for this limit only" in rows[1].note
+    assert "minimum verified for this limit only" in notes_text(rows[1])
 
 
 def test_the_search_ends_where_every_other_limit_kills() -> None:

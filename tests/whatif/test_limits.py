@@ -7,6 +7,8 @@ import pytest
 import oomscope
 from oomscope.allocator.limits import Limit
 from oomscope.analysis.whatif import EXPANDABLE, whatif
+from oomscope.wording.whatif_table import notes_text
+from tests.said import reason_text
 from tests.whatif.recorder import Recorder
 
 MIB = 1 << 20
@@ -55,7 +57,7 @@ def test_less_than_a_late_recording_found_reserved_is_not_answered(question: dic
     recorder.malloc(2, 20 * MIB)
     row = whatif(recorder.snapshot(), 0, settings=[], **question).rows[0]  # type: ignore[arg-type]
     assert (row.oom, row.peak_reserved, row.headroom) == (None, None, None)
-    assert "60.0 MiB were reserved when the recording began, more than the limit" in row.note
+    assert "60.0 MiB was reserved when the recording began, more than the limit" in notes_text(row)
 
 
 CARD = {"devices": [{"device": 0, "total": 1000 * MIB}]}
@@ -72,7 +74,7 @@ def test_a_fraction_bounds_both_ends_of_an_uncertain_cap(fraction: str, limit: i
     row = whatif(recorder.snapshot(oomscope=CARD), 0, settings=[setting]).rows[1]
     assert row.limit == limit * MIB
     assert row.oom
-    assert ("the recorded cap is known only as" not in row.note) is certain
+    assert ("the recorded cap is known only to lie between" not in notes_text(row)) is certain
 
 
 def test_a_recorded_fraction_holds_on_another_card_too() -> None:
@@ -86,9 +88,9 @@ def test_a_recorded_fraction_holds_on_another_card_too() -> None:
 
 def test_garbage_collection_without_a_cap_is_said_to_do_nothing() -> None:
     setting = "garbage_collection_threshold:0.5"
-    note = "garbage_collection_threshold does nothing without a cap (--limit)"
-    assert note in whatif(one_request().snapshot(), 0, settings=[setting], gpu=1 << 30).rows[1].note
-    assert note not in whatif(one_request().snapshot(), 0, settings=[setting], limit=1 << 30).rows[1].note
+    note = "garbage_collection_threshold has no effect without a cap (--limit)"
+    assert note in notes_text(whatif(one_request().snapshot(), 0, settings=[setting], gpu=1 << 30).rows[1])
+    assert note not in notes_text(whatif(one_request().snapshot(), 0, settings=[setting], limit=1 << 30).rows[1])
 
 
 def test_the_rows_of_a_recording_that_cannot_be_replayed_have_one_limit() -> None:
@@ -107,6 +109,6 @@ def test_a_late_recording_answers_what_its_self_check_says() -> None:
     recorder.malloc(2, 30 * MIB)
     answer = whatif(recorder.snapshot(), 0, steps=[2])
     answered = "only the recorded setting, with or without calls of empty_cache, and expandable segments are answered"
-    assert answered in (answer.self_check.reason or "")
+    assert answered in reason_text(answer.self_check)
     settings = [row.setting for row in answer.rows if row.peak_reserved is not None]
     assert settings[:3] == ["recorded", EXPANDABLE, "empty_cache after each step"]

@@ -98,6 +98,6 @@ def answer(limit: int) -> WhatIf:
 def test_a_workspace_that_does_not_fit_is_no_certain_end() -> None:
     recorded = answer(8_430_047_723).rows[0]
     assert recorded.oom
-    assert WORKSPACE in recorded.note
-    assert LESS_WORKSPACE in recorded.note
+    assert WORKSPACE in recorded.notes
+    assert LESS_WORKSPACE in recorded.notes
     assert not recorded.exact

@@ -6,6 +6,8 @@ import pytest
 
 from oomscope.analysis.whatif import whatif
 from oomscope.model import Action
+from oomscope.wording.whatif_table import notes_text
+from tests.said import reason_text
 from tests.samples import SAMPLES, sample
 from tests.shared import captures, needs_shared, public, shared_snapshot, truth
 from tests.whatif.subjects import shared_subject, subject_of
@@ -61,13 +63,13 @@ def test_another_allocator_is_refused_with_the_place_where_it_departs(name: str)
     check = answer.self_check
     assert check.mismatches > 0
     assert check.first_mismatch is not None
-    assert f"at entry {check.first_mismatch:,}" in (check.reason or "")
+    assert f"at entry {check.first_mismatch:,}" in reason_text(check)
     recorded, expandable = answer.rows
     assert recorded.setting == "recorded"
     assert recorded.peak_reserved is not None
     assert not recorded.exact
     assert (expandable.peak_reserved, expandable.oom) == (None, None)
-    assert "not answered" in expandable.note
+    assert "not answered" in notes_text(expandable)
 
 
 @needs_shared
@@ -75,7 +77,7 @@ def test_another_allocator_is_refused_with_the_place_where_it_departs(name: str)
 def test_a_snapshot_without_history_has_nothing_to_replay(name: str) -> None:
     answer = whatif(shared_snapshot(name), 0)
     assert not answer.self_check.exact
-    assert "nothing to replay" in (answer.self_check.reason or "")
+    assert "nothing to replay" in reason_text(answer.self_check)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

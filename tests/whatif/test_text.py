@@ -14,12 +14,15 @@ from oomscope.analysis import analyze
 from oomscope.analysis.whatif import WhatIf, whatif
 from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
 from oomscope.commands.common.errors import run
+from oomscope.model import note
 from oomscope.rendering import render_html
-from oomscope.rendering.common.whatif_table import CONDITIONS, EXPLAINED, HEADINGS, headroom_text, view
+from oomscope.rendering.common.whatif_table import view
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
+from oomscope.wording.whatif_table import CONDITIONS, EXPLAINED, HEADINGS, headroom_text
 from tests import builders
+from tests.said import reason_text
 from tests.whatif.recorder import Recorder
 
 MIB = 1 << 20
@@ -27,6 +30,9 @@ CONTRACT = {
     "setting", "limit", "peak_reserved", "final_reserved", "peak_allocated", "segment_allocs", "retries", "oom",
     "failed_allocation", "headroom", "least_memory", "range", "exact", "note",
 }  # fmt: skip
+
+
+DEPARTS = SelfCheck(3, 1, 2, 5, note("whatif.replay_departs", entry=5, mismatches=2, addresses=3, segment_events=1))
 
 
 def recorded() -> Recorder:
@@ -56,7 +62,7 @@ def test_the_json_has_what_was_promised(answer: WhatIf) -> None:
 
 
 def test_an_unknown_is_null() -> None:
-    refused = WhatIf(0, SelfCheck(3, 1, 2, 5, "it departs"), (WhatIfRow("recorded", notes=("from the trace",)),))
+    refused = WhatIf(0, DEPARTS, (WhatIfRow("recorded", notes=(note("whatif.from_the_trace"),)),))
     row = as_document(refused)["whatif"][0]
     assert row["peak_reserved"] is None
     assert row["oom"] is None
@@ -69,7 +75,7 @@ def test_every_row_stands_in_the_table_with_what_holds_for_it(render: object, an
     for row in answer.rows:
         assert row.setting in text
     flat = " ".join(text.split())
-    assert "OOM after 6" in flat
+    assert "fails after 6 allocations" in flat
     assert "all 7 addresses" in flat or "all 6 addresses" in flat
     assert "Limit: 64.0 MiB" in flat
     assert "All rows: up to the last recorded entry" in flat
@@ -78,13 +84,13 @@ def test_every_row_stands_in_the_table_with_what_holds_for_it(render: object, an
 
 
 def test_a_failed_check_says_so_first() -> None:
-    refused = WhatIf(0, SelfCheck(3, 1, 2, 5, "the replay departs at entry 5"), (WhatIfRow("recorded"),))
-    assert to_text(refused).startswith("What if, device 0\n\nSelf-check failed: the replay departs at entry 5.")
+    text = to_text(WhatIf(0, DEPARTS, (WhatIfRow("recorded"),)))
+    assert " ".join(text.split()).startswith(f"What if, device 0 Self-check failed: {reason_text(DEPARTS)}.")
 
 
 def test_what_was_left_out_is_said() -> None:
     answer = WhatIf(0, SelfCheck(3, 1, 0, None), (WhatIfRow("recorded"),), ("max_split_size_mb:512",))
-    assert "Left out for want of time: max_split_size_mb:512." in " ".join(to_text(answer).split())
+    assert "Skipped, time budget spent: max_split_size_mb:512." in " ".join(to_text(answer).split())
 
 
 def test_a_pipe_in_a_setting_does_not_break_the_table() -> None:
@@ -94,49 +100,54 @@ def test_a_pipe_in_a_setting_does_not_break_the_table() -> None:
 
 
 CHECK = SelfCheck(3, 1, 0, None)
+LAST, ONE_ORDER = note("whatif.up_to_the_last_entry"), note("whatif.one_order")
 LONG = WhatIfRow(
     "recorded, without metrics.py:17, model.py:31 × 0.5 freed each step",
     limit=14 << 30, peak_reserved=1020 * MIB, final_reserved=1020 * MIB, peak_allocated=13 << 30, retries=1234,
     oom=True, failed_allocation=1_234_567, headroom=-1020 * MIB, least_memory=1020 * MIB,
     range={"peak_reserved": (1000 * MIB, 1020 * MIB), "retries": (1200, 1300)},
-    notes=("up to the last recorded entry", "one order of addresses tried"),
+    notes=(LAST, ONE_ORDER),
 )  # fmt: skip
 
 
-def test_no_figure_is_lost_at_80_columns() -> None:
-    text = to_text(WhatIf(0, CHECK, (LONG, WhatIfRow("plain", notes=("up to the last recorded entry",)))))
-    assert max(map(len, text.splitlines())) <= 80
-    lines = text.splitlines()
-    name = next(at for at, line in enumerate(lines) if line.startswith(LONG.setting))
-    figures = "OOM after 1,234,567 lacks 1,020 MiB 1,020 MiB 1,020 MiB 1,234 1,020 MiB"
-    assert lines[name + 1].split() == figures.split()
+@pytest.mark.parametrize("width", [60, 79, 80])
+def test_a_setting_and_its_outcome_stand_above_the_figures_where_a_line_is_too_short(width: int) -> None:
+    text = to_text(WhatIf(0, CHECK, (LONG, WhatIfRow("plain", notes=(LAST,)))), width)
+    assert max(map(len, text.splitlines())) <= width
+    title = f"{LONG.setting} [1, 2] – fails after 1,234,567 allocations"
+    assert f"{title} 1,020 MiB short 1,020 MiB 1,020 MiB 1,234 1,020 MiB" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 79])
+@pytest.mark.parametrize("width", [20, 40])
 def test_no_figure_is_cut_short_however_narrow_the_terminal(width: int) -> None:
     text = to_text(WhatIf(0, CHECK, (LONG,)), width)
     assert max(map(len, text.splitlines())) <= width
     assert (
-        "outcome OOM after 1,234,567; headroom lacks 1,020 MiB; peak 1,020 MiB; end 1,020 MiB; retries 1,234;"
-        " least 1,020 MiB"
+        "outcome fails after 1,234,567 allocations; headroom 1,020 MiB short; peak 1,020 MiB; end 1,020 MiB; retries"
+        " 1,234; minimum 1,020 MiB"
     ) in " ".join(text.split())
 
 
 def test_where_there_is_room_a_setting_is_one_line() -> None:
     text = to_text(WhatIf(0, CHECK, (WhatIfRow("recorded", oom=False, peak_reserved=20 * MIB, retries=0),)), 120)
-    assert any(line.split() == ["recorded", "lives", "–", "20.0", "MiB", "–", "0", "–"] for line in text.splitlines())
+    cells = ["recorded", "survives", "–", "20.0", "MiB", "–", "0", "–"]
+    assert any(line.split() == cells for line in text.splitlines())
 
 
 def test_a_note_is_one_line_and_rows_refer_to_it_by_number() -> None:
-    rows = [WhatIfRow(name, notes=("up to the last recorded entry", *notes)) for name, notes in NOTED]
+    rows = [WhatIfRow(name, notes=(LAST, *notes)) for name, notes in NOTED]
     shown = view(WhatIf(0, CHECK, tuple(rows)))
-    assert shown.notes == ("One order tried.", "Taken; for good.")
+    assert shown.notes == ("One order of addresses tried.", "Not answered: nothing is left to replay.")
     assert [row.marks for row in shown.rows] == [(), (1,), (1, 2)]
     assert [row[0] for row in shown.table.rows] == ["a:1,b:2", "c [1]", "d [1, 2]"]
-    assert shown.numbered == ("[1] One order tried.", "[2] Taken; for good.")
+    assert shown.numbered == ("[1] One order of addresses tried.", "[2] Not answered: nothing is left to replay.")
 
 
-NOTED = (("a:1,b:2", ()), ("c", ("one order tried",)), ("d", ("taken; for good", "one order tried")))
+NOTED = (
+    ("a:1,b:2", ()),
+    ("c", (ONE_ORDER,)),
+    ("d", (note("whatif.not_answered", why=note("whatif.nothing_left")), ONE_ORDER)),
+)
 
 
 def test_ranges_over_orders_of_addresses_are_a_note() -> None:
@@ -151,7 +162,7 @@ def test_ranges_too_small_to_be_seen_are_said_to_be() -> None:
 
 def test_what_is_missing_is_not_a_negative_number() -> None:
     shown = [headroom_text(WhatIfRow("a", headroom=count)) for count in (-1020 * MIB, 0, 110 * MIB, None)]
-    assert shown == ["lacks 1,020 MiB", "0 B", "110 MiB", "–"]
+    assert shown == ["1,020 MiB short", "0 B", "110 MiB", "–"]
 
 
 def test_a_report_says_the_same_as_the_command(answer: WhatIf) -> None:
@@ -179,16 +190,20 @@ def test_the_page_has_the_same_headings_cells_and_notes(answer: WhatIf) -> None:
 
 def test_a_reason_that_the_check_gives_is_not_repeated() -> None:
     rows = (
-        WhatIfRow("recorded", notes=("from the trace, not replayed: it departs",)),
-        WhatIfRow("a:1", notes=("not answered: it departs",)),
+        WhatIfRow("recorded", notes=(note("whatif.from_the_trace", why=DEPARTS.reason),)),
+        WhatIfRow("a:1", notes=(note("whatif.not_answered", why=DEPARTS.reason),)),
+        WhatIfRow("b:1", notes=(note("whatif.not_answered", why=note("whatif.steps_unknown")),)),
     )
-    shown = view(WhatIf(0, SelfCheck(3, 1, 2, 5, "it departs"), rows))
-    assert shown.notes == ("From the trace, not replayed.", "Not answered.")
-    assert shown.check == "Self-check failed: it departs."
+    shown = view(WhatIf(0, DEPARTS, rows))
+    other = "Not answered: the steps of the program are not known."
+    assert shown.notes == ("From the trace, not replayed.", "Not answered.", other)
+    assert shown.check == f"Self-check failed: {reason_text(DEPARTS)}."
 
 
 def test_a_hostile_setting_moves_no_cursor() -> None:
-    answer = WhatIf(0, CHECK, (WhatIfRow("\x1b[31m\u202e", notes=("the rest as recorded (\x1b]0;\x07)",)),))
+    answer = WhatIf(
+        0, CHECK, (WhatIfRow("\x1b[31m\u202e", notes=(note("whatif.rest_as_recorded", conf="\x1b]0;\x07"),)),)
+    )
     for text in (to_text(answer), to_markdown(answer)):
         assert not {"\x1b", "\u202e", "\x07"} & set(text)
 

@@ -12,13 +12,14 @@ from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
 
-NO_FRAMES_BACKWARD = "backward, no Python frames"
-NO_FRAMES = "no Python frames recorded"
-BEFORE_RECORDING = "allocated before the recording began"
-EVICTED = "entry overwritten, no Python frames"
-NO_STACK_KEPT = "no stack recorded"
-ONLY_TORCH = "inside torch, no frame of your code"
-ALL_OTHERS = "all others"
+# Why memory has no site; their words are the `SITE_LABELS` of `oomscope.wording.labels`.
+NO_FRAMES_BACKWARD = "backward"
+NO_FRAMES = "no_frames"
+BEFORE_RECORDING = "before_recording"
+EVICTED = "overwritten"
+NO_STACK_KEPT = "no_stack"
+ONLY_TORCH = "only_torch"
+ALL_OTHERS = "all_others"
 _LABELS = ("", NO_FRAMES_BACKWARD, NO_FRAMES, BEFORE_RECORDING, EVICTED, ONLY_TORCH, NO_STACK_KEPT)
 _WHY_UNSEEN = {"wrapped": EVICTED, "state_only": NO_STACK_KEPT, "none": NO_STACK_KEPT}
 

@@ -20,6 +20,16 @@ NO_LOCATION = -1
 _SITES = (FrameKind.LIBRARY, FrameKind.OWN)
 
 
+def is_script(frame: Frame) -> bool:
+    """Whether `frame` is Python code of the reader or of a library: not of torch, Python itself or oomscope."""
+    return frame_kind(frame.filename) in _SITES
+
+
+def is_readers_frame(frame: Frame) -> bool:
+    """Whether `frame` is the reader's own code: no library's, no interpreter's, no C++."""
+    return frame_kind(frame.filename) == FrameKind.OWN
+
+
 class SiteTable:
     """Site and caller of every stack of a snapshot.
 

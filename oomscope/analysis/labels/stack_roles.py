@@ -208,6 +208,11 @@ def find_roles(stacks: StackTable) -> StackRoles:
     return StackRoles(role, mark, apply_line, site_line, recursive_line)
 
 
+def tells_backward(frame: Frame) -> bool:
+    """Whether nothing but a backward runs under `frame`."""
+    return bool(_look(frame)[0] & _Sign.BACKWARD)
+
+
 def _look(frame: Frame) -> tuple[_Sign, Mark]:
     """What one frame says, for the stack and for itself."""
     name, kind = frame.name, frame_kind(frame.filename)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from oomscope.analysis.records import Peak, Reconciliation, Totals, Usage
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.model import BlockState, Layout
-from oomscope.units import format_bytes, plural
+from oomscope.model import BlockState, Layout, note
 
 
 def usage(layout: Layout) -> Usage:
@@ -49,7 +48,7 @@ def peak(history: DeviceHistory) -> Peak | None:
 
 
 def reconcile(history: DeviceHistory, replay_agrees: bool | None = None) -> Reconciliation:
-    """What the trace and the final segments say differently, in bytes and in words.
+    """What the trace and the final segments say differently, in bytes and as notes.
 
     Args:
         history: of the device.
@@ -58,24 +57,21 @@ def reconcile(history: DeviceHistory, replay_agrees: bool | None = None) -> Reco
     curves, notes = history.curves, []
     unaccounted = history.missing_bytes
     if unaccounted:
-        notes.append(f"The trace leaves {format_bytes(unaccounted)} live that the final segments do not hold.")
+        notes.append(note("reconciliation.missing", bytes=unaccounted))
     for name in ("allocated", "active", "reserved"):
         least = int(getattr(curves, name).min())
         if least < 0:
             unaccounted = max(unaccounted, -least)
-            notes.append(f"Run backwards from the end, the {name} bytes fall {format_bytes(-least)} below 0.")
+            notes.append(note("reconciliation.below_zero", curve=name, bytes=-least))
     above = max(int((curves.allocated - curves.active).max()), int((curves.active - curves.reserved).max()))
     if above > 0:
         unaccounted = max(unaccounted, above)
-        notes.append(f"At some entry {format_bytes(above)} more are in use than the known segments hold.")
+        notes.append(note("reconciliation.above_segments", bytes=above))
     if history.overlapping:
-        notes.append(f"{plural(history.overlapping, 'allocation')} began at an address that was still in use.")
+        notes.append(note("reconciliation.overlapping", count=history.overlapping))
     if history.strangers:
-        notes.append(f"{plural(history.strangers, 'allocation')} lie in no segment that the snapshot knows.")
+        notes.append(note("reconciliation.outside_segments", count=history.strangers))
     uncertain = int(history.slack.sum())
     if uncertain:
-        notes.append(
-            f"{plural(int((history.slack > 0).sum()), 'block')} from before the recording may have been up to "
-            f"{format_bytes(uncertain)} larger in all than shown, until they were freed."
-        )
+        notes.append(note("reconciliation.uncertain_sizes", count=int((history.slack > 0).sum()), bytes=uncertain))
     return Reconciliation(unaccounted, uncertain, tuple(notes), replay_agrees)

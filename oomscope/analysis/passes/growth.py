@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oomscope.analysis.attribution.by_site import NO_FRAMES_BACKWARD, ONLY_TORCH
 from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD as BACKWARD_PHASE
@@ -114,10 +115,11 @@ class _Subject:
     ) -> Growth:
         """The record for the site of lifetime `row`, of which the rows `live` are alive."""
         stack = self.history.lifetimes.stack[row : row + 1]
+        site = self.sites.location(int(self.sites.sites(stack)[0]))
         return Growth(
-            site=self.sites.location(int(self.sites.sites(stack)[0])),
+            site=site,
             caller=self.sites.location(int(self.sites.callers(stack)[0])),
-            label=None if stack[0] >= 0 else "backward, no Python frames",
+            label=None if site else ONLY_TORCH if stack[0] >= 0 else NO_FRAMES_BACKWARD,
             bytes_per_step=round(per_step),
             generations=generations,
             live_bytes=int(self.history.size[live].sum()),

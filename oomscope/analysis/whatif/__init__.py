@@ -10,7 +10,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
 from oomscope.analysis.whatif.gpus import capacity
-from oomscope.analysis.whatif.preparation import prepare
+from oomscope.analysis.whatif.preparation import prepare, prepared
 from oomscope.analysis.whatif.program_parts import growth_notes, program_parts
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.sweep import Question, sweep
@@ -115,13 +115,11 @@ def whatif_of(study: DeviceStudy, **question: Any) -> WhatIf:
     return replace(answer, notes=growth_notes(study))
 
 
-def report_whatif(
-    snapshot: Snapshot, history: DeviceHistory, *, steps: Sequence[int] = (), budget_s: float = REPORT_SECONDS
-) -> WhatIf:
+def report_whatif(study: DeviceStudy, *, budget_s: float = REPORT_SECONDS) -> WhatIf:
     """What a report says of other settings, bounded in time.
 
     The recorded setting and expandable segments come first, with the least memory each needs; then, as far as the
     time goes, the other settings that are commonly advised.
     """
-    question = Question(budget_s=budget_s, steps=tuple(steps))
-    return sweep(snapshot, prepare(snapshot, history), question)
+    question = Question(budget_s=budget_s, steps=study.steps.boundaries)
+    return sweep(study.snapshot, prepared(study), question)

@@ -14,8 +14,7 @@ from oomscope.analysis.whatif.extraction import by_request
 from oomscope.analysis.whatif.gpus import LARGEST
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.errors import RequestError
-from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, StackTable
-from oomscope.units import plural
+from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, Note, StackTable, note
 
 _SHOWN = re.compile(r"(?P<function>[A-Za-z_<][\w.<>]*)\s+\((?P<file>.+):(?P<line>\d+)\)\Z")
 """A place as reports print it: ``mlp (workloads.py:29)``."""
@@ -129,7 +128,7 @@ class Marks:
         return next((found for name, found in self.phases.items() if name.replace("_", " ") == wanted), None)
 
 
-def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[Program, tuple[str, ...]]:
+def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[Program, tuple[Note, ...]]:
     """The changed program, and what was changed in it.
 
     A place counts wherever it stands in the stack of an allocation: without a line there is nothing of what it calls.
@@ -144,20 +143,22 @@ def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[P
     for scaling in changes.scale:
         found = _found(scaling.site, subject, marks)
         size[found] = _scaled(size[found], scaling)
-        notes.append(f"{_counted(found)} of {scaling.site.text} scaled by {scaling.factor:g}")
+        notes.append(
+            note("whatif.scaled", count=int(found.sum()), site=scaling.site.text, factor=f"{scaling.factor:g}")
+        )
     program = replace(program, size=size)
     for site in changes.free:
         found = _found(site, subject, marks)
-        program, outlives = _freed_each_step(program, found, marks.steps)
-        notes.append(f"{plural(outlives, 'allocation')} of {site.text} given back at the end of their step")
+        program, outlives = freed_each_step(program, found, marks.steps)
+        notes.append(note("whatif.freed_each_step", count=outlives, site=site.text))
     kept = np.ones(program.requests, np.bool_)
     for site in changes.without:
         found = _found(site, subject, marks)
         kept &= ~found
-        notes.append(f"{_counted(found)} of {site.text} left out")
+        notes.append(note("whatif.left_out", count=int(found.sum()), site=site.text))
     program = program.keep(kept)
     if not np.isin(program.op, (Op.MALLOC, Op.TRY_MALLOC)).any():
-        notes.append("nothing is left to replay")
+        notes.append(note("whatif.nothing_left"))
     return program, tuple(notes)
 
 
@@ -167,10 +168,6 @@ def _scaled(size: IntArray, scaling: Scaling) -> IntArray:
         raise RequestError(f"{scaling.site.text} scaled by {scaling.factor:g} asks for more than any device has.")
     whole: IntArray = scaled.astype(np.int64)
     return whole
-
-
-def _counted(found: BoolArray) -> str:
-    return plural(int(found.sum()), "allocation")
 
 
 def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
@@ -193,7 +190,7 @@ def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
     return found
 
 
-def _freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> tuple[Program, int]:
+def freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> tuple[Program, int]:
     """The program in which the requests that are `found` end with their step; and how many of them outlived it."""
     if not len(steps):
         raise RequestError("the steps of the program are not known, so nothing can be given back at their ends.")

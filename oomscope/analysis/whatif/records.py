@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from oomscope.model import Note
+
 RECORDED = "recorded"
 """The name of the setting that the snapshot was recorded under."""
 EXPANDABLE = "expandable_segments:True"
@@ -20,14 +22,14 @@ class SelfCheck:
         segment_events: changes of the reserved memory that were compared.
         mismatches: how many of both differ.
         first_mismatch: the first trace entry that differs, None where none does.
-        reason: one sentence: why other settings are not answered, or only some; None where everything is.
+        reason: why other settings are not answered, or only some; None where everything is.
     """
 
     addresses: int
     segment_events: int
     mismatches: int
     first_mismatch: int | None
-    reason: str | None = None
+    reason: Note | None = None
 
     @property
     def agrees(self) -> bool | None:
@@ -61,7 +63,7 @@ class WhatIfRow:
         least_memory_retries: retries under that cap; each of them costs time.
         range: least and most of `peak_reserved` and `final_reserved`, over orders of addresses.
         exact: whether the figures are those of a real run of the same program, as far as is known.
-        notes: what holds for this row, one sentence each.
+        notes: what holds for this row.
     """
 
     setting: str
@@ -80,12 +82,7 @@ class WhatIfRow:
     least_memory_retries: int | None = None
     range: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     exact: bool = False
-    notes: tuple[str, ...] = ()
-
-    @property
-    def note(self) -> str:
-        """All notes as one text."""
-        return "; ".join(self.notes)
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +93,15 @@ class WhatIf:
         device: its CUDA index.
         self_check: whether the replay can be trusted.
         rows: what was answered.
-        skipped: settings that were left out for want of time.
-        notes: what a reader of all rows should know, one sentence each.
+        skipped: settings that were left out because the time budget was spent.
+        notes: what a reader of all rows should know.
     """
 
     device: int
     self_check: SelfCheck
     rows: tuple[WhatIfRow, ...]
     skipped: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def row(self, setting: str) -> WhatIfRow | None:
         """The row of `setting`, if it was asked for."""

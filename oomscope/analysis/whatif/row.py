@@ -16,20 +16,16 @@ from oomscope.analysis.whatif.least import Least, least_memory
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
-from oomscope.model import Action
-from oomscope.units import format_bytes, plural
+from oomscope.model import Action, Note, note
 
-UP_TO_THE_LAST = "up to the last recorded entry"
+UP_TO_THE_LAST = note("whatif.up_to_the_last_entry")
 SEARCH_REPLAYS = 12
 """About as many whole replays as a search for the least memory costs; those that fail early cost less."""
 MOST_REFUSED = 8
 """Retry loops fail hundreds of times: so many of the last are looked at."""
-WORKSPACE = (
-    "the request that fails is given back before anything else is asked for, as a workspace is: libraries such as cuDNN"
-    " then do with less, and the run may live"
-)
-LESS_WORKSPACE = "with less than the least memory a workspace would not fit, and cuDNN may do with a smaller one"
-FROM_THE_FIRST = "from the first recorded entry up to the last recorded entry"
+WORKSPACE = note("whatif.workspace")
+LESS_WORKSPACE = note("whatif.less_workspace")
+FROM_THE_FIRST = note("whatif.recorded_window")
 
 
 @dataclass(slots=True)
@@ -93,7 +89,7 @@ class Case:
     setting: Setting
     limit: Limit
     alternative: Limit | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     as_recorded: bool = False
     estimate: bool = False
 
@@ -127,7 +123,7 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
     }
     agree = all(low == high for low, high in ranges.values()) and oom is not None
     if not agree and oom is not None:
-        notes.append(f"the order of segment addresses matters: {plural(1 + len(others), 'order')} tried")
+        notes.append(note("whatif.order_matters", orders=1 + len(others)))
     bound = case.limit.bytes
     return WhatIfRow(
         setting=case.setting.text,
@@ -154,7 +150,7 @@ def _is_optional(case: Case, failure: Failure) -> bool:
     return case.replayer.program.gives_back_at_once(failure.request)
 
 
-def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay], str | None]:
+def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay], Note | None]:
     """Replays in other orders of addresses, where the order can matter; and what was left out."""
     if case.as_recorded or not own.may_depend_on_addresses:
         return [], None
@@ -162,9 +158,9 @@ def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay
     replays: list[Replay] = []
     for maker in makers:
         if not effort.clock.allows(1):
-            return replays, f"only {plural(1 + len(replays), 'order')} of addresses tried, for want of time"
+            return replays, note("whatif.orders_cut_short", orders=1 + len(replays))
         replays.append(case.replayer.run(case.config, case.limit, maker()))
-    return replays, None if replays else "one order of addresses tried"
+    return replays, None if replays else note("whatif.one_order")
 
 
 def _at_the_higher_cap(case: Case, own: Replay) -> Replay | None:
@@ -177,16 +173,13 @@ def _at_the_higher_cap(case: Case, own: Replay) -> Replay | None:
 
 def _verdict(
     case: Case, own: Replay, others: Sequence[Replay], higher: Replay | None
-) -> tuple[bool | None, str | None]:
+) -> tuple[bool | None, Note | None]:
     """Whether it runs out of memory; None, with the reason, where that is not certain."""
     outcomes = [not replay.survived for replay in (own, *others)]
     if any(outcomes) and not all(outcomes):
-        return None, f"out of memory in {sum(outcomes)} of {len(outcomes)} orders of addresses"
+        return None, note("whatif.fails_in_some_orders", failed=sum(outcomes), orders=len(outcomes))
     if higher is not None and higher.survived:
-        return (
-            None,
-            f"out of memory at {format_bytes(case.limit.bytes or 0)}, lives at {format_bytes(higher.limit.bytes or 0)}",
-        )
+        return None, note("whatif.depends_on_the_cap", fails=case.limit.bytes or 0, survives=higher.limit.bytes or 0)
     return outcomes[0], None
 
 
@@ -197,14 +190,14 @@ def _served(case: Case, replays: Sequence[Replay]) -> dict[int, bool | None]:
     return {entry: fate.pop() if len(fate) == 1 else None for entry, fate in fates.items()}
 
 
-def _about_the_cap(case: Case, own: Replay) -> list[str]:
+def _about_the_cap(case: Case, own: Replay) -> list[Note]:
     """What follows for a row from not knowing the recorded cap."""
     if case.alternative is None:
         return []
-    low, high = format_bytes(case.limit.bytes or 0), format_bytes(case.alternative.bytes or 0)
+    low, high = case.limit.bytes or 0, case.alternative.bytes or 0
     if _holds_for_all_caps(case, own):
-        return [f"the recorded cap is known only as {low} to {high}, and all of these give the same"]
-    return [f"the recorded cap is known only as {low} to {high}, and {low} is taken"]
+        return [note("whatif.any_cap_gives_the_same", low=low, high=high)]
+    return [note("whatif.lowest_cap_taken", low=low, high=high)]
 
 
 def _holds_for_all_caps(case: Case, own: Replay) -> bool:
@@ -214,29 +207,28 @@ def _holds_for_all_caps(case: Case, own: Replay) -> bool:
     return own.same_caps is not None and (own.same_caps[1] is None or own.same_caps[1] > case.alternative.cap)
 
 
-def _least(case: Case, effort: Effort) -> tuple[Least | None, list[str]]:
+def _least(case: Case, effort: Effort) -> tuple[Least | None, list[Note]]:
     """The least memory, and what to know of it; or, with the reason, none."""
     if not effort.least_memory:
         return None, []
     if case.replayer.program.initial is not None:
-        return None, ["least memory unknown, for what was reserved before the recording counts"]
+        return None, [note("whatif.least_memory_unknown")]
     if not effort.clock.allows(SEARCH_REPLAYS):
-        return None, ["least memory not searched for, for want of time"]
+        return None, [note("whatif.least_memory_not_searched")]
     # Whatever card is asked for, the ranges of expandable segments are those of the recorded one.
     total = case.subject.limit.limit.device_total
     found = least_memory(case.replayer, case.config, case.subject.addresses, total, lambda: effort.clock.allows(1))
     return found, _about_the_least(case.replayer.program, found)
 
 
-def _about_the_least(program: Program, found: Least) -> list[str]:
+def _about_the_least(program: Program, found: Least) -> list[Note]:
     notes = []
     if found.lives_at is not None:
-        less = format_bytes(found.cap - found.lives_at)
-        notes.append(f"lives with {less} less than the least memory as well, but not with every limit between")
+        notes.append(note("whatif.survives_with_less", bytes=found.cap - found.lives_at))
     if found.proven_to == found.cap:
-        notes.append("least memory shown for this limit only, for under garbage collection each is a case of its own")
+        notes.append(note("whatif.least_memory_here_only"))
     elif found.proven_to is not None:
-        notes.append(f"least memory shown for limits up to {format_bytes(found.proven_to)} only")
+        notes.append(note("whatif.least_memory_proven_to", limit=found.proven_to))
     if found.refused is not None and program.gives_back_at_once(found.refused):
         notes.append(LESS_WORKSPACE)
     return notes
@@ -255,6 +247,6 @@ def _span(values: Sequence[int]) -> tuple[int, int]:
     return min(values), max(values)
 
 
-def unanswered(setting: Setting, limit: Limit, why: str) -> WhatIfRow:
+def unanswered(setting: Setting, limit: Limit, why: Note | None) -> WhatIfRow:
     """The row of a setting that cannot be answered."""
-    return WhatIfRow(setting=setting.text, limit=limit.bytes, notes=(f"not answered: {why}",))
+    return WhatIfRow(setting=setting.text, limit=limit.bytes, notes=(note("whatif.not_answered", why=why),))

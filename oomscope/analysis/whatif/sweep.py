@@ -20,8 +20,7 @@ from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, Wh
 from oomscope.analysis.whatif.releases import OBTAINS
 from oomscope.analysis.whatif.row import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
 from oomscope.analysis.whatif.settings import Emptying, Setting
-from oomscope.model import Action, BoolArray, Snapshot
-from oomscope.units import format_bytes, plural
+from oomscope.model import Action, BoolArray, Note, Snapshot, note
 
 ALWAYS = 2
 """So many rows are made however long they take: the recorded setting and the one after it."""
@@ -63,7 +62,7 @@ class _Bounds:
 
     limit: Limit
     alternative: Limit | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     is_recorded: bool
 
 
@@ -73,7 +72,7 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     if not check.exact:
         known = [_from_the_trace(subject, check)]
         named = [tried.parse(text, subject.config, subject.release) for text in question.settings or ()]
-        known += [unanswered(setting, subject.limit.limit, check.reason or "") for setting in named]
+        known += [unanswered(setting, subject.limit.limit, check.reason) for setting in named]
         return WhatIf(subject.device.index, check, tuple(known))
     bounds = _bounds(subject, question)
     clock = Clock(question.budget_s, question.started, subject.replay_seconds)
@@ -122,10 +121,9 @@ def _answered(case: Case, bounds: _Bounds, effort: Effort) -> WhatIfRow:
     found = case.replayer.program.initial
     reserved = found.layout.reserved if found is not None and not case.as_recorded else 0
     if limit.bytes is not None and limit.bytes < reserved:
-        why = f"{format_bytes(reserved)} were reserved when the recording began, more than the limit"
-        return unanswered(case.setting, limit, why)
+        return unanswered(case.setting, limit, note("whatif.limit_below_reserved", bytes=reserved))
     if case.config.garbage_collection_threshold and limit.cap is None:
-        notes += ("garbage_collection_threshold does nothing without a cap (--limit)",)
+        notes += (note("whatif.collection_needs_a_cap"),)
     notes = (*bounds.notes, *case.notes, *notes, *_too_new(case.subject, case.setting))
     case = replace(case, limit=limit, alternative=alternative, notes=notes)
     return answer(case, effort, case.subject.recorded if case.as_recorded else None)
@@ -137,27 +135,21 @@ def _effort(setting: Setting, question: Question, clock: Clock) -> Effort:
     return Effort(question.orders if is_thorough else 1, is_thorough, clock)
 
 
-def _replayer(subject: Subject, setting: Setting, question: Question) -> tuple[Replayer | None, tuple[str, ...]]:
+def _replayer(subject: Subject, setting: Setting, question: Question) -> tuple[Replayer | None, tuple[Note, ...]]:
     """What replays the program for a setting; None, with the reason, where nothing can."""
     program = subject.extraction.program
     if setting.emptying is not Emptying.NEVER:
         emptied = _with_empty_cache(subject, program, setting.emptying, question.steps)
         if emptied is None:
-            return None, ("the steps of the program are not known",)
+            return None, (note("whatif.steps_unknown"),)
         program = emptied
     if subject.complete or setting.config == subject.config:
         same = program is subject.extraction.program
         return (subject.replayer if same else Replayer(program, subject.release)), ()
     if not setting.config.expandable_segments:
-        return None, (
-            "the recording does not begin with the first allocation, and the layout that it found was made by the"
-            " recorded setting",
-        )
+        return None, (note("whatif.late_layout"),)
     compact = program.replaced_compactly()
-    return Replayer(compact, subject.release), (
-        "the recording does not begin with the first allocation: what it found in place is laid out anew, in the"
-        " order of addresses, and a peak before the recording is not seen",
-    )
+    return Replayer(compact, subject.release), (note("whatif.late_laid_out_anew"),)
 
 
 def _with_empty_cache(subject: Subject, program: Program, emptying: Emptying, steps: Sequence[int]) -> Program | None:
@@ -178,15 +170,14 @@ def _bounds(subject: Subject, question: Question) -> _Bounds:
     recorded = subject.limit
     if question.limit is not None or question.gpu is not None:
         total = question.gpu if question.gpu is not None else recorded.limit.device_total
-        card = "all of the card counts as free, though the CUDA context and libraries take about 0.5 GiB of it"
-        notes = () if question.gpu is None else (card,)
+        notes = () if question.gpu is None else (note("whatif.whole_card"),)
         return _Bounds(Limit(question.limit, question.gpu, total), None, notes, is_recorded=False)
     if recorded.source == "bracket" and recorded.high is not None:
         return _Bounds(recorded.limit, replace(recorded.limit, cap=recorded.high), (), is_recorded=True)
     return _Bounds(recorded.limit, None, (), is_recorded=True)
 
 
-def _with_fraction(case: Case, bounds: _Bounds) -> tuple[Limit, Limit | None, tuple[str, ...]]:
+def _with_fraction(case: Case, bounds: _Bounds) -> tuple[Limit, Limit | None, tuple[Note, ...]]:
     """The limit and its alternative under the memory fraction that a setting names."""
     fraction = case.config.per_process_memory_fraction
     as_recorded = bounds.is_recorded and fraction == case.subject.config.per_process_memory_fraction
@@ -194,8 +185,7 @@ def _with_fraction(case: Case, bounds: _Bounds) -> tuple[Limit, Limit | None, tu
         return bounds.limit, bounds.alternative, ()
     total = bounds.limit.device_total
     if total is None:
-        note = "per_process_memory_fraction has no effect here, for the size of the card is not known"
-        return bounds.limit, bounds.alternative, (note,)
+        return bounds.limit, bounds.alternative, (note("whatif.fraction_of_unknown_card"),)
     cap = int(fraction * total)
     limit, alternative = _capped(bounds.limit, cap), bounds.alternative and _capped(bounds.alternative, cap)
     return limit, None if alternative == limit else alternative, ()
@@ -205,18 +195,18 @@ def _capped(limit: Limit, cap: int) -> Limit:
     return replace(limit, cap=cap if limit.cap is None else min(cap, limit.cap))
 
 
-def _beside(subject: Subject, setting: Setting, question: Question) -> tuple[str, ...]:
+def _beside(subject: Subject, setting: Setting, question: Question) -> tuple[Note, ...]:
     """What else is set, where a row is named after its one difference from the recorded settings."""
     if setting.is_recorded or question.settings is not None or not subject.config.text:
         return ()
-    return (f"the rest as recorded ({subject.config.text})",)
+    return (note("whatif.rest_as_recorded", conf=subject.config.text),)
 
 
-def _too_new(subject: Subject, setting: Setting) -> tuple[str, ...]:
+def _too_new(subject: Subject, setting: Setting) -> tuple[Note, ...]:
     """What a setting needs that the recorded torch did not have."""
     default = type(setting.config)()
     return tuple(
-        f"{name} needs torch {major}.{minor}"
+        note("whatif.needs_newer_torch", option=name, torch=f"{major}.{minor}")
         for name, (major, minor) in INTRODUCED.items()
         if getattr(setting.config, name) != getattr(default, name) and not subject.release.knows(name)
     )
@@ -239,7 +229,7 @@ def _changed_rows(
     for setting in (tried.recorded(subject.config), *settings):
         named = replace(setting, text=f"{setting.text}, {question.changes.text}")
         notes_of_row = (
-            "an estimate: the program is not the recorded one",
+            note("whatif.estimate"),
             *notes,
             *_beside(subject, setting, question),
         )
@@ -252,21 +242,20 @@ def _with_reason(subject: Subject) -> SelfCheck:
     """The self-check with what follows from it."""
     check = subject.check
     if not check.addresses:
-        return replace(check, reason="the trace holds no allocation, so there is nothing to replay")
+        return replace(check, reason=note("whatif.no_allocation"))
     if check.mismatches:
         return replace(
             check,
-            reason=f"the replay of the recorded setting departs from the recording at entry {check.first_mismatch:,}"
-            f" ({plural(check.mismatches, 'mismatch', 'mismatches')} in {check.addresses:,} addresses and"
-            f" {plural(check.segment_events, 'segment event')}): it was recorded by another allocator than the one"
-            " modelled here, or lacks entries",
+            reason=note(
+                "whatif.replay_departs",
+                entry=check.first_mismatch,
+                mismatches=check.mismatches,
+                addresses=check.addresses,
+                segment_events=check.segment_events,
+            ),
         )
     if not subject.complete:
-        return replace(
-            check,
-            reason="the recording does not begin with the first allocation: only the recorded setting, with or without"
-            " calls of empty_cache, and expandable segments are answered, for the recorded window",
-        )
+        return replace(check, reason=note("whatif.late_recording"))
     return check
 
 
@@ -282,5 +271,5 @@ def _from_the_trace(subject: Subject, check: SelfCheck) -> WhatIfRow:
         segment_allocs=len(trace.entries(*OBTAINS)),
         oom=len(ooms) > 0,
         failed_allocation=subject.allocations_before(int(ooms[0])) if len(ooms) else None,
-        notes=(UP_TO_THE_LAST, f"from the trace, not replayed: {check.reason}"),
+        notes=(UP_TO_THE_LAST, note("whatif.from_the_trace", why=check.reason)),
     )

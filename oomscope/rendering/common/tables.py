@@ -6,9 +6,20 @@ from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.units import format_bytes, format_count, plural
-from oomscope.wording import words
 from oomscope.wording.clean import clean
+from oomscope.wording.growth import growth_text
+from oomscope.wording.labels import (
+    CATEGORIES_SOURCE_LABELS,
+    CATEGORY_LABELS,
+    CAUSE_LABELS,
+    LIMIT_LABELS,
+    PHASE_LABELS,
+    label,
+)
+from oomscope.wording.limits import limit_amount
 from oomscope.wording.paths import Shorten
+from oomscope.wording.places import caller_or_site_text, caller_text, site_text
+from oomscope.wording.verdict_text import evidence_text
 
 UNKNOWN = "unknown"
 
@@ -54,7 +65,9 @@ def memory(device: DeviceFindings) -> Table:
 def evidence(device: DeviceFindings, most: int) -> Table:
     """The numbers that prove the verdict."""
     items = device.oom.verdict.evidence[:most] if device.oom else ()
-    rows = tuple(("" if item.bytes is None else format_bytes(item.bytes), clean(item.text, 300)) for item in items)
+    rows = tuple(
+        ("" if item.bytes is None else format_bytes(item.bytes), clean(evidence_text(item), 300)) for item in items
+    )
     return Table("The numbers", ("bytes", "what"), rows, frozenset({0}))
 
 
@@ -70,7 +83,7 @@ def _around(device: DeviceFindings) -> list[tuple[str, str, str]]:
     oom = device.oom
     if oom is not None and oom.entry == device.at_entry:
         rows.append(("Asked for", format_bytes(oom.requested), f"{format_bytes(oom.alloc_size)} from the device"))
-        rows.append(("Limit", words.limit_text(oom.limit), words.words(oom.limit.source, words.LIMIT_LABELS)))
+        rows.append(("Limit", limit_amount(oom.limit), label(oom.limit.source, LIMIT_LABELS)))
         rows.append(("Free on the device", _bytes(oom.device_free), "at the OOM"))
     if device.device_total is not None:
         rows.append(("Device", format_bytes(device.device_total), "in all"))
@@ -81,10 +94,10 @@ def categories(device: DeviceFindings) -> Table:
     """What is live, by what it is."""
     shares = sorted(((count, name) for name, count in device.categories.items() if count), reverse=True)
     rows = tuple(
-        (words.words(name, words.CATEGORY_LABELS), format_bytes(count), _percent(count, device.at.allocated))
+        (label(name, CATEGORY_LABELS), format_bytes(count), _percent(count, device.at.allocated))
         for count, name in shares
     )
-    source = words.words(device.categories_source, words.CATEGORIES_SOURCE_LABELS)
+    source = label(device.categories_source, CATEGORIES_SOURCE_LABELS)
     return Table(f"What it is, {source}", ("category", "bytes", "share"), rows, frozenset({1, 2}))
 
 
@@ -92,8 +105,7 @@ def phases(device: DeviceFindings) -> Table:
     """What is live, by the phase that allocated it."""
     shares = sorted(((count, name) for name, count in device.phases.items() if count), reverse=True)
     rows = tuple(
-        (words.words(name, words.PHASE_LABELS), format_bytes(count), _percent(count, device.at.allocated))
-        for count, name in shares
+        (label(name, PHASE_LABELS), format_bytes(count), _percent(count, device.at.allocated)) for count, name in shares
     )
     return Table("When it was allocated", ("phase", "bytes", "share"), rows, frozenset({1, 2}))
 
@@ -102,9 +114,9 @@ def sites(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     """Who holds the memory: sites, largest first, with their callers."""
     rows = []
     for site in device.sites[:most]:
-        caller = words.caller_text(site, shorten)
-        text = words.site_text(site, shorten) + (f" ← {caller}" if caller else "")
-        category = words.words(site.category, words.CATEGORY_LABELS)
+        caller = caller_text(site, shorten)
+        text = site_text(site, shorten) + (f" ← {caller}" if caller else "")
+        category = label(site.category, CATEGORY_LABELS)
         share = _percent(site.bytes, device.at.allocated)
         rows.append((format_bytes(site.bytes), share, format_count(site.blocks), category, text))
     headings = ("bytes", "share", "blocks", "mostly", "site ← caller")
@@ -116,7 +128,7 @@ def names(device: DeviceFindings, most: int) -> Table:
     rows = [
         (
             format_bytes(tensor.bytes),
-            words.words(tensor.category, words.CATEGORY_LABELS),
+            label(tensor.category, CATEGORY_LABELS),
             clean(tensor.name, 100),
             clean(", ".join(tensor.holders[:3]), 160),
         )
@@ -139,7 +151,7 @@ def holders(device: DeviceFindings, most: int) -> Table:
 def growth(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     """What rises and does not come back."""
     rows = [
-        (format_bytes(item.live_bytes), words.growth_text(item, device), words.site_text(item, shorten))
+        (format_bytes(item.live_bytes), growth_text(item, device), site_text(item, shorten))
         for item in device.growth[:most]
     ]
     more = len(device.growth) - len(rows)
@@ -154,7 +166,7 @@ def pins(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
             format_count(pin.blocks),
             format_bytes(pin.live_bytes),
             format_count(pin.segments),
-            words.site_text(pin, shorten),
+            site_text(pin, shorten),
         )
         for pin in device.pins[:most]
     ]
@@ -187,18 +199,16 @@ def pools(device: DeviceFindings, most: int) -> Table:
 
 def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     """Every request that failed, the last ones first."""
-    rows = []
-    for oom in device.ooms[::-1][:most]:
-        where = oom.caller or oom.site
-        rows.append(
-            (
-                format_count(oom.entry),
-                format_bytes(oom.requested),
-                "yes" if oom.recovered else "no",
-                oom.verdict.cause.replace("_", " "),
-                words.place(where, shorten) if where else words.UNLABELLED,
-            )
+    rows = [
+        (
+            format_count(oom.entry),
+            format_bytes(oom.requested),
+            "yes" if oom.recovered else "no",
+            label(oom.verdict.cause, CAUSE_LABELS),
+            caller_or_site_text(oom, shorten),
         )
+        for oom in device.ooms[::-1][:most]
+    ]
     headings = ("entry", "asked for", "recovered", "cause", "where")
     return Table("Requests that failed", headings, tuple(rows), frozenset({0, 1}), len(device.ooms) - len(rows))
 

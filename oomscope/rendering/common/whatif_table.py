@@ -6,39 +6,29 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
+from oomscope.model import Note
 from oomscope.rendering.common.tables import Table
-from oomscope.units import format_bytes, format_count, format_limit, plural
+from oomscope.units import format_bytes, format_count, format_limit
+from oomscope.wording import say
 from oomscope.wording.clean import clean
+from oomscope.wording.whatif_table import (
+    CONDITIONS,
+    EXPLAINED,
+    HEADINGS,
+    TITLE,
+    UNKNOWN,
+    headroom_text,
+    outcome_text,
+    self_check_text,
+)
 
-UNKNOWN = "–"
-
-TITLE = "What other settings would have done"
-HEADINGS = ("setting", "outcome", "headroom", "peak", "end", "retries", "least")
 RIGHT = frozenset({2, 3, 4, 5, 6})
 """The columns of figures."""
-
-EXPLAINED = (
-    "outcome: the run lives, or is out of memory after so many allocs; headroom: the limit less the peak, or what the "
-    "request that failed lacked; peak, end: reserved memory at its most and at the end; retries: how often all cached "
-    "blocks were given back for one request, which costs time; least: the least limit from which on the run "
-    "lives, rounded up."
-)
-"""What the headings mean."""
-
-CONDITIONS = (
-    "Holds for the same program up to the last recorded entry: the same requests in the same order, freed at the same "
-    "points. Where the order of segment addresses matters, notes say how many orders were tried, and give the range; "
-    "an outcome is stated only where all of them agree, and all limits that the recording allows. Not replayed: what a "
-    "program does after an out-of-memory error that it caught, or because of how much memory is free; frees whose "
-    "moment the GPU decides (record_stream); calls of empty_cache that freed nothing in the recorded run; and the "
-    "memory that CUDA and other processes take."
-)
-"""What every answer assumes."""
 
 _RANGES = (
     ("peak_reserved", "peak", format_bytes),
     ("final_reserved", "end", format_bytes),
-    ("peak_allocated", "in use", format_bytes),
+    ("peak_allocated", "allocated", format_bytes),
     ("retries", "retries", format_count),
 )
 
@@ -116,32 +106,6 @@ def view(answer: WhatIf) -> WhatIfView:
     )
 
 
-def self_check_text(answer: WhatIf) -> str:
-    """One sentence: whether the replay can be trusted."""
-    check = answer.self_check
-    if not check.exact:
-        return f"Self-check failed: {check.reason}."
-    compared = f"all {format_count(check.addresses)} addresses and {plural(check.segment_events, 'segment event')}"
-    sentence = f"Self-check: replaying the recorded setting gives {compared} of the recording."
-    return sentence if check.reason is None else f"{sentence} But {check.reason}."
-
-
-def outcome_text(row: WhatIfRow) -> str:
-    """``lives``, ``OOM after 12,976``, or that neither is certain."""
-    if row.oom is None:
-        return UNKNOWN if row.peak_reserved is None else "not certain"
-    if not row.oom:
-        return "lives"
-    return "OOM" if row.failed_allocation is None else f"OOM after {format_count(row.failed_allocation)}"
-
-
-def headroom_text(row: WhatIfRow) -> str:
-    """``110 MiB``, or ``lacks 1.71 GiB``."""
-    if row.headroom is not None and row.headroom < 0:
-        return f"lacks {format_bytes(-row.headroom)}"
-    return _bytes(row.headroom)
-
-
 def _marked(row: Row) -> str:
     return f"{row.setting} [{', '.join(map(str, row.marks))}]" if row.marks else row.setting
 
@@ -161,9 +125,11 @@ def _bytes(value: int | None) -> str:
     return UNKNOWN if value is None else format_bytes(value)
 
 
-def _notes(row: WhatIfRow, said: str | None) -> Iterator[str]:
+def _notes(row: WhatIfRow, said: Note | None) -> Iterator[str]:
     """What holds for a row: what the replays noted, but for the reason already `said`; and its ranges."""
-    yield from (clean(note.removesuffix(f": {said}"), 400) for note in row.notes)
+    for note in row.notes:
+        is_said = said is not None and note.values.get("why") == said
+        yield clean(say(Note(note.code) if is_said else note), 400)
     ranges = [
         f"{word} {span}"
         for name, word, form in _RANGES
@@ -182,20 +148,20 @@ def _span(ends: Iterable[int], form: Callable[[int], str] = format_bytes) -> str
 
 
 def _on_all_rows(answer: WhatIf, common: list[str]) -> Iterator[str]:
-    yield from (clean(note, 400) for note in answer.notes)
+    yield from (clean(say(note), 400) for note in answer.notes)
     if common:
         yield f"All rows: {'; '.join(common)}."
     limits = list(dict.fromkeys(row.limit for row in answer.rows))
     if limits == [None]:
-        yield "No limit is known, so none is applied; a card ends sooner or later."
+        yield "No limit is known, so none is applied."
     elif limits:
         yield f"Limit: {', '.join(map(_bytes, limits))}."
     used = [row.peak_allocated for row in answer.rows if row.peak_allocated is not None]
     if used:
         span = _span((min(used), max(used)))
-        yield f"In use at the most: {format_bytes(used[0]) if span is None else f'{span}, by the row'}."
+        yield f"Peak allocated memory: {format_bytes(used[0]) if span is None else f'{span}, depending on the row'}."
     if answer.skipped:
-        yield f"Left out for want of time: {clean(', '.join(answer.skipped), 400)}."
+        yield f"Skipped, time budget spent: {clean(', '.join(answer.skipped), 400)}."
 
 
 def _sentence(note: str) -> str:

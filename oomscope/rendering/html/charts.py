@@ -29,6 +29,8 @@ LEFT, RIGHT, TOP, FOOT = 58.0, 826.0, 22.0, 38.0
 """Where the axes stand in figures over time, in units of the view box; `FOOT` is the room below them."""
 
 MOST_BANDS = 80
+NEAR = 1.6
+"""A limit above so many times the highest value would press all else into the lower part of the figure."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +62,9 @@ class MemoryOverTime:
         zero: the words for the moment that seconds count from.
         layers: stacked from below.
         active, reserved: lines.
-        limit: what may be reserved, None: not known or far away.
-        bands: beginnings of steps, with the number of the first.
+        limit: what may be reserved, drawn as a line; None: not known, or not near (see `is_near`).
+        bands: where steps begin.
+        names: what each of them is called; empty where its name is not fit for a figure.
         marks: OOMs and the peak.
     """
 
@@ -73,13 +76,28 @@ class MemoryOverTime:
     reserved: IntArray
     limit: int | None
     bands: Sequence[float]
-    first_step: int
+    names: Sequence[str]
     marks: Sequence[Moment]
 
 
 def box(height: float) -> list[float]:
     """Width and height of a figure over time, then the left, right, top and bottom of its axes."""
     return [WIDTH, height, LEFT, RIGHT, TOP, height - FOOT]
+
+
+def highest_value(view: MemoryOverTime) -> int:
+    """The most bytes that `view` shows, but for the limit."""
+    left, right = float(view.x[0]), float(view.x[-1])
+    top = np.sum([layer.bytes for layer in view.layers], axis=0, dtype=np.int64)
+    highest = max(int(view.reserved.max(initial=1)), int(top.max(initial=1)))
+    asked = [mark.base + mark.bytes for mark in view.marks if mark.kind == "oom" and left <= mark.x <= right]
+    # A request for terabytes must not press everything else flat.
+    return max([highest, *(end for end in asked if end < 2 * highest)])
+
+
+def is_near(limit: int, view: MemoryOverTime) -> bool:
+    """Whether a line at `limit` leaves what `view` shows most of the figure's height."""
+    return limit < NEAR * highest_value(view)
 
 
 def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
@@ -103,11 +121,8 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
             axes.fill_between(x, y, 0, color=layer.colour.light, linewidth=0)
     _active(axes, view.x, view.active, top)
     _reserved(axes, view.x, view.reserved)
-    highest = max(int(view.reserved.max(initial=1)), int(top.max(initial=1)))
-    asked = [mark.base + mark.bytes for mark in view.marks if mark.kind == "oom" and left <= mark.x <= right]
-    # A request for terabytes must not press everything else flat.
-    highest = max([highest, *(end for end in asked if end < 2 * highest)])
-    if view.limit is not None and view.limit < 1.6 * highest:
+    highest = highest_value(view)
+    if view.limit is not None:
         highest = max(highest, view.limit)
         axes.axhline(view.limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
     _marks(axes, view.marks, highest, left, right)
@@ -142,7 +157,7 @@ def _bands(axes: Axes, view: MemoryOverTime, right: float) -> None:
         crowded = end - begin < 0.02 * span or any(abs(middle - mark.x) < 0.05 * span for mark in ooms)
         if len(view.bands) <= 24 and not crowded:
             axes.annotate(
-                str(view.first_step + number), (middle, 1), xycoords=("data", "axes fraction"),
+                view.names[number], (middle, 1), xycoords=("data", "axes fraction"),
                 xytext=(0, 3), textcoords="offset points", ha="center", va="bottom",
                 color=palette.QUIET.light, fontsize=8,
             )  # fmt: skip
@@ -185,11 +200,11 @@ def _active(axes: Axes, x: FloatArray, values: IntArray, allocated: IntArray) ->
         line.set_dashes((2.2, 1.4))
 
 
-def steps(peaks: Sequence[int], ends: Sequence[int], first: int) -> Figure:
-    """The high-water mark of each step, and what was left when it ended."""
+def steps(peaks: Sequence[int], ends: Sequence[int], names: Sequence[str]) -> Figure:
+    """The high-water mark of each step, and what was left when it ended; `names` may be empty texts."""
     figure, axes = _canvas(WIDTH, 210)
     axes.set_position((LEFT / WIDTH, 40 / 210, (RIGHT - LEFT) / WIDTH, 156 / 210))
-    number = np.arange(first, first + len(peaks))
+    number = np.arange(len(peaks))
     if len(peaks) <= 120:
         width = _bar_width(len(peaks))
         axes.bar(number, peaks, width=width, color=palette.SOFT_BAR.light, linewidth=0)
@@ -197,11 +212,12 @@ def steps(peaks: Sequence[int], ends: Sequence[int], first: int) -> Figure:
     else:
         axes.fill_between(number, peaks, 0, color=palette.SOFT_BAR.light, linewidth=0, step="mid")
         axes.fill_between(number, ends, 0, color=palette.BAR.light, linewidth=0, step="mid")
-    axes.set_xlim(first - 0.6, first + len(peaks) - 0.4)
+    axes.set_xlim(-0.6, len(peaks) - 0.4)
     highest = max(*peaks, *ends, 1)
     axes.set_ylim(0, highest * 1.06)
     _bytes_axis(axes.yaxis, highest, 5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: names[round(at)] if 0 <= round(at) < len(names) else ""))
     axes.set_xlabel("step", color=palette.QUIET.light, labelpad=3)
     return figure
 

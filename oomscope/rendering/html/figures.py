@@ -8,7 +8,7 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.rendering.html import charts
 from oomscope.rendering.html.lifespans import lifespans
-from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
+from oomscope.rendering.html.svg import StyleSheet, inline_svg, plain_name, settings
 from oomscope.units import format_bytes, format_limit, plural
 from oomscope.wording.clean import clean
 
@@ -27,7 +27,7 @@ def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
         f"{format_bytes(ends[-1])}."
     )
     with settings("fig-steps"):
-        figure = charts.steps(peaks, ends, 0)
+        figure = charts.steps(peaks, ends, [plain_name(step.name) for step in steps])
         return inline_svg(figure, "fig-steps", "High-water mark of each step", description, sheet)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -88,26 +90,29 @@ def _tree(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys) -> _No
 
 
 def _place(root: _Node, stacks: StackTable, shorten: Shorten, boxes: list[Box]) -> int:
-    """Fill `boxes`, widest first, and return the bytes of the leaves that were left out."""
-    hidden = 0
-    queue: list[tuple[int, int, int, _Node]] = []
+    """Fill `boxes` with the widest ones, callers before their callees; the bytes of what was left out.
 
-    def children(node: _Node, start: int, depth: int) -> None:
+    No box is wider than its caller, so that taking the widest of all that are known leaves out none that is wider.
+    """
+    hidden = 0
+    order = itertools.count()
+    widest: list[tuple[int, int, int, int, int, _Node]] = []
+
+    def add_children(node: _Node, start: int, depth: int) -> None:
         nonlocal hidden
         for member, child in sorted(node.children.items(), key=lambda item: -item[1].bytes):
             if child.bytes >= root.bytes * LEAST_SHARE:
-                queue.append((start, depth, member, child))
+                heappush(widest, (-child.bytes, next(order), start, depth, member, child))
             else:
                 hidden += child.bytes
             start += child.bytes
 
-    children(root, 0, 0)
-    while queue and len(boxes) < MOST_BOXES:
-        # The widest boxes say most; a bounded number of them is drawn, level by level.
-        start, depth, member, node = queue.pop(0)
+    add_children(root, 0, 0)
+    while widest and len(boxes) < MOST_BOXES:
+        _, _, start, depth, member, node = heappop(widest)
         boxes.append(_box(start, depth, member, node, root.bytes, stacks, shorten))
-        children(node, start, depth + 1)
-    return hidden + sum(node.bytes for _, _, _, node in queue)
+        add_children(node, start, depth + 1)
+    return hidden + sum(node.bytes for *_, node in widest)
 
 
 def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: StackTable, shorten: Shorten) -> Box:

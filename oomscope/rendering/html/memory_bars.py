@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.rendering.html.percent import percent, share
-from oomscope.wording.words import CATEGORY_LABELS, PHASE_LABELS, words
+from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS, label
 
 CAPPED = 0.7
 """A limit below this share of the card is drawn as the end of the bar."""
@@ -77,20 +77,20 @@ def memory_bar(device: DeviceFindings) -> MemoryBar:
 def category_parts(device: DeviceFindings) -> tuple[Part, ...]:
     """Allocated bytes by category, in the fixed order."""
     found = device.categories
-    return parts([(name, words(name, CATEGORY_LABELS), found.get(name, 0)) for name in CATEGORIES], sum(found.values()))
+    return parts([(name, label(name, CATEGORY_LABELS), found.get(name, 0)) for name in CATEGORIES], sum(found.values()))
 
 
 def phase_parts(device: DeviceFindings) -> tuple[Part, ...]:
     """Allocated bytes by the phase that allocated them."""
     found = device.phases
-    return parts([(name, words(name, PHASE_LABELS), found.get(name, 0)) for name in PHASES], sum(found.values()))
+    return parts([(name, label(name, PHASE_LABELS), found.get(name, 0)) for name in PHASES], sum(found.values()))
 
 
 def parts(values: Sequence[tuple[str, str, int]], total: int) -> tuple[Part, ...]:
     """Parts laid side by side; those without bytes are left out."""
     result, start = [], 0
-    for key, label, count in values:
+    for key, name, count in values:
         if count > 0 and total > 0:
-            result.append(Part(key, label, count, percent(start, total), percent(count, total), share(count, total)))
+            result.append(Part(key, name, count, percent(start, total), percent(count, total), share(count, total)))
             start += count
     return tuple(result)

@@ -12,7 +12,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-import oomscope
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf
@@ -30,11 +29,18 @@ from oomscope.rendering.html.segment_map import SegmentMap, segment_map
 from oomscope.rendering.html.site_rows import SiteRow, place_of, site_rows
 from oomscope.rendering.html.surroundings import context_rows, settings_rows
 from oomscope.rendering.html.svg import StyleSheet
-from oomscope.rendering.html.timelines import Timelines, draw_timelines, moment_words
+from oomscope.rendering.html.timelines import Timelines, draw_timelines
 from oomscope.units import format_bytes, format_count, format_duration, plural
-from oomscope.wording import words
+from oomscope.version import __version__
+from oomscope.wording import labels
+from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
+from oomscope.wording.growth import no_growth
+from oomscope.wording.instants import before_oom, elsewhere, instant, moment_words
+from oomscope.wording.limits import limit_text
+from oomscope.wording.opening import occasion, replay_text, split_verdict
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.verdict_text import advice_text, evidence_text
 
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""
@@ -115,11 +121,15 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps) -> str:
         early=_ours(_EARLY),
         policy=_ours(_policy(style, script)),
         data=_embedded(data),
-        words=words,
+        labels=labels,
+        limit_text=limit_text,
+        elsewhere=elsewhere,
         palette=palette,
         shorten=shorten,
+        advice_text=advice_text,
+        evidence_text=evidence_text,
         place_of=lambda item: place_of(item, shorten),
-        since=lambda entry: words.before_oom(page.device, entry) if page.device else "",
+        since=lambda entry: before_oom(page.device, entry) if page.device else "",
         whatif=view(page.whatif) if page.whatif is not None else None,
     )
 
@@ -134,24 +144,24 @@ def _data(main: MainView) -> dict[str, Any]:
 
 def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet, caps: PageCaps) -> Page:
     device = findings.main
-    occasion = words.occasion(findings, shorten)
-    first, rest = words.split_sentence(findings)
+    line = occasion(findings, shorten)
+    first, rest = split_verdict(findings)
     answer = next((one for one in findings.whatif if device is not None and one.device == device.device), None)
     return Page(
         findings=findings,
         device=device,
-        title=clean(title, 200) if title else clean(occasion, 200),
-        occasion=occasion,
+        title=clean(title, 200) if title else clean(line, 200),
+        occasion=line,
         sentence=(_whole(first), _whole(rest)),
-        replay=words.replay(findings),
-        certainty=[_whole(item) for item in words.certainty(findings)],
+        replay=replay_text(findings),
+        certainty=[_whole(item) for item in certainty(findings)],
         shortened=not caps.is_usual,
         context=context_rows(findings),
         settings=settings_rows(findings),
         main=_main(findings, device, shorten, sheet, caps) if device is not None else None,
         whatif=answer,
         whatif_figure=whatif_figure(answer, sheet) if answer is not None else None,
-        version=oomscope.__version__,
+        version=__version__,
     )
 
 
@@ -161,7 +171,7 @@ def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: S
     rows = site_rows(device, stacks, keys, shorten)
     labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), caps.text) for row in rows]
     return MainView(
-        instant=words.instant(findings.at, device.history.entries),
+        instant=instant(findings.at, device.history.entries),
         zero=moment_words(findings),
         equation=memory_bar(device),
         timelines=draw_timelines(findings, device, keys, labels, sheet),
@@ -172,7 +182,7 @@ def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: S
         segments=segment_map(device, keys, findings.snapshot.pools),
         steps_figure=steps_figure(device, sheet),
         lifetimes_figure=lifetimes_figure(device, sheet),
-        no_growth=words.no_growth(device.steps),
+        no_growth=no_growth(device.steps),
         others=other_devices(findings, shorten, sheet),
         names=name_rows(device),
     )
@@ -197,8 +207,8 @@ def _environment(longest: int) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=words.words, size=format_bytes,
-        share=share,
+        bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=labels.label,
+        size=format_bytes, share=share,
     )  # fmt: skip
     return environment
 

@@ -72,7 +72,7 @@ def segment_map(device: DeviceFindings, keys: LifetimeKeys, pools: tuple[PoolId,
     if not len(worst):
         return None
     kinds, pins = _kinds(device, keys, layout)
-    longest = int(segments.total_size[worst[:MOST_SEGMENTS]].max())
+    longest = max(int(segments.total_size[worst[:MOST_SEGMENTS]].max()), 1)
     inactive = _sum_by(layout, free.inactive)
     bars: dict[tuple[object, ...], SegmentBar] = {}
     others, others_kept, budget = 0, 0, MOST_PIECES

@@ -11,7 +11,7 @@ from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.percent import share
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
-from oomscope.wording.words import UNLABELLED
+from oomscope.wording.places import no_site_text
 
 MOST_STACKS = 3
 MOST_FRAMES = 24
@@ -59,10 +59,9 @@ class SiteRow:
 def place_of(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> Place:
     """Site and caller of `item`, or the reason why it has none."""
     site, caller = item.site, item.caller
-    label = getattr(item, "label", None) or UNLABELLED
     differs = caller is not None and caller != site
     return Place(
-        text=f"{shorten(site.file)}:{site.line}" if site else clean(label),
+        text=f"{shorten(site.file)}:{site.line}" if site else no_site_text(item),
         function=clean(site.function, 80) if site else "",
         full=f"{clean(site.file, 400)}:{site.line}" if site else "",
         caller=f"{shorten(caller.file)}:{caller.line} {clean(caller.function, 80)}" if caller and differs else "",

@@ -69,6 +69,15 @@ def _declarations(style: str) -> list[str]:
     return found
 
 
+LONGEST_NAME = 12
+"""Characters of a name in a figure, such as a step's: longer ones would run into each other."""
+
+
+def plain_name(name: str) -> str:
+    """`name` where it is fit for a figure; empty where it is long or holds signs that need care."""
+    return name if len(name) <= LONGEST_NAME and name.isascii() and name.isprintable() else ""
+
+
 def settings(name: str) -> AbstractContextManager[None]:
     """The context in which a figure is made and written; `name` makes its identifiers its own and repeatable."""
     return mpl.rc_context({**_SETTINGS, "svg.hashsalt": name})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from oomscope.model import IntArray
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
-from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
+from oomscope.rendering.html.svg import StyleSheet, inline_svg, plain_name, settings
 from oomscope.units import format_bytes
-from oomscope.wording import words
+from oomscope.wording.instants import moment_words
+from oomscope.wording.labels import CATEGORY_LABELS
 
 MOST_INSTANTS = 56
 _FEW_BUCKETS = 90
@@ -111,11 +112,6 @@ def draw_beside(
     return figure, {name: painter.points(at) | {"box": charts.box(charts.SMALL)}}
 
 
-def moment_words(findings: Findings) -> str:
-    """What the instant that times count from is called."""
-    return {"oom": "the OOM", "peak": "the peak"}.get(findings.at.kind, "the instant shown")
-
-
 class _Painter:
     """What all figures over time of one device share."""
 
@@ -164,7 +160,7 @@ class _Painter:
         else:
             count, key = len(CATEGORIES), self.keys.category
             colours = [palette.CATEGORY_COLOURS[name] for name in CATEGORIES]
-            names = [words.CATEGORY_LABELS[name] for name in CATEGORIES]
+            names = [CATEGORY_LABELS[name] for name in CATEGORIES]
         lifetimes = history.lifetimes
         bands = bytes_by_key(lifetimes.born, lifetimes.freed, history.size, key, count, at)
         order = [count - 1, *range(count - 1)] if by_site else range(count)
@@ -180,7 +176,6 @@ class _Painter:
         layers, legend = self._layers(at, by_site)
         first, last = int(at[0]), int(at[-1])
         bands = [(number, b) for number, b in enumerate(device.steps.boundaries) if first <= b <= last]
-        limit = device.oom.limit.low if device.oom is not None else None
         most = int(curves.reserved[at + 1].max())
         allocated, active = curves.allocated[at + 1], curves.active[at + 1]
         has_active = int((active - allocated).max()) * 100 > most
@@ -191,17 +186,19 @@ class _Painter:
             layers=layers,
             active=active if has_active else allocated,
             reserved=curves.reserved[at + 1],
-            limit=limit,
+            limit=None,
             bands=[float(self.axis.x[b]) for _, b in bands],
-            first_step=bands[0][0] if bands else 0,
+            names=[plain_name(device.steps.steps[number].name) for number, _ in bands],
             marks=self._marks(),
         )
+        if device.oom is not None and charts.is_near(device.oom.limit.low, view):
+            view = replace(view, limit=device.oom.limit.low)
         with settings(name):
             figure = charts.timeline(view, height)
             svg = inline_svg(figure, name, heading, self._description(first, last), self.sheet)
         return TimeFigure(
             name, heading, svg, tuple(legend), by_site,
-            limit is not None and limit < 1.6 * most, 0 < len(bands) <= charts.MOST_BANDS,
+            view.limit is not None, 0 < len(bands) <= charts.MOST_BANDS,
             any(first <= oom.entry <= last for oom in device.ooms),
             has_active,
         )  # fmt: skip

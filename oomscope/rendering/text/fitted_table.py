@@ -17,12 +17,12 @@ _ANY_WIDTH = 10_000
 
 
 class FittedTable:
-    """A table; where it is too wide, its first column stands on lines of their own above the rest of each row.
+    """A table; where it is too wide, its columns of text stand on a line of their own above the figures of each row.
 
-    Where even the rest is too wide, each figure stands behind its heading, for a figure cut short is a wrong one.
+    Where even the figures are too wide, each stands behind its heading, for a figure cut short is a wrong one.
 
     Args:
-        table: the table.
+        table: the table, its columns of figures behind those of text.
         grid: makes what rich shows of it.
     """
 
@@ -37,26 +37,37 @@ class FittedTable:
             return console.measure(shown, options=unbound).maximum <= options.max_width
 
         table = self._table
-        whole, rest = self._grid(table), Padding(self._grid(_without_first(table)), (0, 0, 0, 2), expand=False)
+        whole, figures = self._grid(table), Padding(self._grid(_figures(table)), (0, 0, 0, 2), expand=False)
         if fits(whole):
             yield whole
-        elif fits(rest):
-            names = [Text(table.headings[0], style="dim"), *(Text(row[0], style="bold") for row in table.rows)]
-            for name, line in zip(names, console.render_lines(rest, options, pad=False), strict=True):
-                name.overflow = "fold"
-                yield name
+        elif fits(figures):
+            titles = [Text(_title(table, table.headings), style="dim")]
+            titles += [Text(_title(table, row), style="bold") for row in table.rows]
+            for title, line in zip(titles, console.render_lines(figures, options, pad=False), strict=True):
+                title.overflow = "fold"
+                yield title
                 yield from line
                 yield Segment.line()
         else:
             yield from _listed(table)
 
 
-def _without_first(table: Table) -> Table:
+def _texts(table: Table) -> int:
+    """How many columns of text stand before those of figures."""
+    return min(table.right, default=len(table.headings))
+
+
+def _title(table: Table, row: tuple[str, ...]) -> str:
+    return " – ".join(row[: _texts(table)])
+
+
+def _figures(table: Table) -> Table:
+    texts = _texts(table)
     return replace(
         table,
-        headings=table.headings[1:],
-        rows=tuple(row[1:] for row in table.rows),
-        right=frozenset(column - 1 for column in table.right),
+        headings=table.headings[texts:],
+        rows=tuple(row[texts:] for row in table.rows),
+        right=frozenset(column - texts for column in table.right),
     )
 
 

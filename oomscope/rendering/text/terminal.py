@@ -17,13 +17,18 @@ from oomscope.analysis.records import Advice
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
 from oomscope.rendering.common.tables import Table
-from oomscope.rendering.common.whatif_table import TITLE, WhatIfView, view
+from oomscope.rendering.common.whatif_table import WhatIfView, view
 from oomscope.rendering.text.fitted_table import FittedTable
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.units import format_bytes, format_duration, plural
-from oomscope.wording import words
+from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
+from oomscope.wording.growth import no_growth
+from oomscope.wording.instants import elsewhere, instant
+from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.verdict_text import advice_text
+from oomscope.wording.whatif_table import TITLE
 
 WIDTH = 80
 WIDEST = 120
@@ -53,23 +58,23 @@ def summary(findings: Findings, *, title: str | None = None, width: int = WIDTH)
     if title:
         parts += [Text(clean(title, 200), style="bold"), Text()]
     parts += [
-        Text(words.occasion(findings, shorten), style="bold"),
+        Text(occasion(findings, shorten), style="bold"),
         Text(),
-        Text(words.sentence(findings)),
+        Text(verdict_text(findings)),
         Text(),
     ]
-    if replay := words.replay(findings):
+    if replay := replay_text(findings):
         parts += [Text(replay), Text()]
     if findings.main is not None:
         parts += _device(findings, findings.main, shorten, width)
-    parts += _list("How sure this is", map(Text, words.certainty(findings)))
+    parts += _list("How sure this is", map(Text, certainty(findings)))
     return Group(*parts)
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
-    when = words.instant(findings.at, device.history.entries)
+    when = instant(findings.at, device.history.entries)
     yield from _section(tables.evidence(device, 10), headings=False)
-    if note := words.elsewhere(findings.at, device):
+    if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())
     yield from _section(tables.memory(device), f"Memory, {when}", headings=False)
     yield from _timeline(device, width)
@@ -85,7 +90,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     if device.growth:
         yield from _section(tables.growth(device, shorten, _TOP))
     elif device.history.entries:
-        yield from (Text(words.no_growth(device.steps)), Text())
+        yield from (Text(no_growth(device.steps)), Text())
     yield from _section(tables.pins(device, shorten, 5))
     if len(device.ooms) > 1:
         yield from _section(tables.ooms(device, shorten, 5))
@@ -156,12 +161,13 @@ def _advice(advice: Advice) -> Text:
     text = Text()
     if advice.refuted:
         text.append("Would not have helped: ", style="dim")
-    text.append(clean(advice.action, 400).rstrip("."), style="" if advice.refuted else "bold")
+    words = advice_text(advice)
+    text.append(clean(words.action, 400).rstrip("."), style="" if advice.refuted else "bold")
     if advice.saves_bytes is not None:
         text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
-    text.append(f". {clean(advice.why, 600)}" if advice.why else ".")
-    if advice.price:
-        text.append(f" Price: {clean(advice.price, 300)}.")
+    text.append(f". {clean(words.why, 600)}" if words.why else ".")
+    if words.price:
+        text.append(f" Price: {clean(words.price, 300)}.")
     return text
 
 

@@ -1,0 +1,54 @@
+"""How sure a report is, and what it cannot know."""
+
+from __future__ import annotations
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.units import format_bytes
+from oomscope.wording import say
+from oomscope.wording.clean import clean
+from oomscope.wording.labels import CAUSE_LABELS, CONFIDENCE_LABELS, label
+
+_LONGEST = 500
+_NOT_EXACT = (
+    "A replay of the recorded run departs from it: it was recorded by another allocator than the one modelled here, or "
+    "entries are missing. Figures before the end are estimates."
+)
+
+
+def certainty(findings: Findings) -> list[str]:
+    """How sure the report is, and what it cannot know: one sentence an item."""
+    recording, device = findings.recording, findings.main
+    said = [clean(say(note), _LONGEST) for note in recording.notes]
+    # The first note tells of the history, with its entries and its span.
+    items = said[:1]
+    if device is not None and device.oom is not None:
+        verdict = device.oom.verdict
+        confidence = label(verdict.confidence, CONFIDENCE_LABELS)
+        items.insert(0, f"Cause: {label(verdict.cause, CAUSE_LABELS)} ({confidence}).")
+    if recording.unattributed_live_bytes:
+        items.append(f"{format_bytes(recording.unattributed_live_bytes)} of the allocated memory has no stack.")
+    if device is not None:
+        items += _balance(device)
+    items += [*said, *(clean(say(note), _LONGEST) for note in findings.snapshot.notes)]
+    return list(dict.fromkeys(items))
+
+
+def _balance(device: DeviceFindings) -> list[str]:
+    reconciliation = device.reconciliation
+    unaccounted = reconciliation.unaccounted_bytes
+    items = [
+        _NOT_EXACT
+        if not device.exact
+        else "Trace and segments agree: 0 bytes unaccounted for."
+        if unaccounted == 0
+        else f"{format_bytes(unaccounted)} unaccounted for: trace and segments of this snapshot disagree."
+    ]
+    if reconciliation.uncertain_bytes:
+        items.append(
+            f"Before the end, allocated memory may be up to {format_bytes(reconciliation.uncertain_bytes)} higher "
+            "than shown."
+        )
+    items += [clean(say(note), _LONGEST) for note in reconciliation.notes]
+    if device.oom is not None:
+        items += [clean(say(item), _LONGEST) for item in device.oom.verdict.cannot_know]
+    return items

@@ -1,0 +1,92 @@
+"""What slugs are called: causes, drivers, categories, phases and the rest, the same in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomscope.wording.clean import clean
+
+CAUSE_LABELS = {
+    "oversized_request": "one request larger than the limit",
+    "growth": "memory growth",
+    "retained": "memory kept alive by finished calls",
+    "private_pools": "free memory inside private pools",
+    "other_stream": "free memory that belongs to another stream",
+    "outside_allocator": "memory outside PyTorch's allocator",
+    "fragmentation": "fragmentation",
+    "capacity": "capacity",
+}
+CATEGORY_LABELS = {
+    "parameter": "parameters",
+    "gradient": "gradients",
+    "optimizer_state": "optimizer state",
+    "buffer": "buffers",
+    "activation": "activations",
+    "temporary": "temporaries",
+    "input": "inputs",
+    "workspace": "workspaces",
+    "unknown": "unknown",
+}
+HOLDER_LABELS = CATEGORY_LABELS | {"graph": "autograd graph", "tensor": "tensors", "in_flight": "call in progress"}
+PHASE_LABELS = {
+    "before_recording": "before the recording",
+    "forward": "forward",
+    "backward": "backward",
+    "optimizer": "optimizer",
+    "other": "other code",
+}
+DRIVER_LABELS = {
+    "activations": "activations",
+    "parameters": "parameters",
+    "gradients": "gradients",
+    "optimizer_state": "optimizer state",
+    "optimizer_temporaries": "optimizer temporaries",
+    "logits": "logits",
+    "attention_scores": "attention scores",
+    "kv_cache": "key-value cache",
+    "retained_graph": "autograd graphs kept from earlier steps",
+    "accumulated_tensors": "tensors kept from earlier steps",
+    "duplicate_model": "second copy of the model",
+    "workspace": "workspaces",
+    "unknown": "unknown",
+}
+CONTRIBUTING_LABELS = {
+    "memory_fraction_cap": "a memory cap on this process (the device itself still had free memory)",
+}
+CONFIDENCE_LABELS = {"high": "high confidence", "medium": "medium confidence", "low": "low confidence"}
+CATEGORIES_SOURCE_LABELS = {
+    "recorded": "as recorded",
+    "inferred": "inferred from stacks and timing",
+    "mixed": "partly recorded, partly inferred",
+}
+STEPS_SOURCE_LABELS = {
+    "annotations": "from the ranges that the program marked",
+    "recorded": "as recorded",
+    "inferred": "inferred from what repeats",
+}
+LIMIT_LABELS = {
+    "recorded": "recorded",
+    "bracket": "cap, inferred",
+    "device": "what the device could give",
+}
+GROWTH_LABELS = {
+    "generations": "more instances stay alive",
+    "reallocation": "reallocated larger each time",
+    "time": "rises over time",
+}
+SITE_LABELS = {
+    "backward": "backward, no Python frames",
+    "no_frames": "no Python frames recorded",
+    "before_recording": "allocated before the recording began",
+    "overwritten": "entry overwritten, no Python frames",
+    "no_stack": "no stack recorded",
+    "only_torch": "inside torch, no frame of your code",
+    "all_others": "all others",
+    "unaccounted": "not accounted for",
+}
+"""Why memory has no site; the slugs are those of `oomscope.analysis.attribution.by_site`."""
+
+
+def label(slug: str, labels: Mapping[str, str]) -> str:
+    """What `slug` is called; a slug without a label of its own is shown as it is."""
+    return labels.get(slug) or clean(slug.replace("_", " "))

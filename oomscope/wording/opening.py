@@ -1,0 +1,82 @@
+"""What a report opens with: what happened in a line, the verdict in a sentence or two, and what replays say of it."""
+
+from __future__ import annotations
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.remedies.replays import calm_citation
+from oomscope.units import format_bytes
+from oomscope.wording.clean import clean
+from oomscope.wording.paths import Shorten
+from oomscope.wording.places import place
+from oomscope.wording.verdict_text import headline, sentences
+
+WAITING_SHARE = 20
+"""One in so many active bytes must wait for a stream to be worth a word: a block that is freed is active for one
+entry more, so the two peaks always differ a little."""
+
+
+def occasion(findings: Findings, shorten: Shorten) -> str:
+    """What happened, in a line above the verdict: ``Out of memory · cuda:0 · 1.17 GiB requested at f (a.py:1)``."""
+    device = findings.main
+    if device is None:
+        return "No GPU memory in this snapshot"
+    if device.oom is None:
+        what = "No out-of-memory error" if device.history.moves else "It is not known whether a request failed"
+        return f"{what} · {device.name}"
+    where = device.oom.caller or device.oom.site
+    parts = [
+        "Out of memory" + (", then recovered" if device.oom.recovered else ""),
+        device.name,
+        f"{format_bytes(device.oom.requested)} requested" + (f" at {place(where, shorten)}" if where else ""),
+    ]
+    return " · ".join(parts)
+
+
+def verdict_text(findings: Findings) -> str:
+    """The verdict: one sentence, or two."""
+    device = findings.main
+    if device is None:
+        return "The snapshot contains no segments and no trace entries."
+    if device.oom is not None:
+        return headline(device.oom.verdict)
+    if device.peak is None:
+        usage = device.usage
+        return (
+            f"No history was recorded, so it is not known whether a request failed: when the snapshot was taken, "
+            f"{format_bytes(usage.allocated)} was allocated of {format_bytes(usage.reserved)} reserved."
+        )
+    peak = device.peak
+    about = "" if device.exact else "about "
+    text = (
+        f"No OOM: allocated memory peaked at {about}{format_bytes(peak.allocated)}{_peak_step(device)}, "
+        f"reserved memory at {format_bytes(peak.reserved)}"
+    )
+    if (waiting := peak.active - peak.allocated) * WAITING_SHARE > peak.active:
+        text += f"; at least {format_bytes(waiting)} had been freed and was waiting for another stream"
+    elif (spare := peak.reserved - peak.active) > 0:
+        text += f", {format_bytes(spare)} more than was ever active"
+    return f"{text}."
+
+
+def split_verdict(findings: Findings) -> tuple[str, str]:
+    """The verdict as its first sentence, and what follows it."""
+    first, stop, rest = verdict_text(findings).partition(". ")
+    return first + stop.rstrip(), rest
+
+
+def replay_text(findings: Findings) -> str | None:
+    """What other settings of the allocator would have done, by replay; None where there is none to trust."""
+    device = findings.main
+    if device is None:
+        return None
+    if device.oom is not None:
+        return sentences(device.oom.verdict.replay, 600) or None
+    answer = next((one for one in findings.whatif if one.device == device.device), None)
+    return sentences(calm_citation(answer), 600) or None
+
+
+def _peak_step(device: DeviceFindings) -> str:
+    peak = device.peak
+    assert peak is not None
+    name = next((step.name for step in device.steps.steps if step.begin <= peak.allocated_entry <= step.end), None)
+    return f" in step {clean(name, 60)}" if name is not None else ""

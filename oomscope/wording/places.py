@@ -1,0 +1,42 @@
+"""Lines of code as readers want them, and what stands where there is none."""
+
+from __future__ import annotations
+
+from oomscope.analysis.records import Growth, Location, Oom, Pin, SiteUse
+from oomscope.wording.clean import clean
+from oomscope.wording.labels import SITE_LABELS, label
+from oomscope.wording.paths import Shorten
+
+
+def place(location: Location, shorten: Shorten) -> str:
+    """``fill_cache (workloads.py:227)``."""
+    return f"{clean(location.function, 120)} ({file_line(location, shorten)})"
+
+
+def file_line(location: Location, shorten: Shorten) -> str:
+    """``workloads.py:227``."""
+    return f"{shorten(location.file)}:{location.line}"
+
+
+def site_text(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> str:
+    """The site of `item`, or why it has none."""
+    return place(item.site, shorten) if item.site else no_site_text(item)
+
+
+def no_site_text(item: SiteUse | Pin | Growth | Oom) -> str:
+    """Why `item` has no site."""
+    if isinstance(item, Oom):
+        # A stack without a site is torch's own from end to end.
+        return SITE_LABELS["only_torch" if item.stack else "no_stack"]
+    return label(item.label or "only_torch", SITE_LABELS)
+
+
+def caller_text(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> str | None:
+    """The reader's own code behind `item`, where that is another line than the site."""
+    return place(item.caller, shorten) if item.caller and item.caller != item.site else None
+
+
+def caller_or_site_text(oom: Oom, shorten: Shorten) -> str:
+    """The reader's own line that made a request, else its site, else why there is neither."""
+    where = oom.caller or oom.site
+    return place(where, shorten) if where else no_site_text(oom)

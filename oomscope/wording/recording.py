@@ -1,0 +1,46 @@
+"""What a recording could see, and how to record more."""
+
+from __future__ import annotations
+
+from oomscope.wording.template import Sentence
+
+_WINDOW = "{entries:n entry/entries}[ over {span:duration}]"
+_START_EARLIER = "Start recording before the model is built."
+
+RECORDING: dict[str, Sentence] = {
+    "recording.full": f"Recorded from the first allocation to the end: {_WINDOW}.",
+    "recording.wrapped": (
+        f"The trace is a ring buffer that overwrote its oldest entries; it shows the last {_WINDOW}. Earlier peaks and "
+        "growth are not visible; live blocks keep their stacks. Record with a larger max_entries to see more."
+    ),
+    "recording.restarted": (
+        "Recording was started again when {before:bytes} of what is live at the end was already allocated; those "
+        f"blocks have stacks of an earlier recording, but no entries. The trace shows {_WINDOW}; peaks and growth "
+        "before that are not seen."
+    ),
+    "recording.late": (
+        "Recording began when {before:bytes} of what is live at the end was already allocated; those blocks have no "
+        f"stacks. The trace shows {_WINDOW}. {_START_EARLIER}"
+    ),
+    "recording.late_and_freed": (
+        "Recording began after the program had used memory, all of it freed since; peaks before that are not visible. "
+        f"The trace shows {_WINDOW}. {_START_EARLIER}"
+    ),
+    "recording.state_only": (
+        'Only the final state was recorded (enabled="state"): live blocks have stacks, but there is no timeline, no '
+        'peak and no growth. Record with enabled="all" to see what led here.'
+    ),
+    "recording.none": (
+        "Nothing was recorded before this snapshot was taken: it has segments and blocks, but no stacks and no "
+        "timeline. Call torch.cuda.memory._record_memory_history() first, or use oomscope.record."
+    ),
+    "recording.no_stacks": (
+        'No stacks were recorded. Record with context="all" and stacks="python" to see what allocates.'
+    ),
+    "recording.python_stacks_only": (
+        "Only Python stacks were recorded: what C++ code allocates in backward has no frames of its own."
+    ),
+    "recording.no_completed_free": (
+        "The trace has no completed free: either nothing was freed, or these entries were skipped."
+    ),
+}

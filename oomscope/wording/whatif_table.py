@@ -1,0 +1,62 @@
+"""The table of replays under other settings: its headings, what they mean, and its cells."""
+
+from __future__ import annotations
+
+from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
+from oomscope.units import format_bytes, format_count, plural
+from oomscope.wording.sentences import say
+
+UNKNOWN = "–"
+
+TITLE = "What other settings would have done"
+HEADINGS = ("setting", "outcome", "headroom", "peak", "end", "retries", "minimum")
+
+EXPLAINED = (
+    "Outcome: the run survives, or a request fails after so many allocations. Headroom: the limit minus the peak, or "
+    "by how much the failed request was short. Peak, end: reserved memory at its highest and at the end. Retries: how "
+    "often all cached blocks were released to serve one request, which costs time. Minimum: the smallest limit under "
+    "which the run survives, rounded up."
+)
+"""What the headings mean."""
+
+CONDITIONS = (
+    "Valid for the same program up to the last recorded entry: the same requests in the same order, freed at the same "
+    "points. Where the order of segment addresses matters, notes give the number of orders tried and the range of "
+    "results; an outcome is stated only where all orders agree, under every limit that the recording allows. Not "
+    "modelled: what a program does after it caught an out-of-memory error, or because of how much memory is free; "
+    "frees whose time the GPU decides (record_stream); calls of empty_cache that freed nothing in the recorded run; "
+    "memory taken by CUDA and by other processes."
+)
+"""What every answer assumes."""
+
+
+def self_check_text(answer: WhatIf) -> str:
+    """One sentence: whether the replay can be trusted."""
+    check = answer.self_check
+    reason = None if check.reason is None else say(check.reason)
+    if not check.exact:
+        return f"Self-check failed: {reason}."
+    compared = f"all {format_count(check.addresses)} addresses and {plural(check.segment_events, 'segment event')}"
+    passed = f"Self-check passed: replaying the recorded setting reproduces {compared} of the recording."
+    return passed if reason is None else f"{passed} However, {reason}."
+
+
+def outcome_text(row: WhatIfRow) -> str:
+    """``survives``, ``fails after 12,976 allocations``, or that neither is certain."""
+    if row.oom is None:
+        return UNKNOWN if row.peak_reserved is None else "not certain"
+    if not row.oom:
+        return "survives"
+    return "fails" if row.failed_allocation is None else f"fails after {plural(row.failed_allocation, 'allocation')}"
+
+
+def headroom_text(row: WhatIfRow) -> str:
+    """``110 MiB``, or ``1.71 GiB short``."""
+    if row.headroom is None:
+        return UNKNOWN
+    return f"{format_bytes(-row.headroom)} short" if row.headroom < 0 else format_bytes(row.headroom)
+
+
+def notes_text(row: WhatIfRow) -> str:
+    """All notes on `row` as one text."""
+    return "; ".join(map(say, row.notes))
