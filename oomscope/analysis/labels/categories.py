@@ -31,7 +31,10 @@ from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray
 
-__all__ = ["BUFFER", "GRADIENT", "OPTIMIZER_STATE", "PARAMETER", "WORKSPACE", "categorize"]
+__all__ = [
+    "ACTIVATION", "BUFFER", "GRADIENT", "INPUT", "OPTIMIZER_STATE", "PARAMETER", "TEMPORARY", "UNKNOWN", "WORKSPACE",
+    "categorize",
+]  # fmt: skip
 
 _WORKSPACES = np.array(
     [
