@@ -12,7 +12,6 @@ from oomscope.wording.opening import occasion, verdict_text
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 from tests.history.cutting import cut
-from tests.said import said
 from tests.shared import captures, needs_shared, public, shared_snapshot
 
 MIB = 1 << 20
@@ -81,9 +80,8 @@ def test_a_recording_that_was_started_again_is_late_and_says_why_old_blocks_have
         loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(19_464)]), whatif=False
     ).recording
     assert recording.history == "late"
-    text = said(recording.notes[:1])
-    assert "started again when 512 B" in text
-    assert "overwrote" not in text
+    assert recording.notes[0].code == "recording.restarted"
+    assert recording.notes[0].values["before"] == 512
 
 
 @needs_shared
