@@ -1,4 +1,6 @@
 # `make demo` and `make test` need nothing but Python (3.10 or newer) and make.
+# Everything is started as a module of $(BIN)/python: the first line of an installed script names its interpreter by
+# its whole path, which fails where that path is long and is worked around where it holds a space.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -6,14 +8,14 @@ TORCH  ?= 0
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench gpu clean
+.PHONY: help demo test matrix lint bench gpu clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "oomscope needs Python 3.10 or newer; name one with PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10) and "oomscope needs Python 3.10 or newer; name one with PYTHON=...")'
+	"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
@@ -33,16 +35,19 @@ $(VENV)/.torch: | $(BIN)/python
 	@touch $@
 
 demo: $(VENV)/.demo ## Write a report from a real out-of-memory snapshot
-	@$(BIN)/oomscope demo oom_fragmentation --force
+	@$(BIN)/python -m oomscope demo oom_fragmentation --force
 
 test: $(VENV)/.test $(if $(filter 1,$(TORCH)),$(VENV)/.torch) ## Run the tests (TORCH=1: also those that need torch)
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
+matrix: ## Run the tests under every Python from 3.10 on that is found here
+	@"$(PYTHON)" tests/matrix.py $(ARGS)
+
 lint: $(VENV)/.dev ## Check style, types and the direction of imports
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python $(BIN)/lint-imports
 
 bench: $(VENV)/.test ## Measure time, memory and size (tests/benchmarks)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
@@ -51,4 +56,4 @@ gpu: $(VENV)/.test ## Run the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

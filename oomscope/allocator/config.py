@@ -20,6 +20,11 @@ LARGE_SEGMENT_SIZE = 20 * MIB
 POWER2_INTERVALS = 16
 """roundup_power2_divisions has one number for each power of two from 1 MiB to 32 GiB."""
 
+ASCEND_PADDING = 32
+"""AddPadSize of torch_npu's NPUCachingAllocator.cpp: all but the newest devices read beyond the end of a tensor."""
+ASCEND_ALIGNMENT = 16 << 10
+"""kAlignRoundLarge of the same file, the default of base_addr_aligned_kb."""
+
 NO_DIVISIONS = (0,) * POWER2_INTERVALS
 
 
@@ -36,6 +41,10 @@ class AllocatorConfig:
         roundup_power2_divisions: divisions of each power of two from 1 MiB on; 0: requests are rounded to 512 bytes.
         large_segment_size: bytes of a segment for requests between 1 and 10 MiB, and of a large expandable page.
         per_process_memory_fraction: the share of the device that this process may reserve (torch 2.10+).
+        padding: bytes added to every request before it is rounded. No setting, but the backend's: 0 for CUDA, HIP and
+            XPU, `ASCEND_PADDING` for most of Ascend.
+        base_alignment: bytes; in expandable segments, blocks of 2 MiB and more begin at multiples of it. 0: wherever
+            they fit. The backend's as well: `ASCEND_ALIGNMENT` for Ascend (base_addr_aligned_kb).
     """
 
     expandable_segments: bool = False
@@ -45,6 +54,8 @@ class AllocatorConfig:
     roundup_power2_divisions: tuple[int, ...] = NO_DIVISIONS
     large_segment_size: int = LARGE_SEGMENT_SIZE
     per_process_memory_fraction: float | None = None
+    padding: int = 0
+    base_alignment: int = 0
 
     @property
     def max_non_split_rounding_size(self) -> int:
@@ -83,6 +94,11 @@ class AllocatorConfig:
             garbage_collection_threshold=float(_number(settings.get("garbage_collection_threshold"), 0)),
             roundup_power2_divisions=_divisions(settings.get("roundup_power2_divisions")),
         )
+
+    @property
+    def backend(self) -> AllocatorConfig:
+        """Its backend's defaults: what no setting changes, as here, all else as torch has it."""
+        return AllocatorConfig(padding=self.padding, base_alignment=self.base_alignment)
 
     @property
     def text(self) -> str:

@@ -20,7 +20,7 @@ from oomscope.allocator.release import (
     release_available_cached_blocks,
     release_cached_blocks,
 )
-from oomscope.allocator.rounding import MIN_BLOCK_SIZE, SMALL_SIZE, allocation_size
+from oomscope.allocator.rounding import MIN_BLOCK_SIZE, ROUND_LARGE, SMALL_SIZE, allocation_size
 from oomscope.model import Action
 
 UNBOUNDED = 1 << 62
@@ -69,6 +69,8 @@ class DeviceCachingAllocator:
         self.collects_garbage = limit.cap is not None and config.garbage_collection_threshold > 0.0
         # Whether the first block that is large enough may not be the one to take, and must be looked at.
         self.judges_blocks = config.max_split_size is not None or self.collects_garbage
+        aligns = config.base_alignment > 0 and config.expandable_segments
+        self.aligned_from = ROUND_LARGE if aligns else UNBOUNDED
         self.pools: dict[tuple[int, bool], BlockPool] = {}
         self.capturing = capturing
         self.freeable_pools: list[int] = []
@@ -123,6 +125,8 @@ class DeviceCachingAllocator:
             if obtained is None:
                 return None
             block = obtained
+        if size >= self.aligned_from:
+            self._align(block, size)
         remaining = block.size - size
         if remaining > home.keep and size < home.split_limit:
             # The head is handed out; the tail goes back to the pool as the block that it was.
@@ -154,6 +158,19 @@ class DeviceCachingAllocator:
         if allocated > self.peak_allocated:
             self.peak_allocated = allocated
         return block
+
+    def _align(self, block: Block, size: int) -> None:
+        """Let a block that is about to be handed out begin at an aligned address, if it is large enough for that.
+
+        What lies before that address goes back to the pool (malloc of torch_npu's NPUCachingAllocator.cpp).
+        """
+        offset = -block.address % self.config.base_alignment
+        if not offset or offset + size > block.size:
+            return
+        head = Block(block.address, offset, block.home, block.segment)
+        head.splice(block.prev, block)
+        block.address, block.size = block.address + offset, block.size - offset
+        block.home.insert(head)
 
     def _choose(self, size: int, home: StreamPool, position: int) -> int:
         """Which block get_free_block takes, when it is not simply the smallest that is large enough.

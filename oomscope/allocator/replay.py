@@ -107,8 +107,8 @@ class Replayer:
         self.program = program
         self.codes = _codes(program)
         self._capturing = {number for number, pool in enumerate(program.pools) if release.captures(pool)}
-        # By roundup_power2_divisions: the distinct (rounded size, pool, stream), and which of them each request is.
-        self._kinds: dict[tuple[int, ...], tuple[list[tuple[int, int, int]], list[int]]] = {}
+        # By padding and divisions: the distinct (rounded size, pool, stream), and which of them each request is.
+        self._kinds: dict[tuple[int, tuple[int, ...]], tuple[list[tuple[int, int, int]], list[int]]] = {}
 
     def run(
         self,
@@ -151,10 +151,10 @@ class Replayer:
 
     def _requests(self, allocator: DeviceCachingAllocator) -> list[_Request]:
         """What `allocator` is asked for, by number; equal requests are one object, for the sake of the cache."""
-        divisions = allocator.config.roundup_power2_divisions
-        if divisions not in self._kinds:
-            self._kinds[divisions] = self._distinct(round_sizes(self.program.size, allocator.config))
-        kinds, kind_of = self._kinds[divisions]
+        rounding = (allocator.config.padding, allocator.config.roundup_power2_divisions)
+        if rounding not in self._kinds:
+            self._kinds[rounding] = self._distinct(round_sizes(self.program.size, allocator.config))
+        kinds, kind_of = self._kinds[rounding]
         requests = [
             (size, allocator.get_pool(size <= SMALL_SIZE, stream, owner), size << ADDRESS_BITS)
             for size, owner, stream in kinds

@@ -1,7 +1,8 @@
 """Sizes: what a request is rounded to, what is asked of the device for it, and when a block is split.
 
 Source: round_size, roundup_power2_next_division, get_allocation_size and should_split of
-c10/cuda/CUDACachingAllocator.cpp, constants of c10/core/AllocatorConfig.h (torch 2.1 to 2.13).
+c10/cuda/CUDACachingAllocator.cpp, constants of c10/core/AllocatorConfig.h (torch 2.1 to 2.13). Ascend's allocator
+(torch_npu/csrc/core/npu/NPUCachingAllocator.cpp) has the same rules but for the padding and the alignment.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _FIRST_INTERVAL = 20  # roundup_power2_divisions begins at 1 MiB
 
 def round_size(size: int, config: AllocatorConfig) -> int:
     """The bytes of the block that a request for `size` bytes needs."""
+    size += config.padding
     if size < MIN_BLOCK_SIZE:
         return MIN_BLOCK_SIZE
     interval = min(max(size.bit_length() - 1 - _FIRST_INTERVAL, 0), POWER2_INTERVALS - 1)
@@ -47,6 +49,7 @@ def roundup_power2_next_division(size: int, divisions: int) -> int:
 
 def round_sizes(sizes: IntArray, config: AllocatorConfig) -> IntArray:
     """`round_size` of every row."""
+    sizes = sizes + config.padding
     rounded = np.maximum(-(-sizes // MIN_BLOCK_SIZE), 1) * MIN_BLOCK_SIZE
     table = np.array(config.roundup_power2_divisions, dtype=np.int64)
     if not table.any():

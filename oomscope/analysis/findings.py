@@ -22,6 +22,7 @@ from oomscope.analysis.records import (
     Totals,
     Usage,
 )
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
 from oomscope.model import Snapshot, UInt8Array
@@ -33,7 +34,7 @@ class DeviceFindings:
     """Everything about one device. `at_entry` is the entry of this device that the attribution is about."""
 
     device: int
-    history: DeviceHistory
+    study: DeviceStudy
     at_entry: int
     usage: Usage
     at: Totals
@@ -43,11 +44,7 @@ class DeviceFindings:
     sites: tuple[SiteUse, ...]
     categories: Mapping[str, int] = field(default_factory=dict)
     categories_source: str = "inferred"
-    category_of: UInt8Array | None = None
-    """uint8[lifetimes], indices into `CATEGORIES`."""
     phases: Mapping[str, int] = field(default_factory=dict)
-    phase_of: UInt8Array | None = None
-    """uint8[lifetimes], indices into `PHASES`."""
     names: tuple[NamedTensor, ...] = ()
     holders: tuple[Holder, ...] = ()
     pins: tuple[Pin, ...] = ()
@@ -60,6 +57,31 @@ class DeviceFindings:
     """Bytes of the card, where the recording knows them."""
     outside: int | None = None
     """Bytes of the card that neither this allocator holds nor are free, where known."""
+
+    @property
+    def name(self) -> str:
+        """What torch calls the device: ``cuda:0``."""
+        return self.study.name
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing speaks against the figures before the end: no replay departed from the recording."""
+        return self.reconciliation.replay_agrees is not False
+
+    @property
+    def history(self) -> DeviceHistory:
+        """What happened on the device."""
+        return self.study.history
+
+    @property
+    def category_of(self) -> UInt8Array:
+        """uint8[lifetimes], indices into `CATEGORIES`."""
+        return self.study.categories
+
+    @property
+    def phase_of(self) -> UInt8Array:
+        """uint8[lifetimes], indices into `PHASES`."""
+        return self.study.phases
 
 
 @dataclass(frozen=True, slots=True, eq=False)

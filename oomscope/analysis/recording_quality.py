@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.context import number
 from oomscope.analysis.records import Recording
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, Action, Note, Snapshot, note
+from oomscope.model.arrays import StackArray
+
+_ROUND = 1000
+"""Bounds that people choose (100,000, 1,000,000) are multiples of it; one run in a thousand ends on one by chance."""
+
+
+_LEAST_BOUND = 128
+"""Entries; nobody records so few on purpose, but a short trace is often a small power of two."""
 
 
 def history_kind(snapshot: Snapshot, histories: tuple[DeviceHistory, ...]) -> str:
     """``full``, ``wrapped``, ``late``, ``state_only`` or ``none``; the least complete of all devices.
 
-    A block or segment that is there without an entry but with a stack was recorded, and its entry overwritten: the
-    ring wrapped. Without a stack it was there before the recording began.
+    What is there at the end without an entry was made before the trace begins. Without a stack it was made before
+    anything was recorded. With one it was recorded: either the ring overwrote its entry, or recording was stopped and
+    started again, which empties the trace (``late`` as well). A ring overwrites only when it is full, so it holds as
+    many entries as it was made for: a round number.
     """
     moving = [history for history in histories if history.moves]
     if not moving:
@@ -29,7 +36,7 @@ def history_kind(snapshot: Snapshot, histories: tuple[DeviceHistory, ...]) -> st
 def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
     lifetimes, spans = history.lifetimes, history.spans
     before, cached = lifetimes.born == BEFORE, spans.begin == BEFORE
-    bound = snapshot.ring_entries or _recorded_bound(snapshot)
+    bound = snapshot.ring_entries or snapshot.recorded.recording.max_entries or None
     if bound is not None and history.entries >= bound:
         return "wrapped"
     # Segments that nothing lives in tell of an earlier time as well as blocks do.
@@ -37,18 +44,22 @@ def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
         return "full"
     if bound is not None:
         return "late"
-    stacks = np.concatenate(
-        [lifetimes.stack[before & (lifetimes.block >= 0)], spans.stack[cached & (spans.end >= history.entries)]]
-    )
-    if len(stacks):
-        return "wrapped" if (stacks != NO_STACK).any() else "late"
-    # Nobody chooses a bound that is not round, and a run seldom ends on a round number.
-    return "wrapped" if history.entries % 1000 == 0 or history.entries & (history.entries - 1) == 0 else "late"
+    stacks = _older_stacks(history)
+    may_be_overwritten = not len(stacks) or bool((stacks != NO_STACK).any())
+    return "wrapped" if may_be_overwritten and _is_bound(history.entries) else "late"
 
 
-def _recorded_bound(snapshot: Snapshot) -> int | None:
-    recording = (snapshot.context or {}).get("recording")
-    return (number(recording, "max_entries") if isinstance(recording, Mapping) else None) or None
+def _older_stacks(history: DeviceHistory) -> StackArray:
+    """The stacks of the blocks and segments that are there at the end and have no entry."""
+    lifetimes, spans = history.lifetimes, history.spans
+    blocks = (lifetimes.born == BEFORE) & (lifetimes.block >= 0)
+    segments = (spans.begin == BEFORE) & (spans.end >= history.entries)
+    return np.concatenate([lifetimes.stack[blocks], spans.stack[segments]])
+
+
+def _is_bound(entries: int) -> bool:
+    """Whether somebody may have chosen `entries` as the bound of a trace; a run seldom ends on such a number."""
+    return entries >= _LEAST_BOUND and (entries % _ROUND == 0 or entries & (entries - 1) == 0)
 
 
 def recording_quality(
@@ -93,7 +104,11 @@ def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> Note:
             int(history.size[(history.lifetimes.born == BEFORE) & (history.lifetimes.block >= 0)].sum())
             for history in histories
         )
-        return note("recording.late", before=before, **window) if before else note("recording.late_and_freed", **window)
+        if not before:
+            return note("recording.late_and_freed", **window)
+        if any((_older_stacks(history) != NO_STACK).any() for history in histories):
+            return note("recording.restarted", before=before, **window)
+        return note("recording.late", before=before, **window)
     return note("recording.state_only") if kind == "state_only" else note("recording.none")
 
 

@@ -5,7 +5,9 @@ The names are those of the JSON report (`oomscope/rendering/report.schema.json`)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from oomscope.model import Note, PoolId
 
@@ -14,7 +16,8 @@ CATEGORIES = (
 )  # fmt: skip
 PHASES = ("before_recording", "forward", "backward", "optimizer", "other")
 CAUSES = (
-    "oversized_request", "growth", "private_pools", "other_stream", "outside_allocator", "fragmentation", "capacity",
+    "oversized_request", "growth", "retained", "private_pools", "other_stream", "outside_allocator", "fragmentation",
+    "capacity",
 )  # fmt: skip
 """In the order in which a cause is chosen among those that qualify."""
 
@@ -90,11 +93,21 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What does not add up. `uncertain_bytes`: by how much the allocated curve may be too low before the end."""
+    """What does not add up.
+
+    Attributes:
+        unaccounted_bytes: what the trace and the final segments say differently.
+        uncertain_bytes: by how much the allocated curve may be too low before the end.
+        notes: the same in words.
+        replay_agrees: whether a replay under the recorded setting gives every recorded address. Where it does not,
+            blocks may have been rounded in another way than is known here, and no figure but the end's is exact. None:
+            not tried.
+    """
 
     unaccounted_bytes: int
     uncertain_bytes: int = 0
     notes: tuple[Note, ...] = ()
+    replay_agrees: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +236,14 @@ class Growth:
     fit: float
     spared_bytes: int = 0
     """What would be free if only the newest generation were alive (or the block had its early size)."""
+    loop: Location | None = None
+    """Where the loop is whose passes leave it behind; None where none is known."""
+    passes: int = 0
+    """How many finished passes of the loop left something that is still alive."""
+    blocks: int = 0
+    """How many of its blocks are alive."""
+    keeps_all: bool = False
+    """Whether the passes give back next to nothing of all that they make: a list is filled, or a data set."""
     within_step: bool = False
     """Found only among the rounds of a loop inside one step, such as micro-batches, which may end with that step."""
 
@@ -251,6 +272,39 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
+class FailingPass:
+    """The pass of a loop in which a request failed, against the last one that was finished.
+
+    Attributes:
+        loop: where the loop is.
+        index: number of the pass, from 0, in this run of the loop.
+        completed: how many passes of it were finished.
+        ratio: how much larger its requests were than those of the last finished pass; None where none is common.
+        grew_at: the line whose request grew most.
+        staircase: the sizes of the first and of this pass, where they rose pass after pass.
+        earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
+    """
+
+    loop: Location | None
+    index: int
+    completed: int
+    ratio: float | None = None
+    grew_at: Location | None = None
+    staircase: tuple[int, int] | None = None
+    earlier_run_passes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallsInProgress:
+    """Calls of one function that were underway at the same time."""
+
+    function: str
+    file: str
+    line: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """What this process may reserve. `high` is None where nothing bounds it from above."""
 
@@ -271,10 +325,11 @@ class Qualifying:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One number that proves the verdict."""
+    """One number that proves the verdict; `oomscope.wording.evidence` says what `slug` counts."""
 
-    text: str
+    slug: str
     bytes: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,32 +342,105 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
-    """Something to do (or not to do, where `refuted`), with its reason and its effect."""
+class Suspect:
+    """A Python object that keeps memory alive and is no part of a model.
 
-    action: str
-    why: str
+    Attributes:
+        holder: the way to it from something a person knows, such as ``metrics.py: metric.outputs``.
+        kind: ``list``, ``dict``, ``deque``, ``collection``, ``attribute``, ``global``, ``closure``, ``exception``,
+            ``cycle``, ``graph``, ``in_flight``, …
+        retained: bytes that would come free with it alone.
+        share: of the allocated bytes.
+        tensors: how many tensors it retains.
+        passes: from how many finished passes of the loop those are.
+        path: the ways to the largest of what it retains.
+        finished_bytes: bytes of `retained` that finished passes made.
+        keeps_graph: whether most of it was saved for a backward.
+        at: the line that can let go of it, where the recording knows it.
+    """
+
+    holder: str
+    kind: str
+    retained: int
+    share: float
+    tensors: int
+    passes: int = 0
+    path: tuple[str, ...] = ()
+    finished_bytes: int = 0
+    keeps_graph: bool = False
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to do (or not to do, where `refuted`); `oomscope.wording.remedies` has its sentences.
+
+    Attributes:
+        slug: which remedy.
+        values: what its sentences mention.
+        saves_bytes: what it saves; None unknown.
+        enough: whether it alone would have let the request through; None unknown.
+        refuted: whether it is often advised and would not have helped.
+        at: the line to change.
+    """
+
+    slug: str
+    values: Mapping[str, Any] = field(default_factory=dict)
     saves_bytes: int | None = None
-    price: str = ""
-    source: str = ""
+    enough: bool | None = None
     refuted: bool = False
+    at: Location | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why one request failed."""
+    """Why one request failed.
+
+    Attributes:
+        headline: a sentence each; `oomscope.wording` says them.
+        replay: what other settings would have done to it, by replay; empty where there is no replay to trust.
+        cannot_know: what the snapshot does not tell.
+        suspects: who keeps memory alive, by the bytes that each alone retains.
+        asked: which part of the program made the request.
+        failing_pass: how far the loop had come; None where no loop is known.
+        in_progress: calls of one function that were underway at the same time.
+    """
 
     cause: str
     confidence: str
-    headline: str
-    replay: str | None = None
-    """What other settings would have done to it, by replay; None where there is no replay to trust."""
+    headline: tuple[Note, ...]
+    replay: tuple[Note, ...] = ()
     qualifying: tuple[Qualifying, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     contributing: tuple[str, ...] = ()
     drivers: tuple[Driver, ...] = ()
     advice: tuple[Advice, ...] = ()
-    cannot_know: tuple[str, ...] = ()
+    cannot_know: tuple[Note, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    asked: Asked | None = None
+    failing_pass: FailingPass | None = None
+    in_progress: tuple[CallsInProgress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The part of the program that made a request.
+
+    Attributes:
+        phase: ``forward``, ``backward``, ``optimizer`` or ``other``.
+        site: the line that asked, in a library or the reader's own; None where the stack has none.
+        caller: the reader's own line behind it, where that is another.
+        backward_call: the reader's line that called backward, for a request by the autograd engine.
+        gradient_of: the parameter whose gradient it was for, where that can be told.
+        node: the node of the autograd graph that backward was in, such as ``MmBackward0``.
+    """
+
+    phase: str
+    site: Location | None = None
+    caller: Location | None = None
+    backward_call: Location | None = None
+    gradient_of: str | None = None
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -156,35 +155,35 @@ def command(
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
         progress.stage("Replaying")
-        from oomscope.analysis.whatif import whatif
-        from oomscope.commands.whatif_groups import examine
-        from oomscope.history import device_history, recorded_config
+        from oomscope.analysis.study import study_device
+        from oomscope.analysis.whatif import whatif_of
 
-        chosen = _choose(loaded, device)
-        history = device_history(chosen, recorded_config(loaded))
-        steps, groups, notes = examine(loaded, history)
-        answer = whatif(
-            loaded,
-            chosen.index,
+        answer = whatif_of(
+            study_device(loaded, _choose(loaded, device).index),
             settings=settings or None,
             limit=limit,
             gpu=gpu,
             without=without,
-            scale=scale,
+            scale=tuple(map(_by_slug, scale)),
             free=free,
             orders=orders,
             least_memory=least_memory,
-            steps=steps,
-            phases=groups,
-            history=history,
         )
-        answer = replace(answer, notes=notes)
     reason = answer.self_check.reason
     if reason is not None and not answer.self_check.addresses:
         from oomscope.wording import say
 
         raise RequestError(f"{snapshot}: {say(reason)}; call torch.cuda.memory._record_memory_history() before the run")
     _show(answer, form, output, force)
+
+
+def _by_slug(scaling: str) -> str:
+    """``activations=0.5`` as ``activation=0.5``: a category may be named as reports name it."""
+    from oomscope.wording.labels import CATEGORY_LABELS
+
+    name, _, factor = scaling.rpartition("=")
+    slugs = {label: slug for slug, label in CATEGORY_LABELS.items()}
+    return f"{slugs.get(name.strip().lower(), name)}={factor}"
 
 
 def _choose(snapshot: Snapshot, index: int | None) -> Device:

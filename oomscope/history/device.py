@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oomscope.allocator import AllocatorConfig
+from oomscope.history.backend import expands, find_alignment, find_padding
 from oomscope.history.curves import Curves, draw
 from oomscope.history.layouts import layout_at
 from oomscope.history.lifetimes import Lifetimes, pair
@@ -92,10 +93,19 @@ def device_history(device: Device, config: AllocatorConfig) -> DeviceHistory:
     )
 
 
-def recorded_config(snapshot: Snapshot) -> AllocatorConfig:
-    """The settings that `snapshot` was recorded under, as far as it says."""
-    expandable = any(
-        bool(device.layout.segments.is_expandable.any()) or len(device.trace.entries(Action.SEGMENT_MAP)) > 0
-        for device in snapshot.devices
-    )
-    return AllocatorConfig.from_settings(snapshot.settings, expandable=expandable)
+def recorded_config(snapshot: Snapshot, device: Device | None = None, *, padding: int | None = None) -> AllocatorConfig:
+    """The settings that `device` of `snapshot` was recorded under, as far as it says.
+
+    Args:
+        snapshot: the snapshot.
+        device: one of its devices; None: the first.
+        padding: as `find_padding` gives it, where that is known already.
+    """
+    device = device or next(iter(snapshot.devices), None)
+    settings = snapshot.settings
+    said = settings.get("expandable_segments") if settings is not None else None
+    expandable = device is not None and expands(device, None if said is None else bool(said))
+    config = AllocatorConfig.from_settings(settings, expandable=expandable)
+    padding = find_padding(snapshot) if padding is None else padding
+    alignment = find_alignment(device) if padding and device is not None else 0
+    return replace(config, expandable_segments=expandable, padding=padding, base_alignment=alignment)

@@ -2,8 +2,10 @@
 
 from oomscope.model.actions import Action
 from oomscope.model.arrays import BoolArray, IntArray, UInt8Array, address_text
+from oomscope.model.frames import FrameKind, frame_kind, package_path, standard_path
 from oomscope.model.layout import Blocks, BlockState, Layout, Segments
 from oomscope.model.note import Note, note
+from oomscope.model.recorded import RecordedContext, RecordedDevice
 from oomscope.model.snapshot import Annotation, Device, PoolId, Snapshot
 from oomscope.model.stacks import NO_STACK, Frame, StackTable
 from oomscope.model.trace import Trace
@@ -17,15 +19,21 @@ __all__ = [
     "BoolArray",
     "Device",
     "Frame",
+    "FrameKind",
     "IntArray",
     "Layout",
     "Note",
     "PoolId",
+    "RecordedContext",
+    "RecordedDevice",
     "Segments",
     "Snapshot",
     "StackTable",
     "Trace",
     "UInt8Array",
     "address_text",
+    "frame_kind",
     "note",
+    "package_path",
+    "standard_path",
 ]

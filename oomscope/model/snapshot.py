@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from oomscope.model.layout import Layout
 from oomscope.model.note import Note
+from oomscope.model.recorded import RecordedContext
+from oomscope.model.recorded_parsing import parse_context
 from oomscope.model.stacks import StackTable
 from oomscope.model.trace import Trace
 from oomscope.notebooks import html_of
@@ -45,7 +47,8 @@ class Snapshot:
         pools: the memory pools that numbers in `pool` columns stand for; the first is the default pool (0, 0).
         settings: torch's ``allocator_settings`` as written; None where the file has none (torch before 2.3).
         annotations: `record_function` ranges in the order of the file.
-        context: the dump's own ``oomscope`` key (what a recording by oomscope adds), else None.
+        context: the dump's own ``oomscope`` key as it was read, else None: for redacting it and passing it on. Its
+            contents are a stranger's; questions are asked of `recorded`.
         schema: which releases of torch write this layout, such as ``2.10-2.11``.
         notes: what was odd about the file, for the reader of the report.
         host: pinned host memory (torch 2.14+), else None.
@@ -62,6 +65,15 @@ class Snapshot:
     notes: tuple[Note, ...] = field(default=())
     host: Device | None = None
     ring_entries: int | None = None
+    _recorded: RecordedContext | None = field(default=None, init=False, repr=False)
+
+    @property
+    def recorded(self) -> RecordedContext:
+        """The dump's own key, checked and typed; an empty record where oomscope did not record."""
+        if self._recorded is None:
+            object.__setattr__(self, "_recorded", parse_context(self.context))
+        assert self._recorded is not None
+        return self._recorded
 
     def device(self, index: int) -> Device:
         """The device with CUDA index `index`.

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oomscope.recording import inflight, stacks, writing
+from oomscope.recording import backward, exceptions, inflight, sources, stacks, writing
 from oomscope.recording.backend import Backend
 from oomscope.recording.facts import Facts
 from oomscope.recording.options import Options
@@ -77,17 +77,25 @@ def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     census = facts.ask("census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "walk": None})
     start = perf_counter()
     key = {
-        **facts.ask("facts", lambda: facts.collect(job.request), {"schema_version": 1}),
+        **facts.ask("facts", lambda: facts.collect(job.request, _raised(job, backend)), {"schema_version": 1}),
         "reason": job.reason,
         "captured_at": job.captured_at,
         **job.own,
         **census,
+        "autograd": facts.ask("autograd", lambda: _backward(job, backend, census["tensors"])),
         "exception": _exception(job),
         "seconds": {"facts": round(perf_counter() - start, 4)},
     }
     if facts.failures:
         key["failures"] = facts.failures
     return key
+
+
+def _raised(job: Job, backend: Backend) -> BaseException | None:
+    """The exception whose traceback is the stack of what failed; None where that stack is still there."""
+    if job.error is None:
+        return None
+    return exceptions.oom_behind(job.error, backend) or job.error
 
 
 def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
@@ -109,6 +117,10 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     return {"tensors": census.tensors, "holders": census.holders, "walk": census.walk}
 
 
+def _backward(job: Job, backend: Backend, tensors: list[dict[str, Any]]) -> dict[str, Any] | None:
+    return backward.describe(backend, tensors) if job.captured_at == "observer" else None
+
+
 def _exception(job: Job) -> dict[str, Any] | None:
     if job.error is not None:
         return {"type": type(job.error).__name__, "message": str(job.error)[: writing.MESSAGE_BYTES]}
@@ -125,7 +137,9 @@ def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) ->
             start = perf_counter()
             payload = _restrict({"segments": [], "device_traces": [], **take(), "oomscope": key}, options)
             key["seconds"]["snapshot"] = round(perf_counter() - start, 4)
-            _add_call_in_progress(payload, key)
+            if job.error is None:  # else the call that failed is over
+                _add_call_in_progress(payload, key)
+            _add_sources(payload, options, key)
             return writing.write_pickle(payload, job.target, compress=options.compress), form, problems
         except Exception as problem:
             problems.append(f"{form}: {_words(problem)}")
@@ -147,12 +161,18 @@ def _add_call_in_progress(payload: dict[str, Any], key: dict[str, Any]) -> None:
         return
     if found and key.get("walk") is not None:
         key["tensors"] = key["tensors"] + found
-        total = sum(row["bytes"] for row in found)
-        device, words = found[0]["device"], found[0]["holders"][0]
-        row = {"holder": words, "kind": "call", "device": device, "bytes": total, "retained": total}
-        key["holders"] = sorted(
-            [*key["holders"], {**row, "tensors": len(found), "nodes": 0, "count": 1}], key=lambda row: -row["bytes"]
-        )
+        key["holders"] = sorted([*key["holders"], inflight.holder(found, key)], key=lambda row: -row["bytes"])
+
+
+def _add_sources(payload: dict[str, Any], options: Options, key: dict[str, Any]) -> None:
+    if not options.sources:
+        return
+    start = perf_counter()
+    try:
+        key["sources"] = sources.collect(payload, key)
+    except Exception as problem:
+        key.setdefault("failures", []).append(f"sources: {_words(problem)}")
+    key["seconds"]["sources"] = round(perf_counter() - start, 4)
 
 
 def _restrict(payload: dict[str, Any], options: Options) -> dict[str, Any]:

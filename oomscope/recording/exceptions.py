@@ -24,6 +24,18 @@ def is_oom(error: BaseException, backend: Backend) -> bool:
     return backend.is_oom(error) or (isinstance(error, RuntimeError) and _FULL.search(_text(error)) is not None)
 
 
+def oom_behind(error: BaseException, backend: Backend) -> BaseException | None:
+    """The OOM that `error` is, or that it was raised from or while handling; None where there is none."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        if is_oom(one, backend):
+            return one
+        seen.add(id(one))
+        one = one.__cause__ or one.__context__
+    return None
+
+
 def is_from_allocator(error: BaseException) -> bool:
     """Whether PyTorch's allocator raised it and so told its observers, which a driver's or library's OOM does not."""
     return "out of memory. Tried to allocate" in _text(error)

@@ -28,8 +28,8 @@ class Facts:
             self.failures.append(f"{part}: {type(problem).__name__}: {problem}")
             return otherwise
 
-    def collect(self, request: dict[str, int] | None) -> dict[str, Any]:
-        """Everything but what the session itself knows."""
+    def collect(self, request: dict[str, int] | None, error: BaseException | None) -> dict[str, Any]:
+        """Everything but what the session itself knows; `error` is what was raised, where that has happened."""
         self.ask("constants", self._backend.prepare)
         return {
             "schema_version": SCHEMA_VERSION,
@@ -40,7 +40,7 @@ class Facts:
             **(self._backend.constants or {}),
             "allocator": self.ask("allocator", self._backend.allocator),
             "process": self.ask("process", process.describe),
-            "stacks": self.ask("stacks", stacks.failing_and_main),
+            "stacks": self.ask("stacks", lambda: stacks.describe(error)),
         }
 
     def _devices(self, request: dict[str, int] | None) -> list[dict[str, Any]]:
@@ -52,6 +52,7 @@ class Facts:
     def _device(self, index: int, request: dict[str, int] | None) -> dict[str, Any]:
         name, uuid = self.ask("name", lambda: self._backend.device_name(index), (None, None))
         free, total = self.ask("memory", lambda: self._backend.memory_info(index), (None, None))
+        statistics = self.ask("memory_stats", lambda: self._backend.memory_stats(index), {})
         limit = None
         if request is not None and request["device"] == index:
             free = request["device_free"]
@@ -63,9 +64,12 @@ class Facts:
             "total": total,
             "free": free,
             "cap": self._cap(index, total, limit),
-            "memory_stats": self.ask("memory_stats", lambda: self._backend.memory_stats(index), {}),
-            "processes": None if self._backend.nvml is None else self._backend.nvml.processes(uuid),
+            "memory_stats": statistics,
+            "processes": self._processes(uuid, statistics.get("reserved_bytes.all.current")),
         }
+
+    def _processes(self, uuid: str | None, reserved: int | None) -> list[dict[str, Any]] | None:
+        return None if self._backend.nvml is None else self._backend.nvml.processes(uuid, reserved)
 
     def _cap(self, index: int, total: int | None, limit: int | None) -> int | None:
         """The bytes that this process may hold where that is less than the device; None where there is no cap."""

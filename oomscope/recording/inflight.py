@@ -39,6 +39,28 @@ def rows(snapshot: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
     ]
 
 
+def holder(found: list[dict[str, Any]], key: Mapping[str, Any]) -> dict[str, Any]:
+    """The row, as among the dump's ``holders``, of the call that made these."""
+    total = sum(row["bytes"] for row in found)
+    filename, line, name = _site([_place(frame) for frame in key["stacks"]["failing"]])
+    return {
+        "holder": found[0]["holders"][0],
+        "kind": "in_flight",
+        "device": found[0]["device"],
+        "bytes": total,
+        "retained": total,
+        "tensors": len(found),
+        "nodes": 0,
+        "count": 1,
+        "path": [],
+        "length": None,
+        "maxlen": None,
+        "place": "local",
+        "finished": False,
+        "at": {"filename": filename, "line": line, "name": name},
+    }
+
+
 def _live_blocks(snapshot: Mapping[str, Any], device: int) -> Iterable[dict[str, Any]]:
     for segment in snapshot.get("segments", []):
         if segment["device"] == device:
@@ -56,6 +78,10 @@ def _place(frame: Mapping[str, Any]) -> tuple[str, int, str]:
     return frame["filename"], frame["line"], frame["name"]
 
 
+def _site(failing: _Frames) -> tuple[str, int, str]:
+    return next((place for place in failing if not is_library(place[0])), failing[0])
+
+
 def _words(failing: _Frames) -> str:
-    filename, line, name = next((place for place in failing if not is_library(place[0])), failing[0])
+    filename, line, name = _site(failing)
     return f"{name} ({PurePath(filename).name}:{line})"

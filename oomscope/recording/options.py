@@ -41,6 +41,8 @@ class Options:
     """Seconds between two OOM dumps of one process: frameworks retry, and cuDNN tries plans that do not fit."""
     walk_budget: float = 10.0
     """Seconds that the search for names and holders may take; 0 leaves it out."""
+    sources: bool = True
+    """Whether to put the lines of source that the dump names into it, each with its neighbours."""
     verdict: float = 20.0
     """Seconds that the analysis for the three lines on stderr may take, in a process of its own; 0 leaves it out."""
     report: bool = False
@@ -138,6 +140,7 @@ _PARSE: dict[str, Callable[[str], Any]] = {
     "walk_budget": float,
     "verdict": float,
     "stagger": float,
+    "sources": _flag,
     "report": _flag,
     "compress": _flag,
     "metadata": json.loads,

@@ -116,14 +116,14 @@ class Recording:
 
 
 def _step(session: Session | None, name: str | None) -> AbstractContextManager[Any]:
-    timeline = None if session is None else session.timeline
-    return nullcontext() if timeline is None else timeline.step(name)
+    step_log = None if session is None else session.step_log
+    return nullcontext() if step_log is None else step_log.step(name)
 
 
 def _mark(session: Session | None, name: str) -> None:
-    timeline = None if session is None else session.timeline
-    if timeline is not None:
-        timeline.mark(name)
+    step_log = None if session is None else session.step_log
+    if step_log is not None:
+        step_log.mark(name)
 
 
 def _innermost() -> Session | None:

@@ -14,7 +14,7 @@ from typing import Any
 from oomscope.recording import announcing, backend, dump, exceptions, history, observer, process, signals, writing
 from oomscope.recording.options import Options, plain
 from oomscope.recording.saying import say, say_once
-from oomscope.recording.timeline import Timeline, now_us
+from oomscope.recording.step_log import StepLog, now_us
 
 _DUMP_SHARE = 3  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
 _dumping = threading.RLock()
@@ -38,7 +38,7 @@ class Session:
         self.ooms = 0
         self._pid = os.getpid()
         self._backend: backend.Backend | None = None
-        self._timeline: Timeline | None = None
+        self._step_log: StepLog | None = None
         self._tracked: dict[str, Callable[[], Any]] = {}
         self._undo: list[Callable[[], None]] = []
         self._facts: dict[str, Any] = {}
@@ -60,7 +60,7 @@ class Session:
             if found is None:
                 return
             self._backend = found
-            self._timeline = Timeline(found)
+            self._step_log = StepLog(found)
             observer.add(self)
             self._undo.append(signals.install(self.options.signal, self.ask))
             with contextlib.suppress(AttributeError):
@@ -223,16 +223,16 @@ class Session:
                 say_once(f"track {name}", f"{name} is a {type(item).__name__}, which cannot be tracked")
 
     @property
-    def timeline(self) -> Timeline | None:
+    def step_log(self) -> StepLog | None:
         """Where steps and marks are noted; None where nothing is recorded."""
         self.serve()
-        return self._timeline
+        return self._step_log
 
     def _after_optimizer_step(self, *_: Any) -> None:
-        if self._backend is None or self._timeline is None or self._backend.is_compiling():
+        if self._backend is None or self._step_log is None or self._backend.is_compiling():
             return
         with _guarded("a step could not be noted"):
-            self._timeline.optimizer_stepped()
+            self._step_log.optimizer_stepped()
         self.serve()
 
     # Dumping
@@ -253,7 +253,7 @@ class Session:
         return made
 
     def _own_facts(self) -> dict[str, Any]:
-        rows = self._timeline.rows() if self._timeline is not None else {}
+        rows = self._step_log.rows() if self._step_log is not None else {}
         return {"recording": {**self._facts, "ooms": self.ooms}, **rows, "metadata": plain(self.options.metadata)}
 
 

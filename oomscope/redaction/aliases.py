@@ -6,7 +6,7 @@ import keyword
 import re
 import sys
 
-from oomscope.model import Note
+from oomscope.model import FrameKind, Note, frame_kind, package_path, standard_path
 from oomscope.redaction import cpp_names
 
 WELL_KNOWN_PACKAGES = frozenset({
@@ -34,19 +34,14 @@ _COMMON_NAMES = frozenset({
 _PACKAGE_PATH = re.compile(
     r"(?:.*?/)?((?:lib(?:64)?/(?:python3[\d.]*/)?)?(?:site|dist)-packages)/([^/]+)(/.*)?\Z", re.DOTALL | re.IGNORECASE
 )
-_TORCH_SOURCE = re.compile(
-    r".*?/(torch/(?:_\w+/|nn/|optim/|autograd/|cuda/|fx/|jit/|utils/|distributed/|amp/|csrc/|_\w+\.py|functional\.py).*"
-    r"|(?:aten|c10)/.*)\Z",
-    re.DOTALL,
-)
-_STANDARD_PATH = re.compile(r".*/(lib(?:64)?/python3[\d.]*)/([^/]+)(.*)\Z", re.DOTALL | re.IGNORECASE)
-_INDUCTOR = re.compile(r".*/torchinductor_[^/]*/(.*)\Z", re.DOTALL)
+_CPP_SOURCE = re.compile(r".*?/((?:torch/csrc|aten|c10)/.*)\Z", re.DOTALL)
+_VERSION_FOLDER = re.compile(r"(?:python|pypy)3[\d.]*t?\Z")
+_OOMSCOPE = re.compile(r".*?/(oomscope/.*)\Z", re.DOTALL)
 _PSEUDO = re.compile(r"<(frozen [\w.]+|string|stdin|eval_with_key|unknown|built-in)>(?:\.\d+)?\Z|\?*\Z")
 _PSEUDO_FUNCTIONS = frozenset({
     "<module>", "<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<locals>", "<unwind unsupported>",
 })  # fmt: skip
 _CELL = re.compile(r"<ipython-input-(\d+)-.*\Z")
-_NATIVE_FILE = re.compile(r"\.(?:cpp|cc|cxx|c|cu|cuh|h|hpp|inl|so(?:\.\d+)*|pyx)\Z", re.IGNORECASE)
 _TRACE_LINE = re.compile(r'\s*File "([^"\n]*)", line (\d+), in (\S+)')
 _RANGE_OPTIMIZER = re.compile(r"(Optimizer\.(?:step|zero_grad))#(\w+)\.(step|zero_grad)\Z")
 _RANGE_KNOWN = re.compile(
@@ -162,13 +157,33 @@ class Aliases:
             return f"<ipython-input-{match[1]}>", False
         if match := _PACKAGE_PATH.match(plain):
             return self._packaged(match[1], match[2], match[3] or "", path)
-        if (match := _STANDARD_PATH.match(plain)) and match[2].removesuffix(".py") in sys.stdlib_module_names:
-            return f"/{match[1]}/{match[2]}{match[3]}", True
-        if match := _INDUCTOR.match(plain):
-            return f"/tmp/torchinductor_user/{self._file(path)}", False  # noqa: S108
-        if match := _TORCH_SOURCE.match(plain):
-            return f"/pytorch/{match[1]}", True
-        return f"/project/{self._file(path)}", False
+        return self._by_kind(path, plain)
+
+    def _by_kind(self, path: str, plain: str) -> tuple[str, bool]:
+        """The alias of a file outside ``site-packages``, of the same kind as the file; and whether it is well known."""
+        kind = frame_kind(path)
+        if kind is FrameKind.CPP:
+            if match := _CPP_SOURCE.match(plain):
+                return f"/pytorch/{match[1]}", True
+            alias = f"/project/{self._file(path)}"
+            return (alias if frame_kind(alias) is kind else f"{alias}.so"), False
+        if kind is FrameKind.STANDARD:
+            return self._standard(path)
+        if kind is FrameKind.TORCH:
+            known = package_path(path)
+            return (f"/pytorch/{known}", True) if known else (f"/tmp/torchinductor_user/{self._file(path)}", False)  # noqa: S108
+        if kind is FrameKind.LIBRARY:
+            return f"/site-packages/{self.alias('package', 'downloaded')}/{self._file(path)}", False
+        if kind is FrameKind.OOMSCOPE and (match := _OOMSCOPE.match(plain)):
+            return f"/{match[1]}", True
+        return ("<string>" if kind is FrameKind.PLUMBING else f"/project/{self._file(path)}"), False
+
+    def _standard(self, path: str) -> tuple[str, bool]:
+        folder, _, rest = (standard_path(path) or "").partition("/")
+        if not _VERSION_FOLDER.match(folder):
+            folder = "python3"
+        known = rest.partition("/")[0].removesuffix(".py") in sys.stdlib_module_names
+        return f"/lib/{folder}/{rest if known else self._file(path)}", known
 
     def _packaged(self, folder: str, package: str, rest: str, path: str) -> tuple[str, bool]:
         if package.removesuffix(".py") in WELL_KNOWN_PACKAGES:
@@ -187,4 +202,4 @@ def _is_public(pseudo: str) -> bool:
 
 
 def _is_native(filename: str) -> bool:
-    return bool(_NATIVE_FILE.search(filename)) or filename in ("", "??")
+    return frame_kind(filename) is FrameKind.CPP

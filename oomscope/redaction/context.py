@@ -20,9 +20,11 @@ _KEYS = frozenset({
     "started_us", "max_entries", "context", "history", "joined", "observer", "ooms", "steps", "begin_us", "end_us",
     "peak_allocated", "allocated", "reserved", "marks", "time_us", "tensors", "address", "dtype", "shape",
     "category", "holders", "saved_for", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
-    "complete", "objects", "notes", "facts", "snapshot",
+    "complete", "objects", "notes", "facts", "snapshot", "threads", "frames", "threads_left_out", "backward",
+    "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "at", "left_out",
 })  # fmt: skip
-"""Keys of the dump's format that tell nothing private, or whose values get aliases."""
+"""Keys of the dump's format that tell nothing private, or whose values get aliases. Lines of source go: no alias
+makes them harmless."""
 _STATISTIC = re.compile(
     r"(?:allocation|segment|active|inactive_split|(?:allocated|reserved|active|inactive_split|requested)_bytes)"
     r"\.(?:all|small_pool|large_pool)\.(?:current|peak|allocated|freed)"
@@ -44,13 +46,28 @@ _KEPT = {
     "dtype": re.compile(
         r"(?:torch\.)?(?:(?:u?int|float|complex|bits)\d+\w{0,12}|q?u?int\d+|bfloat16|bool|float|double|half|int|long|short)"
     ),
-    "kind": re.compile("parameter|buffer|gradient|optimizer_state|collection|graph|cycle|tensor|call|exception"),
+    "kind": re.compile(
+        "parameter|buffer|gradient|optimizer_state|list|dict|deque|set|collection|attribute|global|closure|frame"
+        "|exception|cycle|graph|tensor|in_flight|call"
+    ),
+    "place": re.compile("global|local|class|closure|exception|suspended|cycle"),
+    # Nodes that C++ defines end in a number; a program's own do not.
+    "node": re.compile(r"[A-Z]\w*Backward\d+|AccumulateGrad|CopySlices|GraphRoot"),
+    "saved_for": re.compile(r"[A-Z]\w*Backward\d+ \(\w+\)"),
 }
 """Texts that tell of software and of the occasion, not of people."""
 _EXCEPTIONS = frozenset({
     "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError", "torch.AcceleratorError", "OutOfMemoryError",
     "AcceleratorError",
 })  # fmt: skip
+_STACKS = frozenset({"failing", "main", "backward", "frames", "forward"})
+_THREAD = re.compile(r"(MainThread|(?:Thread|Dummy|asyncio)[-_]\d+|ThreadPoolExecutor-\d+_\d+)?(.*)", re.DOTALL)
+_HOLDER_WORDS = re.compile(
+    r"(\Areference cycle: |\Asuspended |\Athe (?=\w+ being handled\Z)| being handled\Z|\Athe call in progress at "
+    r"|\Aa (?=.* that nothing visible holds\Z)| that nothing visible holds\Z| and \d+ more\Z|\(closure\)"
+    r"|__(?:traceback|context|cause|self)__|[→…])"
+)
+"""What the recorder says itself of a holder, around the program's names."""
 _CARD_WORD = re.compile(
     r"NVIDIA|AMD|Intel|Ascend|Tesla|GeForce|Quadro|Instinct|Radeon|TITAN|GRID|RTX|GTX|Ti|SUPER|Super|Ada|Generation"
     r"|Blackwell|Laptop|GPU|Data|Center|Max|Pro|Server|Workstation|Edition|Graphics|PCIe|NVL|MIG|Arc|OAM|X"
@@ -64,8 +81,10 @@ def redact_context(context: Mapping[str, Any], aliases: Aliases) -> dict[str, An
 
 
 def _member(key: str, value: Any, aliases: Aliases, parent: str) -> Any:
-    if key in ("failing", "main") and isinstance(value, (list, tuple)):
+    if key in _STACKS and isinstance(value, (list, tuple)):
         return [_frame(frame, aliases) for frame in value if isinstance(frame, Mapping)]
+    if key == "at" and isinstance(value, Mapping):
+        return _frame(value, aliases)
     if isinstance(value, Mapping):
         known = _STATISTIC.fullmatch if key == "memory_stats" else _KEYS.__contains__
         return {name: _member(str(name), item, aliases, key) for name, item in value.items() if known(str(name))}
@@ -87,14 +106,28 @@ def _text(key: str, text: str, aliases: Aliases, parent: str) -> str:
         return text if is_card else aliases.alias("card", text)
     if key == "name" and parent == "processes":
         return aliases.alias("process", text)
-    if key in ("name", "holder", "holders", "saved_for"):
-        return aliases.name(text)
+    if key == "name" and parent == "threads":
+        match = _THREAD.fullmatch(text)
+        return text if match is None or not match[2] else (match[1] or "") + aliases.alias("thread", match[2])
+    if key in ("name", "holder", "holders", "path", "gradients_of"):
+        return _holder(text, aliases)
     if key == "conf":
         return redact_conf(text, aliases)
     if key == "type":
         return text if text in _EXCEPTIONS or hasattr(builtins, text) else aliases.name(text)
     pattern = _KEPT.get(key)
-    return text if pattern is not None and pattern.fullmatch(text) else aliases.alias("text", text)
+    if pattern is not None and pattern.fullmatch(text):
+        return text
+    return aliases.name(text) if key in ("saved_for", "node") else aliases.alias("text", text)
+
+
+def _holder(text: str, aliases: Aliases) -> str:
+    parts = _HOLDER_WORDS.split(text)
+    # The words that split it stand at the odd places.
+    return "".join(
+        part if place % 2 or part in _EXCEPTIONS or hasattr(builtins, part) else aliases.name(part)
+        for place, part in enumerate(parts)
+    )
 
 
 def _frame(frame: Mapping[str, Any], aliases: Aliases) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,14 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Pin, SiteUse
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Note
+from oomscope.rendering.json_plain import plain
+from oomscope.rendering.json_verdict import oom_document
 from oomscope.version import __version__
 from oomscope.wording import say
 from oomscope.wording.labels import SITE_LABELS, label
 from oomscope.wording.whatif_table import notes_text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = Path(__file__).with_name("report.schema.json")
 MAX_SITES = 100
 
@@ -43,21 +43,6 @@ def as_document(findings: Findings) -> dict[str, Any]:
     }
 
 
-def plain(value: Any, *omit: str) -> Any:
-    """Records as dicts, tuples as lists, numpy's numbers as Python's; a number that is none (NaN) is unknown."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name not in omit}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return [plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
 def row_as_dict(row: WhatIfRow) -> dict[str, Any]:
     """One setting's row as plain containers; unknown values are None."""
     return {**plain(row, "notes"), "note": notes_text(row), "note_codes": plain(row.notes)}
@@ -78,9 +63,8 @@ def check_as_dict(check: SelfCheck) -> dict[str, Any]:
 def _snapshot(findings: Findings) -> dict[str, Any]:
     snapshot = findings.snapshot
     recording = with_notes(plain(findings.recording, "notes"), (*findings.recording.notes, *snapshot.notes))
-    version = (snapshot.context or {}).get("torch")
     return {
-        "torch_version": version if isinstance(version, str) else None,
+        "torch_version": snapshot.recorded.torch,
         "layout": snapshot.schema,
         "entries": snapshot.entries,
         "recording": recording,
@@ -92,6 +76,7 @@ def _snapshot(findings: Findings) -> dict[str, Any]:
 def _device(device: DeviceFindings) -> dict[str, Any]:
     return {
         "device": device.device,
+        "name": device.name,
         "at_entry": plain(device.at_entry),
         "usage": plain(device.usage),
         "at": plain(device.at),
@@ -110,8 +95,8 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "bill": _bill(device),
         "device_total": plain(device.device_total),
         "outside": plain(device.outside),
-        "oom": plain(device.oom),
-        "ooms": plain(device.ooms),
+        "oom": None if device.oom is None else oom_document(device.oom),
+        "ooms": [oom_document(oom) for oom in device.ooms],
     }
 
 

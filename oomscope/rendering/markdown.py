@@ -18,6 +18,7 @@ from oomscope.wording.clean import clean
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import TITLE
 
 MAX_BYTES = 60_000
@@ -143,10 +144,11 @@ def _advice(advice: Sequence[Advice]) -> str:
 
 
 def _advice_item(advice: Advice) -> str:
-    action = escaped(clean(advice.action, 400).rstrip("."))
+    words = advice_text(advice)
+    action = escaped(clean(words.action, 400).rstrip("."))
     saves = f" (saves about {format_bytes(advice.saves_bytes)})" if advice.saves_bytes is not None else ""
-    why = f" {escaped(clean(advice.why, 600))}" if advice.why else ""
-    price = f" Cost: {escaped(clean(advice.price, 300))}." if advice.price else ""
+    why = f" {escaped(clean(words.why, 600))}" if words.why else ""
+    price = f" Cost: {escaped(clean(words.price, 300))}." if words.price else ""
     lead = "Would not have helped: " if advice.refuted else ""
     return f"- {lead}**{action}**{saves}.{why}{price}"
 

@@ -9,6 +9,10 @@ from oomscope.wording.clean import clean
 from oomscope.wording.labels import CAUSE_LABELS, CONFIDENCE_LABELS, label
 
 _LONGEST = 500
+_NOT_EXACT = (
+    "A replay of the recorded run departs from it: it was recorded by another allocator than the one modelled here, or "
+    "entries are missing. Figures before the end are estimates."
+)
 
 
 def certainty(findings: Findings) -> list[str]:
@@ -33,7 +37,9 @@ def _balance(device: DeviceFindings) -> list[str]:
     reconciliation = device.reconciliation
     unaccounted = reconciliation.unaccounted_bytes
     items = [
-        "Trace and segments agree: 0 bytes unaccounted for."
+        _NOT_EXACT
+        if not device.exact
+        else "Trace and segments agree: 0 bytes unaccounted for."
         if unaccounted == 0
         else f"{format_bytes(unaccounted)} unaccounted for: trace and segments of this snapshot disagree."
     ]
@@ -44,5 +50,5 @@ def _balance(device: DeviceFindings) -> list[str]:
         )
     items += [clean(say(note), _LONGEST) for note in reconciliation.notes]
     if device.oom is not None:
-        items += [clean(item, _LONGEST) for item in device.oom.verdict.cannot_know]
+        items += [clean(say(item), _LONGEST) for item in device.oom.verdict.cannot_know]
     return items

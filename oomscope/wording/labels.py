@@ -9,6 +9,7 @@ from oomscope.wording.clean import clean
 CAUSE_LABELS = {
     "oversized_request": "one request larger than the limit",
     "growth": "memory growth",
+    "retained": "memory kept alive by finished calls",
     "private_pools": "free memory inside private pools",
     "other_stream": "free memory that belongs to another stream",
     "outside_allocator": "memory outside PyTorch's allocator",

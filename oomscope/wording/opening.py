@@ -8,6 +8,7 @@ from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
+from oomscope.wording.verdict_text import headline, sentences
 
 WAITING_SHARE = 20
 """One in so many active bytes must wait for a stream to be worth a word: a block that is freed is active for one
@@ -20,12 +21,12 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     if device is None:
         return "No GPU memory in this snapshot"
     if device.oom is None:
-        what = "No out-of-memory error" if device.history.entries else "No history was recorded"
-        return f"{what} · cuda:{device.device}"
+        what = "No out-of-memory error" if device.history.moves else "It is not known whether a request failed"
+        return f"{what} · {device.name}"
     where = device.oom.caller or device.oom.site
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),
-        f"cuda:{device.device}",
+        device.name,
         f"{format_bytes(device.oom.requested)} requested" + (f" at {place(where, shorten)}" if where else ""),
     ]
     return " · ".join(parts)
@@ -37,16 +38,17 @@ def verdict_text(findings: Findings) -> str:
     if device is None:
         return "The snapshot contains no segments and no trace entries."
     if device.oom is not None:
-        return clean(device.oom.verdict.headline, 900)
+        return headline(device.oom.verdict)
     if device.peak is None:
         usage = device.usage
         return (
-            f"No OOM and no history was recorded: when the snapshot was taken, {format_bytes(usage.allocated)} was "
-            f"allocated of {format_bytes(usage.reserved)} reserved."
+            f"No history was recorded, so it is not known whether a request failed: when the snapshot was taken, "
+            f"{format_bytes(usage.allocated)} was allocated of {format_bytes(usage.reserved)} reserved."
         )
     peak = device.peak
+    about = "" if device.exact else "about "
     text = (
-        f"No OOM: allocated memory peaked at {format_bytes(peak.allocated)}{_peak_step(device)}, "
+        f"No OOM: allocated memory peaked at {about}{format_bytes(peak.allocated)}{_peak_step(device)}, "
         f"reserved memory at {format_bytes(peak.reserved)}"
     )
     if (waiting := peak.active - peak.allocated) * WAITING_SHARE > peak.active:
@@ -68,10 +70,9 @@ def replay_text(findings: Findings) -> str | None:
     if device is None:
         return None
     if device.oom is not None:
-        return None if device.oom.verdict.replay is None else clean(device.oom.verdict.replay, 600)
+        return sentences(device.oom.verdict.replay, 600) or None
     answer = next((one for one in findings.whatif if one.device == device.device), None)
-    text = calm_citation(answer)
-    return None if text is None else clean(text, 600)
+    return sentences(calm_citation(answer), 600) or None
 
 
 def _peak_step(device: DeviceFindings) -> str:

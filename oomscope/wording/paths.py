@@ -6,14 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from oomscope.model import StackTable
+from oomscope.model import FrameKind, StackTable, frame_kind, package_path, standard_path
 from oomscope.wording.clean import clean
 
 Shorten: TypeAlias = Callable[[str], str]
 """From a file's full name to the one that is shown."""
 
-_LIBRARY = re.compile(r".*[/\\](?:site|dist)-packages[/\\](.+)", re.DOTALL)
-_STANDARD = re.compile(r".*[/\\](python\d[\d.]*[/\\].+)", re.DOTALL)
 _LONGEST = 160
 
 
@@ -42,13 +40,11 @@ def common_folder(paths: Iterable[str]) -> str:
 
 
 def _is_own(path: str) -> bool:
-    return ("/" in path or "\\" in path) and not (
-        _LIBRARY.match(path) or _STANDARD.match(path) or path.endswith((".cpp", ".c", ".cu", ".h", ".so"))
-    )
+    return ("/" in path or "\\" in path) and frame_kind(path) is FrameKind.OWN
 
 
 def _shortened(path: str, root: str) -> str:
-    for pattern in (_LIBRARY, _STANDARD):
-        if match := pattern.match(path):
-            return match[1]
+    known = package_path(path) or standard_path(path)
+    if known is not None:
+        return known
     return path[len(root) :] if root and path.startswith(root) else path

@@ -13,6 +13,11 @@ RECORDING: dict[str, Sentence] = {
         f"The trace is a ring buffer that overwrote its oldest entries; it shows the last {_WINDOW}. Earlier peaks and "
         "growth are not visible; live blocks keep their stacks. Record with a larger max_entries to see more."
     ),
+    "recording.restarted": (
+        "Recording was started again when {before:bytes} of what is live at the end was already allocated; those "
+        f"blocks have stacks of an earlier recording, but no entries. The trace shows {_WINDOW}; peaks and growth "
+        "before that are not seen."
+    ),
     "recording.late": (
         "Recording began when {before:bytes} of what is live at the end was already allocated; those blocks have no "
         f"stacks. The trace shows {_WINDOW}. {_START_EARLIER}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from oomscope.model.note import Note
+from oomscope.wording.causes import CAUSES
 from oomscope.wording.reading import READING
 from oomscope.wording.reconciliation import RECONCILIATION
 from oomscope.wording.recording import RECORDING
 from oomscope.wording.template import Sentence, fill
+from oomscope.wording.verdict import VERDICT
 from oomscope.wording.whatif import WHATIF
 
 SENTENCES: dict[str, Sentence] = {}
@@ -14,6 +16,8 @@ SENTENCES |= READING
 SENTENCES |= RECONCILIATION
 SENTENCES |= RECORDING
 SENTENCES |= WHATIF
+SENTENCES |= CAUSES
+SENTENCES |= VERDICT
 
 
 def say(note: Note) -> str:

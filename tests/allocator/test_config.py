@@ -72,6 +72,7 @@ def test_what_torch_refuses_is_refused_with_one_sentence(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(("texts", "accepts"), [(ACCEPTED, True), (REFUSED, False)])
 def test_the_two_lists_are_what_the_installed_torch_says(texts: list[str], accepts: bool) -> None:
     torch = pytest.importorskip("torch")

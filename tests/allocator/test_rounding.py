@@ -23,6 +23,13 @@ def test_requests_are_rounded_to_512_bytes(size: int, rounded: int) -> None:
     assert round_size(size, DEFAULT) == rounded
 
 
+@pytest.mark.parametrize(
+    ("size", "rounded"), [(0, 512), (480, 512), (481, 1024), (512, 1024), (MIB - 32, MIB), (MIB, MIB + 512)]
+)
+def test_ascend_adds_32_bytes_before_it_rounds(size: int, rounded: int) -> None:
+    assert round_size(size, AllocatorConfig(padding=32)) == rounded
+
+
 def test_divisions_part_the_space_between_two_powers_of_2() -> None:
     config = AllocatorConfig.parse("roundup_power2_divisions:4")
     # The example of torch's own comment, in KiB: 1024, 1280, 1536 and 1792.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.addresses import Ascending, Descending
 from oomscope.allocator.block import Block
@@ -368,3 +370,37 @@ def test_max_split_size_bounds_the_search_in_expandable_segments_too() -> None:
     # of the segment: nothing is mapped.
     assert device.take(50 * MIB).address == 0
     assert device.events == [(Action.SEGMENT_MAP, 200)]
+
+
+# base_addr_aligned_kb of torch_npu
+
+
+def test_large_blocks_of_expandable_segments_on_ascend_begin_at_16_kib() -> None:
+    device = Device("expandable_segments:True")
+    device.config = replace(device.config, base_alignment=16 * KIB)
+    device.allocator = DeviceCachingAllocator(device.config, Limit(), Ascending())
+    first, large, small = device.take(2 * MIB + 512), device.take(2 * MIB), device.take(2 * MIB - 512)
+    assert large.address == first.address + 2 * MIB + 16 * KIB
+    assert large.prev is not None
+    assert (large.prev.is_free, large.prev.size) == (True, 16 * KIB - 512)
+    assert small.address == large.end
+    device.free(large)
+    assert device.take(2 * MIB).address == large.address
+
+
+def test_where_the_aligned_block_would_not_fit_it_begins_where_the_hole_does() -> None:
+    device = Device("expandable_segments:True")
+    device.config = replace(device.config, base_alignment=16 * KIB)
+    device.allocator = DeviceCachingAllocator(device.config, Limit(), Ascending())
+    first = device.take(3 * MIB)
+    device.free(first)
+    head, tail = device.take(MIB + 512), device.take(20 * MIB - MIB - 512)
+    assert tail.address == head.end
+
+
+def test_ordinary_segments_on_ascend_are_not_aligned() -> None:
+    device = Device()
+    device.config = replace(device.config, base_alignment=16 * KIB)
+    device.allocator = DeviceCachingAllocator(device.config, Limit(), Ascending())
+    first = device.take(2 * MIB + 512)
+    assert device.take(2 * MIB).address == first.end

@@ -6,24 +6,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.labels.categories import categorize
 from oomscope.analysis.labels.drivers import find_drivers
-from oomscope.analysis.labels.phases import phase_of
 from oomscope.analysis.passes.growth import find_growth
-from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.records import CATEGORIES, PHASES, Driver, Growth, Steps
+from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, Snapshot, UInt8Array
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    snapshot: Snapshot
-    history: DeviceHistory
-    phases: UInt8Array
-    steps: Steps
-    categories: UInt8Array
-    source: str
+    study: DeviceStudy
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.study.snapshot
+
+    @property
+    def history(self) -> DeviceHistory:
+        return self.study.history
+
+    @property
+    def steps(self) -> Steps:
+        return self.study.steps
+
+    @property
+    def phases(self) -> UInt8Array:
+        return self.study.phases
+
+    @property
+    def categories(self) -> UInt8Array:
+        return self.study.categories
+
+    @property
+    def source(self) -> str:
+        return self.study.categories_source
 
     @property
     def at(self) -> int:
@@ -42,18 +59,14 @@ class Diagnosis:
         return int(np.flatnonzero((lifetimes.address == address) & (lifetimes.gone >= self.history.entries))[0])
 
     def growth(self) -> tuple[Growth, ...]:
-        return find_growth(self.snapshot, self.history, self.steps, self.phases, self.categories, self.at)
+        return find_growth(self.study, self.at)
 
     def drivers(self) -> tuple[Driver, ...]:
-        growth = self.growth()
-        return find_drivers(self.snapshot, self.history, self.phases, self.categories, self.at, growth=growth)
+        return find_drivers(self.study, self.at, self.growth())
 
 
-def diagnose(snapshot: Snapshot, history: DeviceHistory) -> Diagnosis:
-    phases = phase_of(snapshot, history)
-    steps = find_steps(snapshot, history, phases)
-    categories, source = categorize(snapshot, history, steps, phases)
-    return Diagnosis(snapshot, history, phases, steps, categories, source)
+def diagnose(snapshot: Snapshot, index: int = 0) -> Diagnosis:
+    return Diagnosis(study_device(snapshot, index))
 
 
 def right_bytes(diagnosis: Diagnosis, labels: list[list]) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oomscope.analysis.records import CATEGORIES, PHASES
-from oomscope.history import device_history, recorded_config
 from tests.analysis.asking import diagnose, right_bytes
 from tests.analysis.programs import BATCH, MIB, MOVING_BUFFER, STATE, Program, Training, forward
 from tests.shared import captures, needs_shared, shared_snapshot, truth
@@ -23,10 +22,9 @@ def test_labelled_bytes_of_real_captures(name):
     snapshot, labels = shared_snapshot(name), truth(name).get("labels")
     if not labels:
         pytest.skip("nothing is labelled")
-    config = recorded_config(snapshot)
     right = total = 0
     for device in snapshot.devices:
-        diagnosis = diagnose(snapshot, device_history(device, config))
+        diagnosis = diagnose(snapshot, device.index)
         some, every = right_bytes(diagnosis, labels)
         right, total = right + some, total + every
     print(f"{name}: {100 * right / total:.2f} % of {total >> 20} MiB")
@@ -41,7 +39,7 @@ def test_labelled_bytes_of_real_captures(name):
 def test_categories_and_phases_sum_to_the_curve_at_any_instant(name):
     snapshot = shared_snapshot(name)
     for device in snapshot.devices:
-        diagnosis = diagnose(snapshot, device_history(device, recorded_config(snapshot)))
+        diagnosis = diagnose(snapshot, device.index)
         history = diagnosis.history
         for entry in np.linspace(-1, history.entries - 1, 7).astype(int).tolist():
             live = history.lifetimes.allocated_at(entry)
@@ -57,7 +55,7 @@ def test_everything_in_a_training_step_has_its_category():
     batch, (activation, *_) = program.alloc(MIB, BATCH), program.forward()
     gradients = [program.alloc(size, ()) for size in reversed(program.SIZES)]
     temporary = program.alloc(5 * MIB, ())
-    diagnosis = diagnose(*program.history())
+    diagnosis = diagnose(program.history()[0])
     found = {
         "parameter": program.parameters, "optimizer_state": program.states, "gradient": gradients,
         "activation": [activation], "input": [batch], "temporary": [temporary],
@@ -70,7 +68,7 @@ def test_everything_in_a_training_step_has_its_category():
 def test_a_moved_buffer_is_no_parameter():
     program = Training()
     buffer = program.alloc(2 * MIB, MOVING_BUFFER)
-    assert diagnose(*program.history()).category(buffer) == "buffer"
+    assert diagnose(program.history()[0]).category(buffer) == "buffer"
 
 
 def test_recorded_names_go_before_inference():
@@ -82,7 +80,7 @@ def test_recorded_names_go_before_inference():
         {"device": 1, "address": program.parameters[0], "bytes": 9, "category": "input"},
         {"address": "nowhere"}, 7, {"device": 0, "address": 1 << 90, "category": "input"},
     ]  # fmt: skip
-    diagnosis = diagnose(*program.history(oomscope={"tensors": tensors}))
+    diagnosis = diagnose(program.history(oomscope={"tensors": tensors})[0])
     assert diagnosis.source == "mixed"
     assert diagnosis.category(other) == "activation"
     assert diagnosis.category(program.parameters[0]) == "parameter"
@@ -95,7 +93,7 @@ def test_states_that_are_made_as_memory_runs_out_are_states():
     program.free(*activations, batch)
     program.optimize()
     program.oom(64 * MIB, forward(31))
-    diagnosis = diagnose(*program.history())
+    diagnosis = diagnose(program.history()[0])
     assert {diagnosis.category(state) for state in program.states} == {"optimizer_state"}
     assert {diagnosis.category(gradient) for gradient in gradients} == {"gradient"}
 
@@ -109,7 +107,7 @@ def test_gradients_that_are_dropped_before_the_next_forward_are_gradients():
         program.free(program.alloc(5 * MIB, ()), *activations)
         instant = len(program.entries) - 1
         program.free(*gradients)
-    diagnosis = diagnose(*program.history())
+    diagnosis = diagnose(program.history()[0])
     live = diagnosis.history.lifetimes.allocated_at(instant)
     gradient = live & (diagnosis.categories == CATEGORIES.index("gradient"))
     assert int(diagnosis.history.size[gradient].sum()) == sum(program.SIZES)
@@ -125,7 +123,7 @@ def test_any_order_of_events_is_categorized_whole(events):
         program.alloc(size * MIB, stacks[which])
         if frees and len(program.live) > 1:
             program.free(next(iter(program.live)))
-    diagnosis = diagnose(*program.history())
+    diagnosis = diagnose(program.history()[0])
     assert len(diagnosis.categories) == len(diagnosis.phases) == len(diagnosis.history.lifetimes)
     assert int(diagnosis.categories.max(initial=0)) < len(CATEGORIES)
     if diagnosis.history.entries:

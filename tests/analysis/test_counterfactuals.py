@@ -6,31 +6,29 @@ from typing import Any
 
 import pytest
 
-from oomscope.analysis.records import CAUSES, FreeForRequest, Growth, Limit
-from oomscope.analysis.verdict.counterfactuals import MARGIN, Case, decide
+from oomscope.analysis.records import CAUSES, FreeForRequest, Limit
+from oomscope.analysis.verdict.decide import decide
+from oomscope.analysis.verdict.shortage import MARGIN, Shortage
 
 GIB = 1 << 30
 NOTHING = FreeForRequest(0, 0, 0, 0, 0, 0, 0, 0)
-
-
-def grown(spared: int) -> Growth:
-    return Growth(None, None, None, 1, 5, spared, "generations", 0, 1.0, spared)
 
 
 def free(**parts: int) -> FreeForRequest:
     return FreeForRequest(**{name: parts.get(name, 0) for name in FreeForRequest.__slots__})
 
 
-def case(size: int = 2 * GIB, *, low: int = 10 * GIB, high: int | None = None, **more: Any) -> Case:
+def case(size: int = 2 * GIB, *, low: int = 10 * GIB, high: int | None = None, **more: Any) -> Shortage:
     """10 GiB are reserved of 10."""
     source = "recorded" if high is None else "bracket"
-    return Case(
+    return Shortage(
         **{"size": size, "reserved": 10 * GIB, "limit": Limit(low, high or low, source), "free": NOTHING, **more}
     )
 
 
 ALONE = {
-    "growth": {"growth": (grown(3 * GIB),)},
+    "growth": {"grown": 3 * GIB},
+    "retained": {"retained": 3 * GIB},
     "private_pools": {"free": free(walled=3 * GIB)},
     "other_stream": {"free": free(other_streams=3 * GIB)},
     "outside_allocator": {"outside": 4 * GIB, "total": 14 * GIB},
@@ -56,7 +54,8 @@ def test_nothing_free_and_nothing_wrong_is_capacity() -> None:
 
 def test_of_all_that_qualify_the_first_in_order_is_the_cause_and_the_others_are_listed() -> None:
     every = {
-        "growth": (grown(3 * GIB),),
+        "grown": 3 * GIB,
+        "retained": 3 * GIB,
         "free": free(usable=3 * GIB, walled=3 * GIB, other_streams=3 * GIB),
         "outside": 4 * GIB,
         "total": 14 * GIB,
@@ -110,12 +109,24 @@ def test_oversized_means_more_than_the_empty_card_and_not_more_than_what_others_
 
 
 def test_what_a_card_of_unknown_size_could_serve_is_never_certain() -> None:
-    tested = decide(Case(20 * GIB, GIB, Limit(10 * GIB, 10 * GIB, "device"), NOTHING))
+    tested = decide(Shortage(20 * GIB, GIB, Limit(10 * GIB, 10 * GIB, "device"), NOTHING))
     assert (tested.cause, tested.certain) == ("oversized_request", False)
 
 
 def test_a_request_beyond_all_that_was_proven_under_an_unknown_cap_is_uncertain() -> None:
-    tested = decide(Case(6 * GIB, 3 * GIB, Limit(3 * GIB, 9 * GIB - 1, "bracket"), NOTHING))
+    tested = decide(Shortage(6 * GIB, 3 * GIB, Limit(3 * GIB, 9 * GIB - 1, "bracket"), NOTHING))
     assert (tested.cause, tested.certain) == ("capacity", False)
-    first = decide(Case(6 * GIB, 0, Limit(0, 6 * GIB - 1, "bracket"), NOTHING))
+    first = decide(Shortage(6 * GIB, 0, Limit(0, 6 * GIB - 1, "bracket"), NOTHING))
     assert (first.cause, first.certain) == ("oversized_request", False)
+
+
+def test_neighbours_are_no_cause_where_a_cap_bound() -> None:
+    capped = {"cap": 10 * GIB, "total": 80 * GIB, "outside": 41 * GIB}
+    assert decide(case(**capped)).cause == "capacity"
+    assert decide(case(**capped | {"outside": 71 * GIB})).cause == "outside_allocator"
+
+
+def test_a_hole_that_is_large_enough_is_not_fragmentation() -> None:
+    whole = free(usable=3 * GIB, stranded=3 * GIB, largest=3 * GIB)
+    assert decide(case(free=whole)).cause == "capacity"
+    assert decide(case(free=whole, opened=3 * GIB)).cause == "other_stream"

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.analysis.attribution.by_site import Attribution
-from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.memory.fragmentation import fragmentation, free_bytes
 from oomscope.analysis.memory.free_for_request import free_for_request
 from oomscope.analysis.memory.pins import find_pins
+from oomscope.analysis.study import study_device
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Blocks, Layout, Segments
 from tests.builders import block, loaded, segment
@@ -129,10 +129,14 @@ def test_what_is_called_releasable_is_what_empty_cache_gives_back(operations: li
 @given(OPERATIONS, CONFIGS)
 def test_if_everything_moved_all_stranded_bytes_came_free(operations: list[Operation], conf: str) -> None:
     snapshot = run(operations, conf, Limit())[0].snapshot()
-    history = device_history(snapshot.devices[0], recorded_config(snapshot))
+    study = study_device(snapshot, snapshot.devices[0].index)
+    history = study.history
     rows = len(history.lifetimes)
-    one = Attribution(np.zeros(rows, np.int64), np.full(1, -1, np.int32), np.full(1, -1, np.int32), ("all",))
-    pins = find_pins(history, one, SiteTable(snapshot.stacks), history.entries - 1, history.layout)
+    # All blocks of one site, so that moving it moves everything.
+    study.attribution = Attribution(
+        np.zeros(rows, np.int64), np.full(1, -1, np.int32), np.full(1, -1, np.int32), ("all",)
+    )
+    pins = find_pins(study, history.entries - 1, history.layout)
     stranded = fragmentation(history.layout, history.config, snapshot.pools).stranded
     assert sum(pin.stranded_bytes for pin in pins) == sum(pin.alone_bytes for pin in pins) == stranded
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis.labels.model_cost import make_bill
-from oomscope.history import device_history, recorded_config
 from tests.analysis.asking import Diagnosis, diagnose
 from tests.analysis.programs import BACKWARD, BATCH, CALL, LOADING, LOSS, MAIN, MIB, TORCH, Program, Training, forward
 from tests.builders import frame
@@ -20,7 +19,7 @@ FIRST_DRIVERS = {
 
 def real(name: str) -> Diagnosis:
     snapshot = shared_snapshot(name)
-    return diagnose(snapshot, device_history(snapshot.devices[0], recorded_config(snapshot)))
+    return diagnose(snapshot, snapshot.devices[0].index)
 
 
 @needs_shared
@@ -49,7 +48,7 @@ def test_one_block_a_step_that_stays_is_growth():
     program = Training()
     for _ in range(6):
         program.step(keep=1)
-    (growth,) = diagnose(*program.history()).growth()
+    (growth,) = diagnose(program.history()[0]).growth()
     assert (growth.kind, growth.generations, growth.bytes_per_step) == ("generations", 6, 4 * MIB)
     assert growth.spared_bytes == 5 * 4 * MIB
     assert growth.site is not None
@@ -61,8 +60,8 @@ def test_a_list_of_results_is_told_from_a_kept_graph():
     for _ in range(6):
         results.step(keep=1)
         graph.step(keep=4)
-    assert "accumulated_tensors" in {driver.slug for driver in diagnose(*results.history()).drivers()}
-    assert diagnose(*graph.history()).drivers()[0].slug == "retained_graph"
+    assert "accumulated_tensors" in {driver.slug for driver in diagnose(results.history()[0]).drivers()}
+    assert diagnose(graph.history()[0]).drivers()[0].slug == "retained_graph"
 
 
 def test_the_last_few_steps_in_a_window_are_no_growth():
@@ -71,14 +70,14 @@ def test_the_last_few_steps_in_a_window_are_no_growth():
         window.append(program.step(keep=1))
         if len(window) > 4:
             program.free(*window.pop(0))
-    assert diagnose(*program.history()).growth() == ()
+    assert diagnose(program.history()[0]).growth() == ()
 
 
 def test_what_the_first_steps_leave_is_no_growth():
     program = Training()
     for number in range(12):
         program.step(keep=1 if number < 3 else 0)
-    assert diagnose(*program.history()).growth() == ()
+    assert diagnose(program.history()[0]).growth() == ()
 
 
 def test_larger_batches_are_no_growth():
@@ -87,7 +86,7 @@ def test_larger_batches_are_no_growth():
         program.step(scale=scale)
     program.alloc(MIB, BATCH)
     program.forward(scale=10)
-    assert diagnose(*program.history()).growth() == ()
+    assert diagnose(program.history()[0]).growth() == ()
 
 
 def test_a_list_filled_after_training_is_growth():
@@ -97,7 +96,7 @@ def test_a_list_filled_after_training_is_growth():
     for _ in range(40):
         batch, made = program.alloc(MIB, BATCH), program.forward()
         program.free(batch, *made[1:])
-    (growth,) = diagnose(*program.history()).growth()
+    (growth,) = diagnose(program.history()[0]).growth()
     assert growth.generations >= 38
 
 
@@ -112,7 +111,7 @@ def test_a_cache_that_is_joined_to_is_growth_by_reallocation():
                 program.free(old[layer])
             old[layer] = new
         program.free(program.alloc(2 * MIB, forward(70)))
-    diagnosis = diagnose(*program.history())
+    diagnosis = diagnose(program.history()[0])
     (growth,) = diagnosis.growth()
     assert (growth.kind, growth.live_bytes, growth.spared_bytes) == ("reallocation", 3 * 37 * MIB, 3 * 29 * MIB)
     assert diagnosis.drivers()[0].slug == "kv_cache"
@@ -132,7 +131,7 @@ def test_a_cache_joined_on_the_line_that_makes_the_new_piece_is_growth():
             else:
                 old[layer] = program.alloc(8 * MIB, joining)
             program.free(piece)
-    diagnosis = diagnose(*program.history())
+    diagnosis = diagnose(program.history()[0])
     (growth,) = diagnosis.growth()
     assert (growth.kind, growth.live_bytes) == ("reallocation", 4 * 66 * MIB)
     assert diagnosis.drivers()[0].slug == "kv_cache"
@@ -147,7 +146,7 @@ def test_a_cache_that_has_long_stopped_growing_is_no_growth():
         old = new
     for number in range(40):
         program.alloc(MIB, (frame(f"work_{number}", number, "/workspace/serve.py"), MAIN))
-    assert diagnose(*program.history()).growth() == ()
+    assert diagnose(program.history()[0]).growth() == ()
 
 
 def fill(program: Program, rounds: int) -> None:
@@ -165,8 +164,8 @@ def test_a_list_is_growth_while_its_loop_runs_and_none_once_it_has_ended():
     for number in range(3):
         ended.alloc(40 * MIB, (frame("serve", 10 + number, "/workspace/serve.py"), MAIN))
     ended.oom(90 * MIB, (frame("serve", 20, "/workspace/serve.py"), MAIN))
-    assert [one.generations for one in diagnose(*running.history()).growth()] == [30]
-    assert diagnose(*ended.history()).growth() == ()
+    assert [one.generations for one in diagnose(running.history()[0]).growth()] == [30]
+    assert diagnose(ended.history()[0]).growth() == ()
 
 
 def test_growth_inside_one_step_is_marked_as_such():
@@ -177,8 +176,8 @@ def test_growth_inside_one_step_is_marked_as_such():
         rounds.step()
     for _ in range(40):
         rounds.free(rounds.alloc(MIB, BATCH), *rounds.forward()[1:])
-    assert [one.within_step for one in diagnose(*steps.history()).growth()] == [False]
-    assert [one.within_step for one in diagnose(*rounds.history()).growth()] == [True]
+    assert [one.within_step for one in diagnose(steps.history()[0]).growth()] == [False]
+    assert [one.within_step for one in diagnose(rounds.history()[0]).growth()] == [True]
 
 
 def test_generations_from_before_a_wrapped_trace_count():
@@ -189,24 +188,26 @@ def test_generations_from_before_a_wrapped_trace_count():
         program.step(keep=1)
     program.entries = program.entries[gone:]
     program.annotations = [mark for mark in program.annotations if mark["time_us"] >= before]
-    (growth,) = diagnose(*program.history()).growth()
+    (growth,) = diagnose(program.history()[0]).growth()
     assert (growth.generations, growth.live_bytes, growth.spared_bytes) == (10, 40 * MIB, 36 * MIB)
 
 
-def test_growth_over_time_needs_no_steps():
-    program, keeping = Program(), (frame("keep", 5, "/workspace/serve.py"), MAIN)
+def test_growth_over_time_needs_no_steps_and_no_loop():
+    """A script that calls the same function again and again, on a new line each time."""
+    program = Program()
     for number in range(40):
-        program.alloc(2 * MIB, keeping)
-        program.free(program.alloc(3 * MIB, (frame(f"work_{number}", number, "/workspace/serve.py"), MAIN)))
-    (growth,) = diagnose(*program.history()).growth()
-    assert growth.kind == "time"
+        calling = frame("<module>", 100 + 2 * number, "/workspace/serve.py")
+        program.alloc(2 * MIB, (frame("keep", 5, "/workspace/serve.py"), calling))
+        program.free(program.alloc(3 * MIB, (frame(f"work_{number}", number, "/workspace/serve.py"), calling)))
+    (growth,) = diagnose(program.history()[0]).growth()
+    assert (growth.kind, growth.loop, growth.blocks) == ("time", None, 40)
 
 
 def test_filling_a_list_in_one_go_is_no_growth():
     program = Program()
     for _ in range(100):
         program.alloc(2 * MIB, (frame("fill", 5, "/workspace/serve.py"), MAIN))
-    assert diagnose(*program.history()).growth() == ()
+    assert diagnose(program.history()[0]).growth() == ()
 
 
 def test_a_copy_of_the_model_is_a_driver_of_its_own():
@@ -218,7 +219,7 @@ def test_a_copy_of_the_model_is_a_driver_of_its_own():
     for stack in (LOADING, copying):
         for size in (9, 6, 3, 2):
             program.alloc(size * MIB, stack)
-    found = {driver.slug: driver.bytes for driver in diagnose(*program.history()).drivers()}
+    found = {driver.slug: driver.bytes for driver in diagnose(program.history()[0]).drivers()}
     assert found == {"parameters": 20 * MIB, "duplicate_model": 20 * MIB}
 
 
@@ -236,7 +237,7 @@ def cloned(*, by_optimizer: bool) -> dict[str, int]:
         program.optimize()
     program.free(*gradients)
     program.forward()
-    return {driver.slug: driver.bytes for driver in diagnose(*program.history()).drivers()}
+    return {driver.slug: driver.bytes for driver in diagnose(program.history()[0]).drivers()}
 
 
 def test_a_cloned_state_dict_is_a_copy_of_the_model():
@@ -254,7 +255,7 @@ def test_the_gradient_of_logits_belongs_to_them():
     program.forward()
     program.alloc(96 * MIB, loss)
     program.alloc(96 * MIB, BACKWARD)
-    first = diagnose(*program.history()).drivers()[0]
+    first = diagnose(program.history()[0]).drivers()[0]
     assert (first.slug, first.bytes) == ("logits", 192 * MIB)
     assert first.site is not None
     assert first.site.function == "loss"
@@ -270,7 +271,7 @@ def test_scores_made_in_a_function_that_the_forward_calls_are_told_too():
     program = Training()
     program.alloc(8 * MIB, in_block(50))
     program.alloc(64 * MIB, in_block(51, ("mix", 22, "/workspace/train/model.py")))
-    assert diagnose(*program.history()).drivers()[0].slug == "attention_scores"
+    assert diagnose(program.history()[0]).drivers()[0].slug == "attention_scores"
 
 
 @pytest.mark.parametrize(("before", "slug"), [(4, "attention_scores"), (16, "activations")])
@@ -281,7 +282,7 @@ def test_what_grows_with_the_square_of_the_tokens_is_scores(before, slug):
     program.free(program.alloc(10 * MIB, in_block(50)), program.alloc(before * MIB, mixing))
     program.alloc(40 * MIB, in_block(50))
     program.alloc(64 * MIB, mixing)
-    first = diagnose(*program.history()).drivers()[0]
+    first = diagnose(program.history()[0]).drivers()[0]
     assert (first.slug, first.site and first.site.function) == (slug, "mix")
 
 
@@ -291,7 +292,7 @@ def test_scores_of_an_attention_are_told_from_other_activations():
     program = Training()
     program.alloc(4 * MIB, (*linear, attending, *forward()[2:]))
     program.alloc(64 * MIB, (attending, *forward()[2:]))
-    assert diagnose(*program.history()).drivers()[0].slug == "attention_scores"
+    assert diagnose(program.history()[0]).drivers()[0].slug == "attention_scores"
 
 
 def test_the_bill_of_adam_in_full_precision():
@@ -299,7 +300,7 @@ def test_the_bill_of_adam_in_full_precision():
     program.step()
     program.alloc(MIB, BATCH)
     snapshot, history = program.history()
-    bill = make_bill(snapshot, history, diagnose(snapshot, history).categories, history.entries - 1)
+    bill = make_bill(diagnose(snapshot).study, history.entries - 1)
     size = sum(program.SIZES)
     assert bill is not None
     assert bill.parameters == size // 4
@@ -310,5 +311,4 @@ def test_the_bill_of_adam_in_full_precision():
 def test_without_parameters_there_is_no_bill():
     program = Program()
     program.alloc(MIB, BATCH)
-    snapshot, history = program.history()
-    assert make_bill(snapshot, history, diagnose(snapshot, history).categories, 0) is None
+    assert make_bill(diagnose(program.history()[0]).study, 0) is None

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from oomscope.analysis.records import Limit
-from oomscope.analysis.verdict.limits import device_context, limit_at, number, outside_bytes
+from oomscope.analysis.verdict.limits import limit_at, outside_bytes
 from oomscope.history import device_history, recorded_config
-from oomscope.model import Action
+from oomscope.model import Action, RecordedDevice
 from tests import builders
 from tests.builders import block, entry, loaded, segment
 
@@ -108,14 +108,8 @@ def test_where_the_cap_was_changed_on_the_way_only_what_came_before_counts() -> 
 def test_a_malformed_context_says_nothing(context: Any) -> None:
     snapshot = loaded([segment(A, [block(GIB)])], oomscope=context)
     history = device_history(snapshot.devices[0], recorded_config(snapshot))
-    assert device_context(snapshot, 0) == {}
+    assert snapshot.recorded.device(0) == RecordedDevice(0)
     assert outside_bytes(snapshot, history) is None
-
-
-@pytest.mark.parametrize("value", [None, True, "5", -1, 1.5, [5]])
-def test_what_is_no_number_of_bytes_is_unknown(value: Any) -> None:
-    assert number({"total": value}, "total") is None
-    assert number({"total": 5}, "total") == 5
 
 
 def test_outside_is_what_is_neither_free_nor_ours() -> None:

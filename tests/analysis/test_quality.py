@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from oomscope.wording.words import occasion, sentence
 
 from oomscope.analysis import analyze
 from oomscope.analysis.recording_quality import history_kind
@@ -11,7 +12,7 @@ from oomscope.model import Snapshot
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 from tests.history.cutting import cut
-from tests.shared import captures, needs_shared, shared_snapshot
+from tests.shared import captures, needs_shared, public, shared_snapshot
 
 MIB = 1 << 20
 A, B = 0x7F00_0000_0000, 0x7F80_0000_0000
@@ -47,22 +48,69 @@ def test_a_ring_that_lost_its_beginning_is_never_called_whole(name: str, percent
     snapshot = shared_snapshot(name)
     device = snapshot.devices[0]
     one = device_history(cut(device, len(device.trace) * percent // 100), recorded_config(snapshot))
-    assert history_kind(snapshot, (one,)) == "wrapped"
+    assert history_kind(snapshot, (one,)) == "late"
+    kept = len(device.trace) // 1000 * 1000
+    ring = device_history(cut(device, len(device.trace) - kept), recorded_config(snapshot))
+    assert history_kind(snapshot, (ring,)) == "wrapped"
 
 
 def test_a_recording_from_the_first_segment_on_is_full() -> None:
     assert kind(loaded([small(block(512, frames=HERE))], [WHOLE])) == "full"
 
 
-def test_a_live_block_without_an_entry_is_from_before_or_overwritten_as_its_stack_tells() -> None:
-    trace = [entry("alloc", A + 512, 512, frames=HERE)] * 1 + [entry("snapshot", 0, 0)]
+def filled(entries: int) -> list[builders.Dict]:
+    """A trace of so many entries, of which the first makes the block at 512."""
+    return [entry("alloc", A + 512, 512, frames=HERE), *[entry("snapshot", 0, 0)] * (entries - 1)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"), [(64, "late"), (128, "wrapped"), (999, "late"), (1000, "wrapped"), (1001, "late")]
+)
+def test_a_recorded_block_without_an_entry_is_overwritten_only_where_the_ring_may_be_full(
+    entries: int, expected: str
+) -> None:
+    trace = filled(entries)
     assert kind(loaded([small(block(512), block(512, frames=HERE))], [trace])) == "late"
-    assert kind(loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [trace])) == "wrapped"
+    assert kind(loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [trace])) == expected
+
+
+def test_a_recording_that_was_started_again_is_late_and_says_why_old_blocks_have_stacks() -> None:
+    """The published ones: 19,464 entries under a bound of 1,000,000, and blocks with stacks from before them."""
+    recording = analyze(
+        loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(19_464)]), whatif=False
+    ).recording
+    assert recording.history == "late"
+    assert "started again after 512 B" in recording.notes[0]
+    assert "overwrote" not in recording.notes[0]
+
+
+@needs_shared
+@pytest.mark.parametrize("name", public())
+def test_no_public_capture_is_called_overwritten(name: str) -> None:
+    """Their programs ask for 100,000 entries and more, and none holds so many."""
+    assert kind(shared_snapshot(name)) != "wrapped"
 
 
 def test_a_cached_segment_without_an_entry_tells_of_an_earlier_time_too() -> None:
     assert kind(loaded([small()], [LATER])) == "late"
-    assert kind(loaded([small(frames=HERE)], [LATER])) == "wrapped"
+    assert kind(loaded([small(frames=HERE)], [LATER])) == "late"
+    assert kind(loaded([small(frames=HERE)], [filled(1000)])) == "wrapped"
+
+
+@pytest.mark.parametrize("trace", [[], [entry("alloc", A, 512, frames=HERE)]])
+def test_without_a_history_nobody_says_that_nothing_failed(trace: list[builders.Dict]) -> None:
+    findings = analyze(loaded([small(block(512, frames=HERE))], [trace]), whatif=False)
+    assert occasion(findings, str) == "Not known whether a request failed · cuda:0"
+    assert "not known whether a request failed" in sentence(findings)
+
+
+def test_what_falls_below_zero_is_no_size() -> None:
+    """The trace obtains a segment that the final segments do not hold, and never gives it back."""
+    trace = [entry("segment_alloc", B, 20 * MIB), entry("alloc", A, 512, frames=HERE), entry("snapshot", 0, 0)]
+    device = analyze(loaded([small(block(512, frames=HERE))], [trace]), at=0, whatif=False).devices[0]
+    assert device.history.curves.at(-1)[2] < 0
+    assert analyze(device.study.snapshot, at=-1, whatif=False).devices[0].at.reserved == 0
+    assert device.reconciliation.unaccounted_bytes == 18 * MIB
 
 
 def test_a_known_bound_decides() -> None:
@@ -102,12 +150,10 @@ def test_of_several_devices_the_least_complete_counts() -> None:
     [
         (loaded([small(block(512, frames=HERE))], [WHOLE]), "recording.full"),
         (loaded([small()], [LATER]), "recording.late_and_freed"),
-        (
-            loaded([small(block(512), block(512, frames=HERE))], [[LATER[0]] * 1 + [entry("snapshot", 0, 0)]]),
-            "recording.wrapped",
-        ),
+        (loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(1000)]), "recording.wrapped"),
+        (loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(999)]), "recording.restarted"),
         (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "recording.late"),
-        (loaded([small(frames=HERE)], [LATER]), "recording.wrapped"),
+        (loaded([small(frames=HERE)], [filled(1000)]), "recording.wrapped"),
         (loaded([small(block(512, frames=HERE))]), "recording.state_only"),
         (loaded([small(block(512))]), "recording.none"),
     ],

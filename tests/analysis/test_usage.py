@@ -13,13 +13,13 @@ from oomscope.analysis.attribution.by_site import (
     ALL_OTHERS,
     BEFORE_RECORDING,
     EVICTED,
-    MOST_ROWS,
     NO_FRAMES,
     NO_FRAMES_BACKWARD,
     NO_STACK_KEPT,
     ONLY_TORCH,
 )
 from oomscope.analysis.attribution.names_and_holders import named_tensors
+from oomscope.analysis.attribution.site_uses import MOST_ROWS
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.errors import OomscopeError
 from oomscope.model import Snapshot

@@ -101,6 +101,7 @@ def test_each_frame_and_stack_is_stored_once(name: str):
     assert len({id(one) for one in frames}) == len({str(one) for one in frames})
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", SAMPLES)
 def test_torchs_own_tools_read_it(name: str):
     viewer = pytest.importorskip("torch.cuda._memory_viz")
@@ -115,6 +116,17 @@ def test_a_whole_trace_is_said_to_be_whole():
     made = members(bundle(sample_findings("train_ok")))
     assert list(made) == ["README.txt", "report.html", "report.md", "report.json", "snapshot.pickle"]
     assert b"contains the whole trace, 8,953 trace entries" in made["README.txt"]
+
+
+def test_lines_of_source_are_said_to_be_in_it():
+    source = {"filename": "train.py", "line": 2, "first": 1, "text": ["a", "b", "c"]}
+    original = loaded(
+        [segment(0x7F0000000000, [block(1 << 20)])], oomscope={"sources": [source, {**source, "line": 3}]}
+    )
+    readme = members(bundle(analyze(original, whatif=False)))["README.txt"].decode()
+    assert "They carry 2 lines of the program's source" in readme
+    redacted = members(bundle(analyze(redact(original)[0], whatif=False)))
+    assert "source" not in redacted["README.txt"].decode()
 
 
 def test_where_the_trace_is_too_long_the_newest_entries_are_kept_and_the_rest_counted():

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from oomscope.history import device_history, recorded_config
 from oomscope.reading import load
 from tests.analysis.asking import Diagnosis, diagnose, right_bytes
 
@@ -37,7 +36,7 @@ def ran(name: str, folder: Path) -> tuple[Diagnosis, list[list]]:
             [sys.executable, "-m", "tests.gpu.training_programs", name, str(folder)], check=True, timeout=300
         )
     snapshot = load(folder / f"{name}.pickle")
-    diagnosis = diagnose(snapshot, device_history(snapshot.devices[0], recorded_config(snapshot)))
+    diagnosis = diagnose(snapshot, snapshot.devices[0].index)
     return diagnosis, json.loads((folder / f"{name}.json").read_text())
 
 

@@ -4,15 +4,13 @@ import pickle
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="recording needs torch")
-
-from oomscope.recording import backend, history, observer, saying, session  # noqa: E402
-from tests.recording.fake import FakeBackend  # noqa: E402
+from oomscope.recording import backend, history, observer, saying, session
 
 
 @pytest.fixture
 def place(monkeypatch, tmp_path):
     """Put a fake backend in place; everything a process keeps is as new before and after."""
+    from tests.recording.fake import FakeBackend  # needs torch, which not every test of this folder does
 
     def put(**behaviour):
         fake = FakeBackend(**behaviour)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch", reason="the backend asks torch")
+pytestmark = pytest.mark.torch
 
 ROOT = Path(__file__).resolve().parents[2]
 SYMBOLIZE = """

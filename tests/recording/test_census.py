@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 torch = pytest.importorskip("torch", reason="the census asks torch's tensors")
+pytestmark = pytest.mark.torch
 
 from oomscope.recording.census.roots import local_variables  # noqa: E402
 from oomscope.recording.census.walk import take_census  # noqa: E402
@@ -98,7 +99,7 @@ def test_a_list_of_losses_still_in_the_graph(taken):
 
     train()
     assert taken.first["holder"] == "train: losses"
-    assert taken.first["kind"] == "collection"
+    assert taken.first["kind"] == "list"
 
 
 def test_a_list_that_a_hook_fills(taken):

@@ -13,6 +13,7 @@ import weakref
 import pytest
 
 torch = pytest.importorskip("torch", reason="recording needs torch")
+pytestmark = pytest.mark.torch
 
 import oomscope  # noqa: E402
 from oomscope import recording  # noqa: E402
@@ -428,7 +429,7 @@ def test_optimizer_steps_count_where_nobody_announces_any(fake, dumps):
     with oomscope.record() as recorder:
         with recorder.step():
             optimizer.step()
-        assert len(recorder._last.timeline.rows()["steps"]) == 1
+        assert len(recorder._last.step_log.rows()["steps"]) == 1
     optimizer.step()
     assert not sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
 
@@ -548,8 +549,8 @@ def test_a_signal_while_a_step_is_noted_waits_for_nothing(fake, dumps, monkeypat
     if not hasattr(signal, "SIGUSR1"):
         pytest.skip("no SIGUSR1 here")
     with oomscope.record(signal="SIGUSR1") as recorder:
-        timeline = recorder._last.timeline
-        with timeline._lock, observer._lock:
+        step_log = recorder._last.step_log
+        with step_log._lock, observer._lock:
             signal.raise_signal(signal.SIGUSR1)
         monkeypatch.setattr(fake, "allocator", lambda: signal.raise_signal(signal.SIGUSR1))
         recorder.snapshot()  # asked for another while one is made: it comes with the next step

@@ -65,6 +65,7 @@ def test_the_environments_own_sitecustomize_still_runs(tmp_path):
     assert done.stdout.splitlines() == ["site", "site", str(tmp_path / "sitecustomize.py")]
 
 
+@pytest.mark.torch
 def test_torch_is_not_imported_before_the_program_does(tmp_path):
     pytest.importorskip("torch", reason="needs torch")
     (tmp_path / "program.py").write_text(

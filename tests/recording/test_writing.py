@@ -18,6 +18,7 @@ from oomscope.recording.options import build, plain
 from oomscope.recording.process import hide_secrets
 
 torch = pytest.importorskip("torch", reason="the backend needs torch")
+pytestmark = pytest.mark.torch
 
 from tests.recording.fake import FakeBackend  # noqa: E402
 

@@ -109,7 +109,13 @@ def _context(s: Secrets) -> dict[str, Any]:
         ],
         "allocator": {"backend": s(), "conf": s("{}:{},max_split_size_mb:{}")},
         "process": {"host": s(), "pid": 1, "argv": [s()], "rank": s(), "environment": {s(): s()}, s(): s()},
-        "stacks": {"failing": [frame(s(), 1, s("/{}/{}.py"))], "main": [frame(s("{}.{}"), 1, s()), s()], s(): [s()]},
+        "stacks": {
+            "failing": [frame(s(), 1, s("/{}/{}.py"))], "main": [frame(s("{}.{}"), 1, s()), s()], s(): [s()],
+            "backward": [frame(s(), 1, s("/{}/{}.py"))], "threads_left_out": s(),
+            "threads": [{"name": s("Thread-3 ({})"), "frames": [frame(s(), 1, s())], "failing": True, s(): s()}, s()],
+        },
+        "autograd": {"node": s("{}Backward"), "gradients_of": [s("{}.weight")], "forward": [frame(s(), 1, s())]},
+        "sources": [{"filename": s("/{}/{}.py"), "line": 2, "first": 1, "text": [s("{} = 1"), s("{}()"), s()]}],
         "recording": {"started_us": 1, "max_entries": 1000, "stacks": s(), "context": s(), "history": s(), s(): s()},
         "steps": [{"name": s("{} 1"), "begin_us": TIME, "end_us": TIME + 3000}, {"name": s(), "begin_us": TIME + 3001}],
         "marks": [{"name": s(), "time_us": TIME + 5}],
@@ -120,7 +126,14 @@ def _context(s: Secrets) -> dict[str, Any]:
                 "name": s("{}.layers.0.{}"), "holders": [s("{}: {}[3]['{}']"), s("{} é{}")], "saved_for": s(), s(): s(),
             }
         ],
-        "holders": [{"device": 0, "holder": s("{}.{}"), "kind": s(), "bytes": MIB, "retained": MIB, s(): s()}],
+        "holders": [
+            {
+                "device": 0, "holder": s("{}.{}"), "kind": s(), "bytes": MIB, "retained": MIB, s(): s(), "place": s(),
+                "path": [s("{}: {}[0].__traceback__ → {}: {}")], "at": frame(s(), 1, s("/{}/{}.py")), "finished": s(),
+            },
+            {"device": 0, "holder": s("the {} being handled"), "kind": "exception", "path": [s("suspended {}")]},
+            {"device": 0, "holder": s("reference cycle: {}.{} → {} (closure) {}"), "kind": "cycle"},
+        ],
         "walk": {"seconds": 0.1, "complete": True, "notes": [s()], s(): s()},
         "failures": [s()],
         s(): {s(): [s()]},

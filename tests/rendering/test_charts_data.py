@@ -97,7 +97,7 @@ def test_bands_of_a_figure_sum_to_the_curve(name: str):
     findings = sample_findings(name)
     for device in findings.devices:
         history = device.history
-        keys = keys_of(findings, device)
+        keys = keys_of(device)
         at = instants(
             history.curves.allocated[1:], np.arange(history.entries, dtype=np.float64), 0, history.entries - 1
         )
@@ -111,7 +111,7 @@ def test_bands_of_a_figure_sum_to_the_curve(name: str):
 def test_rows_at_the_instant_are_those_of_the_sites_table(name: str):
     findings = sample_findings(name)
     for device in findings.devices:
-        keys = keys_of(findings, device)
+        keys = keys_of(device)
         live = device.history.lifetimes.allocated_at(device.at_entry)
         found = np.bincount(keys.row[live], weights=device.history.size[live], minlength=keys.rows)
         assert found[:-1].astype(np.int64).tolist() == [use.bytes for use in device.sites if use.label != "all others"]

@@ -16,6 +16,7 @@ from oomscope.export import memory_viz
 from oomscope.model import Snapshot
 from oomscope.reading import load
 from oomscope.redaction.aliases import Aliases
+from oomscope.redaction.context import redact_context
 from oomscope.redaction.snapshot import redact
 from oomscope.rendering import render_html
 from oomscope.rendering.html.notebook import findings_html, snapshot_html
@@ -23,6 +24,7 @@ from oomscope.rendering.json_report import render_json
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
 from oomscope.rendering.whatif import to_json, to_text
+from tests.builders import loaded
 from tests.rendering.hostile import hostile_snapshot
 from tests.rendering.secrets import SECRET, secret_snapshot
 from tests.samples import SAMPLES, sample, sample_path
@@ -91,6 +93,40 @@ def test_no_text_of_a_file_survives_wherever_it_stands():
         assert set(SECRET.findall(text)) == set(), form
         assert "é" not in text, form
     assert len(SECRET.findall(json.dumps(key))) > 100
+
+
+def test_what_the_recorder_says_itself_stays():
+    context = {
+        "holders": [
+            {"holder": "train.py: errors", "kind": "exception", "place": "global", "finished": True, "length": 3},
+            {"path": ["train.py: errors[0].__traceback__ → forward: hidden[1]"], "kind": "deque", "maxlen": 8},
+            {"holder": "the OutOfMemoryError being handled"},
+            {"holder": "reference cycle: Sample.owner → Sample"},
+            {"holder": "model.hook (closure) captured"},
+        ],
+        "stacks": {"threads": [{"name": "MainThread"}, {"name": "Thread-3 (serve)"}, {"name": "loader"}]},
+        "autograd": {"node": "MmBackward0", "gradients_of": ["model.head.weight"]},
+        "tensors": [{"saved_for": "AddmmBackward0 (mat1)"}, {"saved_for": "SecretBackward (x)"}],
+    }
+    copy = redact_context(context, Aliases())
+    assert copy["holders"] == [
+        {"holder": "name_1.name_2: name_3", "kind": "exception", "place": "global", "finished": True, "length": 3},
+        {"path": ["name_1.name_2: name_3[0].__traceback__ → forward: name_4[1]"], "kind": "deque", "maxlen": 8},
+        {"holder": "the OutOfMemoryError being handled"},
+        {"holder": "reference cycle: name_5.name_6 → name_5"},
+        {"holder": "name_7.name_8 (closure) name_9"},
+    ]
+    assert [row["name"] for row in copy["stacks"]["threads"]] == ["MainThread", "Thread-3thread_1", "thread_2"]
+    assert copy["autograd"] == {"node": "MmBackward0", "gradients_of": ["name_7.name_10.weight"]}
+    assert [row["saved_for"] for row in copy["tensors"]] == ["AddmmBackward0 (mat1)", "name_11 (name_12)"]
+
+
+def test_lines_of_source_go():
+    source = {"filename": "train.py", "line": 2, "first": 1, "text": ["key = 'alice'", "train()", ""]}
+    copy, _ = redact(loaded(oomscope={"torch": "2.11.0", "sources": [source]}))
+    assert copy.recorded.torch == "2.11.0"
+    assert copy.recorded.sources == ()
+    assert "alice" not in memory_viz.to_json(copy)
 
 
 def test_every_alias_has_its_name_in_the_key():

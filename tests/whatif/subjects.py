@@ -16,7 +16,7 @@ VARLEN = "whatif.oom_varlen_training.default"
 def subject_of(snapshot: Snapshot, device: int | None = None) -> Subject:
     """The run of a device; of the one with the longest trace if None."""
     chosen = max(snapshot.devices, key=lambda one: len(one.trace)) if device is None else snapshot.device(device)
-    return prepare(snapshot, device_history(chosen, recorded_config(snapshot)))
+    return prepare(snapshot, device_history(chosen, recorded_config(snapshot, chosen)))
 
 
 @cache

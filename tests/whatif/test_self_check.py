@@ -14,7 +14,6 @@ from tests.whatif.subjects import shared_subject, subject_of
 
 FOREIGN = {
     "public/Da1sypetals__SnapViewer__assets__memory.pickle": "a tool's own rewriting",
-    "public/codeasier__MemSnapDump__tests__test_data__snapshot_expandable.pkl": "torch_npu on an Ascend",
 }
 LATE = ("late_start", "ring_wrapped")
 

@@ -7,58 +7,27 @@ the reader's own code.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
 
 from oomscope.analysis.records import Location
-from oomscope.model import BoolArray, Frame, StackTable
+from oomscope.model import BoolArray, Frame, FrameKind, StackTable, frame_kind
 from oomscope.model.arrays import StackArray
 
 NO_LOCATION = -1
 
-_CPP = re.compile(r"\.(?:cpp|cc|cxx|c|cu|cuh|h|hpp|inl|so(?:\.\d+)*|pyx)\Z|\A(?:\?\?)?\Z", re.IGNORECASE)
-_TORCH = re.compile(
-    r"(?:site|dist)-packages/(?:torch|functorch|torch_npu|triton)/"
-    # torch built from source lies anywhere; these folders and files are its own.
-    r"|(?:^|/)torch/(?:_\w+/|nn/(?:attention|intrinsic|modules|parallel|quantized|utils|functional\.py|parameter\.py)"
-    r"|optim/|autograd/|cuda/|fx/|jit/|utils/(?:data|checkpoint\.py|_)|distributed/|distributions/|amp/|ao/|backends/"
-    r"|export/|func/|nested/|profiler/|sparse/|testing/|xpu/|_\w+\.py|functional\.py|overrides\.py|serialization\.py"
-    r"|storage\.py)"
-    # What torch.compile writes is torch's, too; wherever its cache lies, files are named by a hash.
-    r"|/torchinductor_[^/]*/|/[a-z2-7]{2}/c[a-z2-7]{50,}\.py\Z|\A<eval_with_key>|\A<torch_package"
-)
-_STANDARD = re.compile(
-    r"\A<(?:frozen|string|attrs generated|__array_function__)"
-    r"|(?:^|/)lib(?:64)?/python3[^/]*/(?!.*(?:site|dist)-packages/)"
-    # Windows has no folder for the version below lib; the one above it is Python's own, or conda's.
-    r"|(?:^|/)(?:python-?3[\d.]*|cpython-3[^/]*|python/3[^/]*/x\w+|pyenv-win/versions/3[^/]*"
-    r"|(?:ana|mini|micro)(?:conda|forge|mamba)\d*(?:/envs/[^/]+)?)/lib/(?!site-packages/|python3)",
-    re.IGNORECASE,
-)
-_OWN = re.compile(r"(?:^|/)oomscope/(?:recording/|commands/|__main__\.py)")
-_PACKAGES = re.compile(r"(?:site|dist)-packages/")
+_SITES = (FrameKind.LIBRARY, FrameKind.OWN)
 
 
-def is_cpp(frame: Frame) -> bool:
-    """Whether `frame` is C++, or a symbol that was never resolved."""
-    return bool(_CPP.search(frame.filename))
+def is_script(frame: Frame) -> bool:
+    """Whether `frame` is Python code of the reader or of a library: not of torch, Python itself or oomscope."""
+    return frame_kind(frame.filename) in _SITES
 
 
-def is_torch(frame: Frame) -> bool:
-    """Whether `frame` is Python code of torch itself."""
-    return bool(_TORCH.search(frame.filename.replace("\\", "/")))
-
-
-def _is_site(frame: Frame) -> bool:
-    path = frame.filename.replace("\\", "/")
-    return not (_CPP.search(path) or _TORCH.search(path) or _STANDARD.search(path) or _OWN.search(path))
-
-
-def _is_readers(frame: Frame) -> bool:
-    return not _PACKAGES.search(frame.filename.replace("\\", "/"))
+def is_readers_frame(frame: Frame) -> bool:
+    """Whether `frame` is the reader's own code: no library's, no interpreter's, no C++."""
+    return frame_kind(frame.filename) == FrameKind.OWN
 
 
 class SiteTable:
@@ -78,10 +47,10 @@ class SiteTable:
             location = Location(frame.filename, frame.line, frame.name)
             location_of[index] = number.setdefault(location, len(number))
         self._locations = list(number)
-        sites = _flags(map(_is_site, stacks.frames), len(stacks.frames))
-        readers = sites & _flags(map(_is_readers, stacks.frames), len(stacks.frames))
-        self.site_of = self._innermost(sites, location_of)
-        self.caller_of = self._innermost(readers, location_of)
+        kind = np.fromiter((frame_kind(frame.filename) for frame in stacks.frames), np.uint8, count=len(stacks.frames))
+        self._cpp: BoolArray = kind == FrameKind.CPP
+        self.site_of = self._innermost(np.isin(kind, _SITES), location_of)
+        self.caller_of = self._innermost(kind == FrameKind.OWN, location_of)
 
     def _innermost(self, wanted: BoolArray, location_of: StackArray) -> StackArray:
         """For each stack, the location of its innermost wanted frame."""
@@ -113,12 +82,7 @@ class SiteTable:
     @cached_property
     def has_cpp(self) -> bool:
         """Whether any stack was recorded with C++ frames (``stacks="all"``)."""
-        used = np.unique(self._stacks.members) if len(self._stacks.members) else np.zeros(0, np.int32)
-        return any(is_cpp(self._stacks.frames[frame]) for frame in used)
-
-
-def _flags(values: Iterable[bool], count: int) -> BoolArray:
-    return np.fromiter(values, np.bool_, count=count)
+        return bool(self._cpp[self._stacks.members].any())
 
 
 def _look_up(table: StackArray, stack: StackArray) -> StackArray:

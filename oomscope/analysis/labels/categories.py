@@ -7,9 +7,6 @@ together: every gradient and most optimizer states are as large as their paramet
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER, unframed_is_backward
@@ -21,7 +18,7 @@ from oomscope.analysis.labels.size_matching import (
     next_birth,
     one_for_each,
 )
-from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles, find_roles
+from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.records import CATEGORIES, Steps
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
@@ -43,7 +40,7 @@ _LEAST_COPIED = 4
 
 
 def categorize(
-    snapshot: Snapshot, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles | None = None
+    snapshot: Snapshot, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles
 ) -> tuple[UInt8Array, str]:
     """The category of each allocation.
 
@@ -52,15 +49,15 @@ def categorize(
         history: one of its devices.
         steps: its steps.
         phases: uint8[lifetimes], from `phase_of`.
-        roles: `find_roles(snapshot.stacks)`, where that is at hand.
+        roles: of the stacks of the snapshot.
 
     Returns:
         uint8[lifetimes], index into `CATEGORIES`, and where it comes from: ``recorded`` if every live block was named,
         ``mixed`` if some were, else ``inferred``.
     """
-    guess = _Inference(history, steps, phases, roles or find_roles(snapshot.stacks))
+    guess = _Inference(history, steps, phases, roles)
     category = guess.run()
-    named = _apply_names(snapshot.context, history, category)
+    named = _apply_names(snapshot, history, category)
     live = history.lifetimes.freed >= history.entries
     if not named.any():
         return category, "inferred"
@@ -319,38 +316,27 @@ class _Inference:
                 self.category[mine] = PARAMETER
 
 
-def _apply_names(context: Mapping[str, Any] | None, history: DeviceHistory, category: UInt8Array) -> BoolArray:
+def _apply_names(snapshot: Snapshot, history: DeviceHistory, category: UInt8Array) -> BoolArray:
     """Put the recorded categories over the inferred ones; returns which rows were named.
 
     Several tensors may lie in one block (views, buckets): the largest gives its category.
     """
     named = np.zeros(len(category), np.bool_)
-    tensors = (context or {}).get("tensors")
     rows = np.flatnonzero(history.lifetimes.freed >= history.entries)
-    if not isinstance(tensors, Sequence) or isinstance(tensors, str) or not len(rows):
+    told = [
+        (tensor.bytes or 0, tensor.address, CATEGORIES.index(tensor.category))
+        for tensor in snapshot.recorded.tensors_on(history.index)
+        if tensor.address is not None and tensor.category in CATEGORIES[:UNKNOWN]
+    ]
+    if not told or not len(rows):
         return named
+    told.sort(key=lambda tensor: tensor[0])
     rows = rows[np.argsort(history.lifetimes.address[rows])]
     start = history.lifetimes.address[rows]
-    told = [item for item in tensors if _is_usable(item, history.index)]
-    if not told:
-        return named
-    told.sort(key=_bytes)
-    address = np.array([int(item["address"]) for item in told], np.int64)
+    address = np.array([place for _, place, _ in told], np.int64)
     at = np.searchsorted(start, address, side="right") - 1
     inside = (at >= 0) & (address < start[np.maximum(at, 0)] + history.size[rows[np.maximum(at, 0)]])
-    number = np.array([CATEGORIES.index(item["category"]) for item in told], np.uint8)
+    number = np.array([kind for _, _, kind in told], np.uint8)
     category[rows[at[inside]]] = number[inside]
     named[rows[at[inside]]] = True
     return named
-
-
-def _bytes(item: Mapping[str, Any]) -> int:
-    size = item.get("bytes")
-    return size if isinstance(size, int) else 0
-
-
-def _is_usable(item: object, device: int) -> bool:
-    if not isinstance(item, Mapping) or item.get("device", device) != device:
-        return False
-    address, category = item.get("address"), item.get("category")
-    return isinstance(address, int) and 0 <= address < 1 << 63 and category in CATEGORIES and category != "unknown"

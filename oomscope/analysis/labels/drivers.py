@@ -10,10 +10,11 @@ from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels import categories as kinds
 from oomscope.analysis.labels.model_copies import find_duplicates
 from oomscope.analysis.labels.phases import OPTIMIZER
-from oomscope.analysis.labels.stack_roles import Mark, Role, find_roles
+from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.analysis.records import Driver, Growth
+from oomscope.analysis.study import DeviceStudy
 from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, Frame, IntArray, Snapshot, StackTable, UInt8Array
+from oomscope.model import BoolArray, Frame, IntArray
 
 SLUGS = (
     "activations", "parameters", "gradients", "optimizer_state", "optimizer_temporaries", "logits", "attention_scores",
@@ -42,30 +43,17 @@ _GRAPH_SHARE = 0.3
 """A kept graph keeps what its forwards saved: many of their stacks. A list of results keeps one or two."""
 
 
-def find_drivers(
-    snapshot: Snapshot,
-    history: DeviceHistory,
-    phases: UInt8Array,
-    categories: UInt8Array,
-    at_entry: int,
-    *,
-    growth: tuple[Growth, ...] = (),
-    sites: SiteTable | None = None,
-) -> tuple[Driver, ...]:
+def find_drivers(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...] = ()) -> tuple[Driver, ...]:
     """What the allocated bytes are once `at_entry` has happened; they sum to the allocated curve there.
 
     Args:
-        snapshot: the whole snapshot.
-        history: one of its devices.
-        phases: uint8[lifetimes], from `phase_of`.
-        categories: uint8[lifetimes], from `categorize`.
+        study: of the device.
         at_entry: the instant that it is about.
         growth: what grows until then; its sites are named by the way in which they grow.
-        sites: `SiteTable(snapshot.stacks)`, where that is at hand.
     """
-    sites = sites or SiteTable(snapshot.stacks)
+    history, sites = study.history, study.sites
     rows = np.flatnonzero(history.lifetimes.allocated_at(at_entry))
-    naming = _Naming(snapshot.stacks, history, phases, categories, sites, rows)
+    naming = _Naming(study, rows)
     slug = naming.run(growth)
     found = [_driver(number, rows[slug == number], history, sites) for number in np.unique(slug).tolist()]
     return tuple(sorted(found, key=lambda driver: -driver.bytes))
@@ -96,16 +84,13 @@ class _Naming:
 
     def __init__(
         self,
-        stacks: StackTable,
-        history: DeviceHistory,
-        phases: UInt8Array,
-        categories: UInt8Array,
-        sites: SiteTable,
+        study: DeviceStudy,
         rows: IntArray,
     ) -> None:
-        self.history, self.sites, self.rows = history, sites, rows
-        self.stacks, self.categories = stacks, categories
-        roles = self.roles = find_roles(stacks)
+        history, categories, phases = study.history, study.categories, study.phases
+        self.history, self.sites, self.rows = history, study.sites, rows
+        self.stacks, self.categories = study.snapshot.stacks, categories
+        roles = self.roles = study.roles
         self.stack = history.lifetimes.stack[rows]
         self.mark = roles.mark[self.stack]
         self.role = roles.role[self.stack]

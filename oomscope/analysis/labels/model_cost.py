@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 
 from oomscope.analysis.labels.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from oomscope.analysis.records import Bill
+from oomscope.analysis.study import DeviceStudy
 from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, Snapshot, UInt8Array
 
@@ -15,18 +14,17 @@ _ITEM_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 
 _FULL_PRECISION = 4
 
 
-def make_bill(snapshot: Snapshot, history: DeviceHistory, categories: UInt8Array, at_entry: int) -> Bill | None:
+def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     """The bill of one device once `at_entry` has happened; None where no parameters are known.
 
     A gradient is as large as its parameter; Adam keeps two states a parameter, and in mixed precision those and a
     master copy stand in float32 beside parameters in 16 bits (4P + 4P + 8P, or 2P + 2P + 12P).
 
     Args:
-        snapshot: the whole snapshot.
-        history: one of its devices.
-        categories: uint8[lifetimes], from `categorize`.
+        study: of the device.
         at_entry: the instant that it is about.
     """
+    snapshot, history, categories = study.snapshot, study.history, study.categories
     live = history.lifetimes.allocated_at(at_entry)
     there = np.bincount(categories[live], weights=history.size[live].astype(np.float64), minlength=9).astype(np.int64)
     parameters = int(there[PARAMETER])
@@ -74,13 +72,9 @@ def _expected_states(
 
 def _recorded_item_size(snapshot: Snapshot, device: int) -> int | None:
     """Bytes of one element of most of the recorded parameters."""
-    tensors = (snapshot.context or {}).get("tensors")
-    if not isinstance(tensors, Sequence) or isinstance(tensors, str):
-        return None
     total: dict[int, int] = {}
-    for item in tensors:
-        if isinstance(item, Mapping) and item.get("category") == "parameter" and item.get("device", device) == device:
-            size = _ITEM_SIZES.get(str(item.get("dtype", "")).rpartition(".")[2])
-            if size:
-                total[size] = total.get(size, 0) + (item["bytes"] if isinstance(item.get("bytes"), int) else 0)
+    for tensor in snapshot.recorded.tensors_on(device):
+        size = _ITEM_SIZES.get((tensor.dtype or "").rpartition(".")[2])
+        if size and tensor.category == "parameter":
+            total[size] = total.get(size, 0) + (tensor.bytes or 0)
     return max(total, key=lambda size: total[size]) if total else None

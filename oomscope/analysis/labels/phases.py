@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.labels.stack_roles import Role, StackRoles, find_roles
+from oomscope.analysis.labels.stack_roles import Role, StackRoles
 from oomscope.analysis.records import PHASES
 from oomscope.history import BEFORE, DeviceHistory, Lifetimes
-from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.model import BoolArray, IntArray, UInt8Array
 
 BEFORE_RECORDING, FORWARD, BACKWARD, OPTIMIZER, OTHER = range(len(PHASES))
 
@@ -15,7 +15,7 @@ _PHASE_OF_ROLE = np.full(len(Role), OTHER, np.uint8)
 _PHASE_OF_ROLE[[Role.FORWARD, Role.BACKWARD, Role.OPTIMIZER]] = FORWARD, BACKWARD, OPTIMIZER
 
 
-def phase_of(snapshot: Snapshot, history: DeviceHistory, roles: StackRoles | None = None) -> UInt8Array:
+def phase_of(history: DeviceHistory, roles: StackRoles) -> UInt8Array:
     """The phase that allocated each block.
 
     A stack tells most of it. The autograd engine's threads have no Python frames, so where stacks were recorded at all,
@@ -23,15 +23,13 @@ def phase_of(snapshot: Snapshot, history: DeviceHistory, roles: StackRoles | Non
     between a forward and its backward.
 
     Args:
-        snapshot: the whole snapshot.
-        history: one of its devices.
-        roles: `find_roles(snapshot.stacks)`, where that is at hand.
+        history: of one device.
+        roles: of the stacks of its snapshot.
 
     Returns:
         uint8[lifetimes], index into `PHASES`.
     """
     lifetimes = history.lifetimes
-    roles = roles or find_roles(snapshot.stacks)
     role = roles.role[lifetimes.stack]
     phase = _PHASE_OF_ROLE[role]
     before = lifetimes.born == BEFORE

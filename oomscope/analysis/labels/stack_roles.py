@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from functools import lru_cache
 
 import numpy as np
 
-from oomscope.model import Frame, IntArray, StackTable, UInt8Array
+from oomscope.model import Frame, FrameKind, IntArray, StackTable, UInt8Array, frame_kind, package_path
 
 
 class Role(IntEnum):
@@ -86,50 +85,61 @@ class _Sign(IntFlag):
     APPLY = 128
 
 
-_CPP = re.compile(r"^$|^\?\?$|\.(cpp|cc|cxx|c|h|hpp|cuh|cu|so)(:|$)|^<unknown>")
 _CPP_BACKWARD = re.compile(r"autograd::Engine::|THPEngine_run_backward|Backward\d*::apply|CompiledBackward")
 _BACKWARD = {
     "torch/autograd/__init__.py": {"backward", "grad", "_make_grads"},
     "torch/_tensor.py": {"backward"},
     "torch/autograd/graph.py": {"_engine_run_backward"},
 }
-_OPTIMIZER_FILE = re.compile(
-    r"torch/optim/(?!swa_utils|lr_scheduler)|apex/optimizers/|bitsandbytes/optim/|deepspeed/ops/(adam|lamb|lion)/"
-    r"|torch/nn/utils/clip_grad|transformers/optimization\.py|torch/distributed/optim/"
-)
-_SCALER = re.compile(r"torch/(cuda/)?amp/grad_scaler\.py$")
+
+
+def _files(*patterns: str) -> re.Pattern[str]:
+    """Finds a file by its folders and name; ``mytorch/optim/`` is not ``torch/optim/``."""
+    return re.compile(rf"(?<![^/])(?:{'|'.join(patterns)})")
+
+
+_OPTIMIZER_FILE = _files(
+    r"torch/optim/(?!swa_utils|lr_scheduler)", "apex/optimizers/", "bitsandbytes/optim/",
+    "deepspeed/ops/(?:adam|lamb|lion)/", "torch/nn/utils/clip_grad", r"transformers/optimization\.py",
+    "torch/distributed/optim/", "torch_npu/optim/",
+)  # fmt: skip
+_SCALER = _files(r"torch/(?:cuda/)?amp/grad_scaler\.py$")
 _OPTIMIZER_NAME = re.compile(r"optim", re.IGNORECASE)
 _STATE_NAME = re.compile(r"^_?init(_|$)|_init_group|_init_state|load_state_dict|_process_value|_get_state|setup_state")
-_LOAD_FILE = re.compile(
-    r"torch/nn/init\.py|torch/serialization\.py|safetensors/|torch/nn/parameter\.py|accelerate/utils/modeling\.py"
-    r"|accelerate/big_modeling\.py|torch/optim/swa_utils\.py|model_loader/|core_model_loading\.py|torch/jit/_serialization"
-    r"|torch/distributed/checkpoint/"
-)
+_LOAD_FILE = _files(
+    r"torch/nn/init\.py", r"torch/serialization\.py", "safetensors/", r"torch/nn/parameter\.py",
+    r"accelerate/utils/modeling\.py", r"accelerate/big_modeling\.py", r"torch/optim/swa_utils\.py", "model_loader/",
+    r"core_model_loading\.py", "torch/jit/_serialization", "torch/distributed/checkpoint/",
+)  # fmt: skip
 _LOAD_NAME = re.compile(
     r"^(_apply|load_state_dict|_load_from_state_dict|from_pretrained|_load_pretrained_model|reset_parameters"
     r"|_load_state_dict_into_meta_model|__deepcopy__|deepcopy|_reconstruct|_deepcopy_\w+|load_model|load_weights"
     r"|load_checkpoint|_init_flat_param\w*|flatten_tensors\w*|_init_sharded_param|_get_shard|_init_weights"
     r"|create_parameter|init_weights|_init_param_handle\w*)$"
 )
-_COMMUNICATION_FILE = re.compile(
-    r"torch/nn/parallel/(distributed|comm)\.py|torch/distributed/|deepspeed/(comm|runtime)/"
+_COMMUNICATION_FILE = _files(
+    r"torch/nn/parallel/(?:distributed|comm)\.py", "torch/distributed/", "deepspeed/(?:comm|runtime)/"
 )
-_FORWARD_FILE = re.compile(
-    r"torch/nn/functional\.py|torch/nn/modules/(?!module\.py)|torch/nn/attention/|torch/utils/checkpoint\.py|torch/_inductor/output_code\.py"
-    r"|torch/autograd/function\.py|transformers/models/|flash_attn/|xformers/|torchinductor_|torch/_functorch/"
-)
+_FORWARD_FILE = _files(
+    r"torch/nn/functional\.py", r"torch/nn/modules/(?!module\.py)", "torch/nn/attention/",
+    r"torch/utils/checkpoint\.py", r"torch/_inductor/output_code\.py", r"torch/autograd/function\.py",
+    "transformers/models/", "flash_attn/", "xformers/", "torchinductor_", "torch/_functorch/",
+)  # fmt: skip
 _NOT_FORWARD = {"__init__", "state_dict", "load_state_dict", "train", "eval"}
 _CALL = {"_call_impl", "_wrapped_call_impl", "_slow_forward"}
 _LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|CausalLMLoss|kl_div|CrossEntropy|logsumexp")
 _ATTENTION = re.compile(r"attn|attention|attend|(?<!log_)softmax|scores$", re.IGNORECASE)
 _CACHE = re.compile(r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine")
-_LINEAR = re.compile(r"torch/nn/modules/(linear|conv)\.py$")
-_COMPILED = re.compile(r"torchinductor_|torch/_inductor/|torch/_dynamo/")
-_ENGINE_FILE = re.compile(r"torch/autograd/(function|graph)\.py|torch/utils/(checkpoint|hooks)\.py|torch/distributed/")
+_LINEAR = _files(r"torch/nn/modules/(?:linear|conv)\.py$")
+_COMPILED = _files("torchinductor_", "torch/_inductor/", "torch/_dynamo/")
+_INDUCTOR = "torchinductor_/"
+"""Stands for what torch.compile writes, wherever its cache lies."""
+_ENGINE_FILE = _files(
+    r"torch/autograd/(?:function|graph)\.py", r"torch/utils/(?:checkpoint|hooks)\.py", "torch/distributed/"
+)
 _ENGINE_NAME = re.compile(r"hook|backward|unpack")
 
 
-@lru_cache(maxsize=1)
 def find_roles(stacks: StackTable) -> StackRoles:
     """The role and the marks of every stack; one look at each distinct frame, the rest by columns."""
     count = len(stacks)
@@ -175,28 +185,37 @@ def find_roles(stacks: StackTable) -> StackRoles:
     return StackRoles(role, mark)
 
 
+def tells_backward(frame: Frame) -> bool:
+    """Whether nothing but a backward runs under `frame`."""
+    return bool(_look(frame)[0] & _Sign.BACKWARD)
+
+
 def _look(frame: Frame) -> tuple[_Sign, Mark]:
     """What one frame says, for the stack and for itself."""
-    path, name = frame.filename.replace("\\", "/"), frame.name
-    if _CPP.search(path):
+    name, kind = frame.name, frame_kind(frame.filename)
+    if kind is FrameKind.CPP:
         return (_Sign.CPP | (_Sign.BACKWARD if _CPP_BACKWARD.search(name) else _Sign.NONE)), Mark.NONE
+    # A library's file counts from its package on: a folder above it may bear any name.
+    path = package_path(frame.filename)
+    if path is None:
+        path = _INDUCTOR if kind is FrameKind.TORCH else frame.filename.replace("\\", "/")
     short = name.rpartition(".")[2]
     return _sign(path, short), _mark(path, short)
 
 
 def _sign(path: str, name: str) -> _Sign:
     sign = _Sign.NONE
-    if any(path.endswith(file) and name in names for file, names in _BACKWARD.items()):
+    if name in _BACKWARD.get(path, ()):
         sign |= _Sign.BACKWARD
     if _ENGINE_FILE.search(path) or _ENGINE_NAME.search(name):
         sign |= _Sign.ENGINE
     if name == "__init__":
         sign |= _Sign.CONSTRUCTOR
-    if name == "_apply" and path.endswith("torch/nn/modules/module.py"):
+    if name == "_apply" and path == "torch/nn/modules/module.py":
         sign |= _Sign.APPLY
     if _is_optimizer(path, name):
         return sign | _Sign.OPTIMIZER
-    is_layer = "torch/nn/modules/" in path and name == "__init__"
+    is_layer = path.startswith("torch/nn/modules/") and name == "__init__"
     if _LOAD_FILE.search(path) or _LOAD_NAME.match(name) or is_layer:
         return sign | _Sign.LOAD
     if name == "forward" or name in _CALL or (_FORWARD_FILE.search(path) and name not in _NOT_FORWARD):

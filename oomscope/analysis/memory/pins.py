@@ -16,6 +16,7 @@ from oomscope.allocator.rounding import page_size
 from oomscope.analysis.attribution.by_site import Attribution
 from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.records import Pin
+from oomscope.analysis.study import DeviceStudy
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray, Layout
 
@@ -31,10 +32,15 @@ class _Pieces:
     """The lifetime."""
 
 
-def find_pins(
-    history: DeviceHistory, attribution: Attribution, sites: SiteTable, entry: int, layout: Layout
-) -> tuple[Pin, ...]:
-    """The sites that keep stranded bytes once `entry` has happened, in the order in which moving them frees most."""
+def find_pins(study: DeviceStudy, entry: int, layout: Layout) -> tuple[Pin, ...]:
+    """The sites that keep stranded bytes once `entry` has happened, in the order in which moving them frees most.
+
+    Args:
+        study: of the device.
+        entry: the instant that it is about.
+        layout: the segments and blocks then.
+    """
+    history = study.history
     rows = np.flatnonzero(history.lifetimes.active_at(entry))
     segments = layout.segments
     if not len(rows) or not len(segments):
@@ -46,7 +52,7 @@ def find_pins(
     rows, segment = rows[inside], segment[inside]
     pieces = _cut(history, rows, segment, segments.address, first_unit, page)
     stranded = _stranded(history, layout, rows, segment, first_unit, page)
-    return _rank(history, attribution, sites, pieces, stranded)
+    return _rank(history, study.attribution, study.sites, pieces, stranded)
 
 
 def _units(layout: Layout, config: AllocatorConfig) -> tuple[IntArray, IntArray]:

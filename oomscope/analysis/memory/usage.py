@@ -23,9 +23,13 @@ def usage(layout: Layout) -> Usage:
 
 
 def totals_at(history: DeviceHistory, entry: int) -> Totals:
-    """Reserved, allocated and active bytes once `entry` has happened."""
+    """Reserved, allocated and active bytes once `entry` has happened.
+
+    Where the trace contradicts the final segments, reserved bytes may come out below 0: `reconcile` says so, and they
+    are 0 here.
+    """
     allocated, active, reserved = history.curves.at(entry)
-    return Totals(reserved=reserved, allocated=allocated, active=active)
+    return Totals(reserved=max(reserved, 0), allocated=allocated, active=active)
 
 
 def peak(history: DeviceHistory) -> Peak | None:
@@ -43,8 +47,13 @@ def peak(history: DeviceHistory) -> Peak | None:
     )
 
 
-def reconcile(history: DeviceHistory) -> Reconciliation:
-    """What the trace and the final segments say differently, in bytes and as notes."""
+def reconcile(history: DeviceHistory, replay_agrees: bool | None = None) -> Reconciliation:
+    """What the trace and the final segments say differently, in bytes and as notes.
+
+    Args:
+        history: of the device.
+        replay_agrees: as a replay of it found.
+    """
     curves, notes = history.curves, []
     unaccounted = history.missing_bytes
     if unaccounted:
@@ -65,4 +74,4 @@ def reconcile(history: DeviceHistory) -> Reconciliation:
     uncertain = int(history.slack.sum())
     if uncertain:
         notes.append(note("reconciliation.uncertain_sizes", count=int((history.slack > 0).sum()), bytes=uncertain))
-    return Reconciliation(unaccounted, uncertain, tuple(notes))
+    return Reconciliation(unaccounted, uncertain, tuple(notes), replay_agrees)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, phase_of
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.rounds import find_rounds
 from oomscope.analysis.records import StepPeak, Steps
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
 
 
-def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | None = None) -> Steps:
+def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array) -> Steps:
     """The steps of one device, first to last; the last may be unfinished.
 
     Recorded marks and ``ProfilerStep#`` ranges say where a step begins; ``Optimizer.step#`` ranges where one ends.
@@ -24,14 +23,13 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | 
     Args:
         snapshot: the whole snapshot.
         history: one of its devices.
-        phases: `phase_of(snapshot, history)`, where that is at hand.
+        phases: uint8[lifetimes], from `phase_of`.
     """
     if not history.entries:
         return Steps(0, "none")
-    phases = phase_of(snapshot, history) if phases is None else phases
     clock = np.maximum.accumulate(history.trace.time_us) if history.trace.timed else np.zeros(0, np.int64)
     if len(clock):
-        if begins := _recorded(snapshot.context):
+        if begins := sorted((step.begin_us, step.name) for step in snapshot.recorded.steps):
             return _from_begins([time for time, _ in begins], [name for _, name in begins], clock, history, "recorded")
         if begins := _profiler_steps(snapshot):
             return _from_begins(
@@ -50,19 +48,6 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array | 
                 return _from_ends(after, history, phases, "inferred")
     begins_at = find_rounds(births, history, snapshot.stacks)
     return _made(begins_at, [], history, "inferred") if len(begins_at) else Steps(0, "none")
-
-
-def _recorded(context: Mapping[str, Any] | None) -> list[tuple[int, str]]:
-    """Begin and name of each step that the recording marked."""
-    steps = (context or {}).get("steps")
-    if not isinstance(steps, Sequence) or isinstance(steps, str):
-        return []
-    found = [
-        (step["begin_us"], str(step.get("name", number)))
-        for number, step in enumerate(steps)
-        if isinstance(step, Mapping) and isinstance(step.get("begin_us"), int) and 0 <= step["begin_us"] < 1 << 63
-    ]
-    return sorted(found)
 
 
 def _profiler_steps(snapshot: Snapshot) -> list[tuple[int, str]]:

@@ -1,1 +1,60 @@
-"""What would help, and what would not."""
+"""What would help, and what would not. A remedy is one file, and one entry in `oomscope.wording.remedies`.
+
+Each module has `SLUG` and ``propose(circumstances)``, which yields at most a few pieces of `Advice`: the line or the
+object, what it saves, and whether it alone is enough. A cause names the remedies against it (`REMEDIES`), best first.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.remedies import (
+    allocator_setting,
+    bound_cache,
+    bound_what_is_kept,
+    bucket_lengths,
+    checkpoint_activations,
+    chunk_loss,
+    collect_garbage,
+    detach_what_is_kept,
+    drop_gradients,
+    forget_exception,
+    free_the_card,
+    fused_attention,
+    fused_optimizer,
+    limit_calls_in_progress,
+    load_once,
+    move_pins,
+    one_stream,
+    raise_cap,
+    retry_request,
+    shard_optimizer_state,
+    shard_parameters,
+    share_graph_pool,
+    smaller_batch,
+    split_request,
+)
+from oomscope.analysis.remedies.refuted import refuted
+from oomscope.analysis.remedies.remedy import Remedy
+from oomscope.analysis.verdict.causes import CAUSE_MODULES
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+_ALL: tuple[Remedy, ...] = (
+    allocator_setting, bound_cache, bound_what_is_kept, bucket_lengths, checkpoint_activations, chunk_loss,
+    collect_garbage, detach_what_is_kept, drop_gradients, forget_exception, free_the_card, fused_attention,
+    fused_optimizer, limit_calls_in_progress, load_once, move_pins, one_stream, raise_cap, retry_request,
+    shard_optimizer_state, shard_parameters, share_graph_pool, smaller_batch, split_request,
+)  # fmt: skip
+
+REMEDY_MODULES = MappingProxyType({remedy.SLUG: remedy for remedy in _ALL})
+
+MOST_ADVICE = 6
+"""A reader who is told ten things does none."""
+
+
+def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
+    """Advice on a failed request: what is known to be enough first, then as the cause orders it; refuted last."""
+    found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
+    found.sort(key=lambda advice: advice.enough is False)
+    return (*found[:MOST_ADVICE], *refuted(circumstances, cause, {advice.slug for advice in found}))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
-from oomscope.analysis.verdict.counterfactuals import MARGIN
 from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.analysis.verdict.shortage import MARGIN
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, WhatIf, WhatIfRow
-from oomscope.units import format_bytes, format_limit, plural
+from oomscope.model import Note, note
 
 
 def serving(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:
@@ -21,98 +22,82 @@ def refusing(answer: WhatIf | None, entry: int) -> list[WhatIfRow]:
     return [row for row in _others(answer) if row.served.get(entry) is False]
 
 
-def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> str | None:
-    """What the replays say of `request`, for the verdict; None where there are none to trust."""
-    text = None if answer is None else _cited(answer, request, cause)
-    return None if answer is None or text is None else f"{text}{_estimated(answer)}"
+def citation(answer: WhatIf | None, request: FailedRequest, cause: str) -> tuple[Note, ...]:
+    """What the replays say of `request`, for the verdict; empty where there are none to trust."""
+    cited = () if answer is None else tuple(_cited(answer, request, cause))
+    return (*cited, *_estimated(answer)) if answer is not None and cited else ()
 
 
-def _cited(answer: WhatIf, request: FailedRequest, cause: str) -> str | None:
+def _cited(answer: WhatIf, request: FailedRequest, cause: str) -> Iterator[Note]:
     served, refused = serving(answer, request.entry), refusing(answer, request.entry)
-    needs = _needs(answer, request)
     if served:
         best = served[0]
-        text = f"Replayed with {best.setting}, {served_text(best, request)}.{needs(best)}"
+        yield note("verdict.replay.served", setting=best.setting, **served_values(best, request))
+        yield from _needs(answer, request, best)
         if cause == "growth":
-            return f"{text} What grows goes on growing."
-        return text if request.recovered else f"{text} What would have been asked for next is not recorded."
+            yield note("verdict.replay.served.grows")
+        elif not request.recovered:
+            yield note("verdict.replay.served.unknown_after")
+        return
     if depends := _depends_on_the_cap(answer, request):
-        return depends
+        yield depends
+        return
     if not refused:
-        return None
+        return
     doubtful = len(_others(answer)) - len(refused)
-    if len(refused) == 1:
-        text = f"Replayed with {refused[0].setting}, this request fails as well"
-    else:
-        text = f"Replayed under {len(refused)} other settings of the allocator, this request fails under each of them"
-    if doubtful:
-        text += f"; under {doubtful} more it is not certain"
-    return f"{text}.{needs(answer.row(EXPANDABLE))}"
+    code = "verdict.replay.refused.one" if len(refused) == 1 else "verdict.replay.refused.all"
+    yield note(code, setting=refused[0].setting, settings=len(refused), doubtful=doubtful)
+    yield from _needs(answer, request, answer.row(EXPANDABLE))
 
 
-def _estimated(answer: WhatIf) -> str:
+def _estimated(answer: WhatIf) -> tuple[Note, ...]:
     """What to add where only a part of the run was recorded."""
-    if answer.self_check.reason is None:
-        return ""
-    return " This is an estimate: the recording does not begin with the first allocation."
+    return () if answer.self_check.reason is None else (note("verdict.replay.estimated"),)
 
 
-def _depends_on_the_cap(answer: WhatIf, request: FailedRequest) -> str | None:
+def _depends_on_the_cap(answer: WhatIf, request: FailedRequest) -> Note | None:
     """What to say where the setting made for holes serves the request under some of the caps that it may have been."""
     row, limit = answer.row(EXPANDABLE), request.limit
     if row is None or row.least_memory is None or row.served.get(request.entry) is not None or limit.high is None:
         return None
     if not limit.low < row.least_memory <= limit.high:
         return None
-    return (
-        f"Replayed with {EXPANDABLE}, this request fits if the cap of this process was {format_limit(row.least_memory)}"
-        f" or more; the recording tells only that it lay between {format_bytes(limit.low)} and "
-        f"{format_bytes(limit.high)} (oomscope whatif --limit answers for the true one)."
-    )
+    return note("verdict.replay.depends", setting=EXPANDABLE, least=row.least_memory, low=limit.low, high=limit.high)
 
 
-def calm_citation(answer: WhatIf | None) -> str | None:
-    """What the replays say of a run that served every request; None where no setting would have reserved less."""
+def calm_citation(answer: WhatIf | None) -> tuple[Note, ...]:
+    """What the replays say of a run that served every request; empty where no setting would have reserved less."""
     rows = [row for row in _others(answer) if row.oom is False and row.peak_reserved is not None]
     recorded = answer.row(RECORDED) if answer else None
     if answer is None or not rows or recorded is None or recorded.peak_reserved is None:
-        return None
+        return ()
     best = min(rows, key=lambda row: (row.peak_reserved or 0, row.setting != EXPANDABLE))
-    if recorded.peak_reserved - (best.peak_reserved or 0) < MARGIN * recorded.peak_reserved:
-        return None
-    return (
-        f"Replayed with {best.setting}, the same run reserves {format_bytes(best.peak_reserved or 0)} at its peak "
-        f"instead of {format_bytes(recorded.peak_reserved)}.{_estimated(answer)}"
-    )
+    less = best.peak_reserved or 0
+    if recorded.peak_reserved - less < MARGIN * recorded.peak_reserved:
+        return ()
+    calm = note("verdict.replay.calm", setting=best.setting, peak=less, recorded=recorded.peak_reserved)
+    return (calm, *_estimated(answer))
 
 
-def served_text(row: WhatIfRow, request: FailedRequest) -> str:
-    """``this request fits, 1.20 GiB to spare, 0 retries``."""
-    parts = ["this request fits"]
-    if row.oom is not False:
-        parts.append("though another one fails")
-    elif row.headroom is not None:
-        bound = "at least " if request.limit.source == "bracket" else ""
-        parts.append(f"{bound}{format_bytes(max(row.headroom, 0))} to spare")
-    if row.retries is not None:
-        parts.append(plural(row.retries, "retry", "retries"))
-    return ", ".join(parts)
+def served_values(row: WhatIfRow, request: FailedRequest) -> dict[str, Any]:
+    """What a sentence about a row that serves the request mentions."""
+    fits = row.oom is False
+    return {
+        "another_fails": None if fits else True,
+        "spare": max(row.headroom, 0) if fits and row.headroom is not None else None,
+        "at_least": request.limit.source == "bracket",
+        "retries": row.retries,
+    }
 
 
-def _needs(answer: WhatIf, request: FailedRequest) -> Callable[[WhatIfRow | None], str]:
+def _needs(answer: WhatIf, request: FailedRequest, row: WhatIfRow | None) -> Iterator[Note]:
     """What the recorded run needs in all, under a setting and as it was recorded."""
-    run = "The whole recorded run" if request.recovered else "The run up to here"
     recorded = answer.row(RECORDED)
     known = recorded.least_memory if recorded else None
-
-    def words(row: WhatIfRow | None) -> str:
-        needs = (
-            [] if row is None or row.least_memory is None else [f"{format_limit(row.least_memory)} with {row.setting}"]
-        )
-        needs += [] if known is None else [f"{format_limit(known)} as recorded"]
-        return f" {run} needs {', '.join(needs)}." if needs else ""
-
-    return words
+    least = row.least_memory if row else None
+    if known is not None or least is not None:
+        code = "verdict.replay.needs.whole" if request.recovered else "verdict.replay.needs"
+        yield note(code, least=least, setting=row.setting if row else None, recorded=known)
 
 
 def _others(answer: WhatIf | None) -> list[WhatIfRow]:

@@ -1,46 +1,156 @@
-"""What the judgement of an OOM needs to know of its device."""
+"""All that is known of a failed request: what the causes, the remedies and the confidence ask."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
 
-from oomscope.allocator import AllocatorConfig
+import numpy as np
+
+from oomscope.analysis.attribution.names_and_holders import named_tensors
+from oomscope.analysis.labels.drivers import find_drivers
+from oomscope.analysis.labels.stack_roles import Role
+from oomscope.analysis.memory.pins import find_pins
+from oomscope.analysis.passes.failing_pass import find_failing_pass
+from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
+from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.asked import who_asked
+from oomscope.analysis.verdict.calls import calls_in_progress
+from oomscope.analysis.verdict.card import other_processes
+from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.analysis.verdict.limits import outside_bytes
+from oomscope.analysis.verdict.piled import Piled, find_piled
+from oomscope.analysis.verdict.shortage import Shortage
+from oomscope.analysis.verdict.suspects import find_suspects
+from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.whatif.records import WhatIf
+from oomscope.model import BoolArray
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A device at the instant of an OOM, as far as the snapshot knows it.
+class Circumstances:
+    """A failed request and its device at that instant. Each part is found when it is first asked for.
 
-    Attributes:
-        device: CUDA index.
-        config: the recorded settings.
-        categories: live bytes by category.
-        phases: live bytes by phase.
-        total: bytes of the card; None unknown, as for the next two.
-        cap: the process's share of it.
-        outside: bytes of the card held by others.
-        outside_names: who that is, largest first, as (name, bytes).
-        uncertain_bytes: by how much block sizes may be off.
-        names_known: whether the recording names tensors and their holders.
-        varied_sizes: how many different sizes the site that failed has asked for.
-        holder: the Python object that holds most, where the recording knows.
-        in_forward: whether the request was made in a forward pass.
-        whatif: the replays under other settings, None where not made.
+    Args:
+        study: of the device.
+        request: the request that failed.
+        whatif: the replays under other settings; None where not made.
     """
 
-    device: int
-    config: AllocatorConfig
-    categories: Mapping[str, int]
-    phases: Mapping[str, int]
-    total: int | None = None
-    cap: int | None = None
-    outside: int | None = None
-    outside_names: tuple[tuple[str, int], ...] = ()
-    uncertain_bytes: int = 0
-    names_known: bool = False
-    varied_sizes: int = 0
-    holder: str | None = None
-    in_forward: bool = False
-    whatif: WhatIf | None = None
+    def __init__(self, study: DeviceStudy, request: FailedRequest, whatif: WhatIf | None = None) -> None:
+        self.study, self.request, self.whatif = study, request, whatif
+        recorded = study.snapshot.recorded.device(study.index)
+        self.total, self.cap = recorded.total, recorded.cap
+
+    @cached_property
+    def live(self) -> BoolArray:
+        """bool[lifetimes]: what was allocated when the request failed."""
+        return self.study.history.lifetimes.allocated_at(self.request.entry)
+
+    @cached_property
+    def growth(self) -> tuple[Growth, ...]:
+        """What grew until then, by site."""
+        return find_growth(self.study, self.request.entry)
+
+    @cached_property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """The Python objects that keep memory alive and are no part of a model, as the recording knows them."""
+        return find_suspects(self.study, self.request.entry)
+
+    @cached_property
+    def piled(self) -> Piled:
+        """What finished passes have left behind, and what the program has finished with."""
+        return find_piled(self.growth, self.suspects, self.in_progress)
+
+    @cached_property
+    def drivers(self) -> tuple[Driver, ...]:
+        """What the live bytes were."""
+        return find_drivers(self.study, self.request.entry, self.growth)
+
+    @cached_property
+    def pins(self) -> tuple[Pin, ...]:
+        """What kept the stranded bytes."""
+        return find_pins(self.study, self.request.entry, self.request.layout)
+
+    @cached_property
+    def asked(self) -> Asked:
+        """Which part of the program made the request."""
+        return who_asked(self.study, self.request)
+
+    @cached_property
+    def categories(self) -> dict[str, int]:
+        """Live bytes by category."""
+        return self.study.live_by(self.study.categories, CATEGORIES, self.request.entry)
+
+    @cached_property
+    def outside(self) -> int | None:
+        """Bytes of the card that others hold; None unknown."""
+        request = self.request
+        return outside_bytes(
+            self.study.snapshot,
+            self.study.history,
+            device_free=request.device_free,
+            reserved=request.totals.reserved,
+        )
+
+    @cached_property
+    def others(self) -> tuple[tuple[str, int], ...]:
+        """The other processes on the card, largest first, as (name, bytes); empty where they are not known."""
+        return other_processes(self.study)
+
+    @cached_property
+    def shortage(self) -> Shortage:
+        """The request in numbers."""
+        request = self.request
+        return Shortage(
+            size=request.size,
+            reserved=request.totals.reserved,
+            limit=request.limit,
+            free=request.free,
+            grown=self.piled.grown,
+            retained=self.piled.retained,
+            opened=opened_within_the_call(self.study.history, request),
+            outside=self.outside,
+            total=self.total,
+            cap=self.cap,
+        )
+
+    @cached_property
+    def failing_pass(self) -> FailingPass | None:
+        """How far the loop had come, and how its last pass compares with this one."""
+        return find_failing_pass(self.study, self.request.entry)
+
+    @cached_property
+    def in_progress(self) -> tuple[CallsInProgress, ...]:
+        """Calls of one function that were underway at the same time, most first."""
+        return calls_in_progress(self.study, self.request.entry)
+
+    @cached_property
+    def uncertain_bytes(self) -> int:
+        """By how much block sizes may be off, for blocks from before the recording."""
+        history = self.study.history
+        return int(history.slack[history.lifetimes.active_at(self.request.entry)].sum())
+
+    @cached_property
+    def names_known(self) -> bool:
+        """Whether the recording names tensors and their holders."""
+        return bool(named_tensors(self.study.snapshot, self.study.index))
+
+    @cached_property
+    def varied_sizes(self) -> int:
+        """How many different sizes the stack that failed has asked for."""
+        lifetimes, stack = self.study.history.lifetimes, self._stack
+        return len(np.unique(lifetimes.requested[lifetimes.stack == stack])) if stack >= 0 else 0
+
+    @property
+    def in_forward(self) -> bool:
+        """Whether the request was made in a forward pass."""
+        return self._stack >= 0 and bool(self.study.roles.role[self._stack] == Role.FORWARD)
+
+    @property
+    def card_unknown(self) -> bool:
+        """Whether something outside this allocator may have filled the card: a bare snapshot does not tell."""
+        return self.request.limit.source == "device" and self.outside is None
+
+    @property
+    def _stack(self) -> int:
+        return int(self.study.history.trace.stack[self.request.entry])

@@ -12,6 +12,7 @@ from oomscope.analysis.attribution.sites import SiteTable, stack_text
 from oomscope.analysis.memory.free_for_request import free_for_request
 from oomscope.analysis.memory.usage import totals_at
 from oomscope.analysis.records import FreeForRequest, Limit, Location, Oom, Totals
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.limits import limit_at
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, Layout, Snapshot
@@ -40,8 +41,9 @@ class FailedRequest:
     layout: Layout
 
 
-def failed_requests(snapshot: Snapshot, history: DeviceHistory, sites: SiteTable) -> tuple[FailedRequest, ...]:
+def failed_requests(study: DeviceStudy) -> tuple[FailedRequest, ...]:
     """The last failed requests of a device, in order."""
+    snapshot, history, sites = study.snapshot, study.history, study.sites
     entries = history.trace.entries(Action.OOM)
     allocations = history.trace.entries(Action.ALLOC)
     last_allocation = int(allocations[-1]) if len(allocations) else -1

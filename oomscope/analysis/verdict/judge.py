@@ -4,135 +4,78 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oomscope.analysis.records import Driver, Growth, Pin, Verdict
-from oomscope.analysis.remedies.advice import advise
+from oomscope.analysis.records import Verdict
+from oomscope.analysis.remedies import advise
 from oomscope.analysis.remedies.replays import citation
-from oomscope.analysis.verdict.circumstances import Subject
-from oomscope.analysis.verdict.counterfactuals import MARGIN, Case, Tested, decide
+from oomscope.analysis.verdict.causes import CAUSE_MODULES
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.decide import decide
 from oomscope.analysis.verdict.evidence import gather_evidence
-from oomscope.analysis.verdict.failed_requests import FailedRequest
-from oomscope.analysis.verdict.headlines import headline
-from oomscope.units import GIB, format_bytes
+from oomscope.analysis.verdict.shortage import Tested
+from oomscope.model import Note, note
 
-STEADY = 0.9
-"""R² of live bytes over steps from which on growth is beyond doubt."""
-
-SURE_OF_HOLES = 0.10
-"""The share of the limit that must be left over to be sure of fragmentation. A program that fills its memory fails at
-some request; one that fits into the holes with little to spare was followed by others that would not have."""
-
-LARGEST_CARD = 288 * GIB
-"""No single device of today holds more, whatever else may fill this one."""
+_CONFIDENCE = ("high", "medium", "low")
 
 
-def judge(
-    subject: Subject,
-    request: FailedRequest,
-    *,
-    growth: tuple[Growth, ...] = (),
-    drivers: tuple[Driver, ...] = (),
-    pins: tuple[Pin, ...] = (),
-) -> Verdict:
-    """The verdict on `request`.
-
-    Args:
-        subject: the device it failed on.
-        request: the failed request.
-        growth: what grew until then.
-        drivers: what the live bytes were.
-        pins: what kept the stranded bytes.
-    """
-    case = Case(
-        size=request.size,
-        reserved=request.totals.reserved,
-        limit=request.limit,
-        free=request.free,
-        growth=growth,
-        outside=subject.outside,
-        total=subject.total,
-        cap=subject.cap,
-    )
-    tested = decide(case)
+def judge(circumstances: Circumstances) -> Verdict:
+    """The verdict on a failed request."""
+    request = circumstances.request
+    first = decide(circumstances.shortage)
+    tested = _that_holds(circumstances, first)
+    cause = CAUSE_MODULES[tested.cause]
+    confidence = cause.confidence(circumstances, tested)
+    if tested.cause != first.cause and confidence == "high":
+        confidence = "medium"  # a claim of ours did not hold: something here is not understood
     return Verdict(
         cause=tested.cause,
-        confidence=_confidence(subject, request, case, tested),
-        headline=headline(subject, request, tested, growth, drivers, pins),
-        replay=citation(subject.whatif, request, tested.cause),
+        confidence=confidence,
+        headline=cause.headline(circumstances, tested),
+        replay=citation(circumstances.whatif, request, tested.cause),
         qualifying=tested.qualifying,
-        evidence=gather_evidence(case, tested, request.totals.active),
-        contributing=_contributing(subject, request, tested),
-        drivers=drivers,
-        advice=advise(subject, request, tested.cause, growth, drivers, pins),
-        cannot_know=_cannot_know(subject, request, tested),
+        evidence=gather_evidence(circumstances.shortage, tested, request.totals.active, cause),
+        contributing=_contributing(circumstances, tested),
+        drivers=circumstances.drivers,
+        advice=advise(circumstances, tested.cause),
+        cannot_know=_cannot_know(circumstances, tested),
+        suspects=circumstances.suspects,
+        asked=circumstances.asked,
+        failing_pass=circumstances.failing_pass,
+        in_progress=circumstances.in_progress,
     )
 
 
-def _confidence(subject: Subject, request: FailedRequest, case: Case, tested: Tested) -> str:
-    """High where no number that is missing could turn the cause into another."""
-    if tested.cause == "oversized_request":
-        return "high" if tested.certain or case.size > LARGEST_CARD else "medium"
-    if tested.cause == "growth":
-        steady = tuple(one for one in case.growth if one.fit >= STEADY and not one.within_step)
-        return "high" if tested.certain and decide(replace(case, growth=steady)).cause == "growth" else "medium"
-    if tested.cause == "capacity":
-        if not tested.certain or (tested.together and not tested.qualifying):
-            return "medium"
-        return "medium" if _card_unknown(subject, request) else "high"
-    if tested.cause == "fragmentation" and (
-        _card_unknown(subject, request) or tested.qualifying[0].spare < SURE_OF_HOLES * request.limit.low
-    ):
-        return "medium"
-    walls = {
-        "private_pools": request.free.walled_piece,
-        "other_stream": max(request.free.other_streams_piece, request.free.pending),
-    }
-    if walls.get(tested.cause, request.size) < request.size:
-        return "medium"  # behind the wall lie holes that would not have served it either
-    if subject.uncertain_bytes > MARGIN * request.limit.low:
-        return "medium"
-    return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * request.limit.low else "medium"
+def _that_holds(circumstances: Circumstances, tested: Tested) -> Tested:
+    """The first cause whose headline its own numbers bear out; ``capacity`` claims nothing but sums."""
+    while not CAUSE_MODULES[tested.cause].holds(circumstances, tested):
+        others = tested.qualifying[1:]
+        cause = others[0].cause if others else "capacity"
+        tested = replace(tested, cause=cause, qualifying=others)
+    return tested
 
 
-def _card_unknown(subject: Subject, request: FailedRequest) -> bool:
-    """Whether something outside this allocator may have filled the card: a bare snapshot does not tell."""
-    return request.limit.source == "device" and subject.outside is None
-
-
-def _contributing(subject: Subject, request: FailedRequest, tested: Tested) -> tuple[str, ...]:
+def _contributing(circumstances: Circumstances, tested: Tested) -> tuple[str, ...]:
     """Facts that are true of this OOM and are not its cause by themselves."""
-    limit, found = request.limit, []
-    capped = limit.source == "bracket" or (
-        limit.source == "recorded" and subject.cap is not None and limit.low == subject.cap
-    )
-    if capped:
-        found.append("memory_fraction_cap")
+    found = ["memory_fraction_cap"] if circumstances.shortage.cap_binds else []
     found += [one.cause for one in tested.qualifying[1:]]
-    if request.free.pending:
+    if circumstances.request.free.pending:
         found.append("pending_free")
     return tuple(found)
 
 
-def _cannot_know(subject: Subject, request: FailedRequest, tested: Tested) -> tuple[str, ...]:
+def _cannot_know(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
+    request, limit = circumstances.request, circumstances.request.limit
     unknown = []
-    if subject.total is None:
-        unknown.append(
-            "The snapshot holds neither the size of the card nor what else fills it (other processes, the CUDA "
-            "context, NCCL); a recording by oomscope does."
-        )
-    if request.limit.source == "bracket":
-        unknown.append(
-            f"The process was capped (the device had {format_bytes(request.device_free or 0)} free), but the cap "
-            f"itself is not recorded: it lies between {format_bytes(request.limit.low)} and "
-            f"{format_bytes(request.limit.high or request.limit.low)}."
-        )
-    if not subject.names_known:
-        unknown.append(
-            "Which Python object keeps a tensor alive: a bare snapshot knows where it was made, not its holder."
-        )
+    if circumstances.total is None:
+        unknown.append(note("verdict.unknown.card"))
+    if limit.source == "bracket":
+        high = limit.low if limit.high is None else limit.high
+        unknown.append(note("verdict.unknown.cap", free=request.device_free or 0, low=limit.low, high=high))
+    if not circumstances.names_known:
+        unknown.append(note("verdict.unknown.holder"))
     if request.recovered:
-        unknown.append("The program went on allocating after this failure, so it may have been caught on purpose.")
-    if subject.uncertain_bytes:
-        unknown.append(f"Up to {format_bytes(subject.uncertain_bytes)} of block sizes from before the recording.")
+        unknown.append(note("verdict.unknown.recovered"))
+    if circumstances.uncertain_bytes:
+        unknown.append(note("verdict.unknown.sizes", bytes=circumstances.uncertain_bytes))
     if tested.together and not tested.qualifying:
-        unknown.append("Several kinds of free bytes together would have been enough; no single one would have been.")
+        unknown.append(note("verdict.unknown.together"))
     return tuple(unknown)

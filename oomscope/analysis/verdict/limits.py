@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.rounding import SMALL_BUFFER, page_size
-from oomscope.analysis.context import device_context, number
 from oomscope.analysis.records import Limit
 from oomscope.analysis.whatif.releases import least_refused, release_runs
 from oomscope.history import DeviceHistory
@@ -22,8 +21,8 @@ def outside_bytes(
         device_free: the device's free bytes at the instant that is asked about; None: at the end of the snapshot.
         reserved: what this allocator held then.
     """
-    context = device_context(snapshot, history.index)
-    total, free = number(context, "total"), number(context, "free")
+    recorded = snapshot.recorded.device(history.index)
+    total, free = recorded.total, recorded.free
     if device_free is not None and reserved is not None:
         free = device_free
     else:
@@ -72,8 +71,8 @@ def _bracket(snapshot: Snapshot, history: DeviceHistory, reserved: int, alloc_si
 
 
 def _recorded(snapshot: Snapshot, history: DeviceHistory, device_free: int | None, reserved: int) -> int | None:
-    context = device_context(snapshot, history.index)
-    total, cap = number(context, "total"), number(context, "cap")
+    recorded = snapshot.recorded.device(history.index)
+    total, cap = recorded.total, recorded.cap
     outside = outside_bytes(snapshot, history, device_free=device_free, reserved=reserved)
     room = total - outside if total is not None and outside is not None else None
     if cap is None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
 from oomscope.analysis.whatif.gpus import capacity
-from oomscope.analysis.whatif.preparation import prepare
+from oomscope.analysis.whatif.preparation import prepare, prepared
+from oomscope.analysis.whatif.program_parts import growth_notes, program_parts
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.sweep import Question, sweep
 from oomscope.errors import RequestError
@@ -24,6 +28,7 @@ __all__ = [
     "WhatIfRow",
     "report_whatif",
     "whatif",
+    "whatif_of",
 ]
 
 REPORT_SECONDS = 4.0
@@ -92,16 +97,29 @@ def _history(snapshot: Snapshot, device: int) -> DeviceHistory:
     except KeyError:
         known = ", ".join(str(other.index) for other in snapshot.devices) or "none"
         raise RequestError(f"The snapshot holds nothing about device {device}; it has {known}.") from None
-    return device_history(found, recorded_config(snapshot))
+    return device_history(found, recorded_config(snapshot, found))
 
 
-def report_whatif(
-    snapshot: Snapshot, history: DeviceHistory, *, steps: Sequence[int] = (), budget_s: float = REPORT_SECONDS
-) -> WhatIf:
+def whatif_of(study: DeviceStudy, **question: Any) -> WhatIf:
+    """`whatif` of a device that was studied: its steps and the parts of its program are known, and whether it grows.
+
+    Args:
+        study: of the device.
+        question: keyword arguments of `whatif`.
+
+    Raises:
+        RequestError: the snapshot cannot serve the request.
+    """
+    parts, steps = program_parts(study), study.steps.boundaries
+    answer = whatif(study.snapshot, study.index, steps=steps, phases=parts, history=study.history, **question)
+    return replace(answer, notes=growth_notes(study))
+
+
+def report_whatif(study: DeviceStudy, *, budget_s: float = REPORT_SECONDS) -> WhatIf:
     """What a report says of other settings, bounded in time.
 
     The recorded setting and expandable segments come first, with the least memory each needs; then, as far as the
     time goes, the other settings that are commonly advised.
     """
-    question = Question(budget_s=budget_s, steps=tuple(steps))
-    return sweep(snapshot, prepare(snapshot, history), question)
+    question = Question(budget_s=budget_s, steps=study.steps.boundaries)
+    return sweep(study.snapshot, prepared(study), question)

@@ -149,7 +149,7 @@ def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[P
     program = replace(program, size=size)
     for site in changes.free:
         found = _found(site, subject, marks)
-        program, outlives = _freed_each_step(program, found, marks.steps)
+        program, outlives = freed_each_step(program, found, marks.steps)
         notes.append(note("whatif.freed_each_step", count=outlives, site=site.text))
     kept = np.ones(program.requests, np.bool_)
     for site in changes.without:
@@ -190,7 +190,7 @@ def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
     return found
 
 
-def _freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> tuple[Program, int]:
+def freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> tuple[Program, int]:
     """The program in which the requests that are `found` end with their step; and how many of them outlived it."""
     if not len(steps):
         raise RequestError("the steps of the program are not known, so nothing can be freed at their ends.")

@@ -59,7 +59,8 @@ def extract(snapshot: Snapshot, history: DeviceHistory, runs: list[ReleaseRun], 
     number, row, ooms, oom_numbers = _numbers(lifetimes, trace)
     size, stream = by_request(lifetimes.requested, row), by_request(lifetimes.stream, row)
     owner = by_request(_owners(history), row)
-    size[oom_numbers], stream[oom_numbers] = trace.size[ooms], trace.stream[ooms]
+    # An entry of an allocation bears what was asked for, that of a failure what it was rounded to.
+    size[oom_numbers], stream[oom_numbers] = trace.size[ooms] - history.config.padding, trace.stream[ooms]
     owner[oom_numbers] = np.maximum(trace.pool[ooms], DEFAULT_POOL)
     steps = _steps(lifetimes, number, trace, runs)
     steps.append(_Steps.at(Op.TRY_MALLOC, oom_numbers, ooms))

@@ -13,6 +13,7 @@ from oomscope.allocator.driver_addresses import DriverAddresses
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.allocator.torch_releases import Release, release_of
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import Extraction, extract
 from oomscope.analysis.whatif.recorded_limit import RecordedLimit, possible_limits
 from oomscope.analysis.whatif.records import SelfCheck
@@ -66,6 +67,15 @@ class Subject:
     def allocations_before(self, entry: int) -> int:
         """How many alloc entries stand before `entry`."""
         return int(np.count_nonzero(self.device.trace.action[: max(entry, 0)] == Action.ALLOC))
+
+
+def prepared(study: DeviceStudy) -> Subject:
+    """The run of a device that was studied, made ready once.
+
+    Raises:
+        ReplayError: its addresses are none of a CUDA device.
+    """
+    return study.once("prepared", lambda: prepare(study.snapshot, study.history))
 
 
 def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:

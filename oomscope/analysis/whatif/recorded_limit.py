@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.rounding import allocation_size, round_size
-from oomscope.analysis.context import device_context, number
 from oomscope.analysis.whatif.releases import OBTAINS, ReleaseRun, following, least_refused
 from oomscope.history import DeviceHistory
-from oomscope.model import Action, Snapshot
+from oomscope.model import Action, RecordedDevice, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +36,17 @@ def possible_limits(snapshot: Snapshot, device: DeviceHistory, runs: list[Releas
     Which of them it was, the replay of the recording tells: what the dump knows of the device is of one moment only,
     and caps can be changed on the way.
     """
-    context = device_context(snapshot, device.index)
-    total = number(context, "total")
-    found = [_from_context(context, device, total), _full_device(device, total), _bracket(device, runs, total)]
+    recorded = snapshot.recorded.device(device.index)
+    total = recorded.total
+    found = [_from_recording(recorded, device), _full_device(device, total), _bracket(device, runs, total)]
     if device.config.garbage_collection_threshold:
         found.append(_from_collections(device, runs, total))
     return [*filter(None, found), RecordedLimit(Limit(device_total=total), None, None, "none")]
 
 
-def _from_context(context: Mapping[str, Any], device: DeviceHistory, total: int | None) -> RecordedLimit | None:
+def _from_recording(recorded: RecordedDevice, device: DeviceHistory) -> RecordedLimit | None:
     """The limit as the dump's own context has it: the cap, and what the device had free."""
-    cap, free = number(context, "cap"), number(context, "free")
+    total, cap, free = recorded.total, recorded.cap, recorded.free
     fraction = device.config.per_process_memory_fraction
     if cap is None and fraction is not None and total is not None:
         cap = int(fraction * total)

@@ -32,6 +32,11 @@ class SelfCheck:
     reason: Note | None = None
 
     @property
+    def agrees(self) -> bool | None:
+        """Whether nothing differs; None where there was nothing to compare."""
+        return self.mismatches == 0 if self.addresses or self.segment_events else None
+
+    @property
     def exact(self) -> bool:
         """Whether everything agreed, and there was something to agree on."""
         return self.addresses > 0 and self.mismatches == 0

@@ -46,14 +46,19 @@ def recorded(config: AllocatorConfig) -> Setting:
     return Setting(RECORDED, config)
 
 
-def parse(text: str, release: Release) -> Setting:
+def parse(text: str, recorded: AllocatorConfig, release: Release) -> Setting:
     """A setting as written in ``PYTORCH_ALLOC_CONF``: what it does not name has torch's default.
+
+    Args:
+        text: the setting.
+        recorded: what the snapshot was recorded under; what no setting changes is taken from it.
+        release: which torch reads it.
 
     Raises:
         RequestError: torch would refuse it.
     """
     try:
-        return Setting(text, AllocatorConfig.parse(text, release=release))
+        return Setting(text, AllocatorConfig.parse(text, recorded.backend, release))
     except ValueError as error:
         raise RequestError(f"--setting {text}: {error}.") from None
 

@@ -71,7 +71,7 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     check = _with_reason(subject)
     if not check.exact:
         known = [_from_the_trace(subject, check)]
-        named = [tried.parse(text, subject.release) for text in question.settings or ()]
+        named = [tried.parse(text, subject.config, subject.release) for text in question.settings or ()]
         known += [unanswered(setting, subject.limit.limit, check.reason) for setting in named]
         return WhatIf(subject.device.index, check, tuple(known))
     bounds = _bounds(subject, question)
@@ -92,7 +92,7 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
 def _asked(subject: Subject, question: Question, limit: Limit) -> list[Setting]:
     """The settings of the rows behind the recorded one."""
     if question.settings is not None:
-        return [tried.parse(text, subject.release) for text in question.settings]
+        return [tried.parse(text, subject.config, subject.release) for text in question.settings]
     if question.changes:
         return []
     return tried.default_set(subject.config, limit)
@@ -222,7 +222,7 @@ def _changed_rows(
     program, notes = changed_program(subject, marks, question.changes)
     replayer = Replayer(program, subject.release)
     if question.settings is not None:
-        settings = [tried.parse(text, subject.release) for text in question.settings]
+        settings = [tried.parse(text, subject.config, subject.release) for text in question.settings]
     else:
         settings = tried.beside(subject.config, (EXPANDABLE,))
     rows = []

@@ -32,6 +32,9 @@ snapshot.pickle  the snapshot in PyTorch's own format: `oomscope report snapshot
                  https://pytorch.org/memory_viz and `python -m torch.cuda._memory_viz`
 
 {entries}"""
+_SOURCES = """
+They carry {lines} of the program's source, each with its neighbours; with `--redact` these are left out.
+"""
 
 
 def bundle(findings: Findings, title: str | None = None, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -105,4 +108,6 @@ def _readme(snapshot: Snapshot, kept: int | None) -> str:
             entries=f"Its oldest {left} of {total} were dropped to stay below {MOST_BYTES // 10**6} MB; the reports\n"
             "above cover all of them."
         )
-    return _README.format(version=__version__, snapshot=lines)
+    readme = _README.format(version=__version__, snapshot=lines)
+    carried = len(snapshot.recorded.sources)
+    return readme + _SOURCES.format(lines=plural(carried, "line")) if carried else readme

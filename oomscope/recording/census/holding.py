@@ -5,7 +5,6 @@ It is built from the bottom: only what leads to a tensor is in it, whatever else
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,15 +13,15 @@ from typing import Any
 
 from oomscope.recording.census import roots as places
 from oomscope.recording.census.dominators import components
+from oomscope.recording.census.garbage import References
 from oomscope.recording.census.graph import Graph, sequence_number
 from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.kinds import is_a
-from oomscope.recording.census.paths import Paths, join
+from oomscope.recording.census.paths import SUSPENDED, Paths, frame_of, join
 from oomscope.recording.census.storages import Key, Storage, TensorReader
 
 SUPER_ROOT = 0
 _MOST_LEVELS = 40
-_SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
 @dataclass(slots=True)
@@ -38,6 +37,8 @@ class Holding:
     entries: list[tuple[places.Root, int]] = field(default_factory=list)  # each root's edge into the graph
     entered: dict[int, places.Root] = field(default_factory=dict)  # the root that a start was claimed from
     cycles: set[int] = field(default_factory=set)
+    garbage: dict[int, bool] = field(default_factory=dict)  # of some cycles, whether it is proven that they are
+    suspended: list[FrameType] = field(default_factory=list)  # of generators and coroutines that will go on
     paths: Paths = field(default_factory=Paths)
 
     def number(self, item: Any) -> int:
@@ -127,7 +128,7 @@ def _mark_gradient(reader: TensorReader, gradient: Any) -> None:
 
 
 def climb(
-    holding: Holding, heap: Heap, extra: Iterable[Any], ignored: set[int], deadline: Deadline
+    holding: Holding, heap: Heap, extra: Iterable[Any], stacks: list[list[FrameType]], deadline: Deadline
 ) -> list[places.Root]:
     """Add who refers to what is in the graph, level by level, up to globals and classes; these are returned.
 
@@ -135,10 +136,12 @@ def climb(
         holding: The graph; its tensors and `extra` (modules and optimizers, for their names) are asked for first.
         heap: Where referrers are looked up.
         extra: Objects whose way to a root is wanted for itself.
-        ignored: Ids of objects that count as no holder.
+        stacks: The running frames, which count as no holder here: their variables are roots.
         deadline: When to stop.
     """
-    known_globals = places.module_globals()
+    known_globals = places.module_globals(stacks)
+    # Before Python 3.11 running frames are among the collector's objects.
+    ignored = {id(frame) for stack in stacks for frame in stack}
     found: dict[int, places.Root] = {}
     for item in extra:
         holding.number(item)
@@ -163,7 +166,7 @@ def climb(
     return list(found.values())
 
 
-def flood(holding: Holding, all_roots: list[places.Root]) -> None:
+def flood(holding: Holding, all_roots: list[places.Root], references: References) -> None:
     """Let every root claim what it reaches, in the order of the roots; what is left is in a cycle or nobody's."""
     for root in sorted(all_roots, key=lambda root: root.order):
         members = [(holding.numbers[key], name) for key, name in root.names.items() if key in holding.numbers]
@@ -175,12 +178,22 @@ def flood(holding: Holding, all_roots: list[places.Root]) -> None:
             if not _is_claimed(holding, node):
                 holding.entered[node] = root
             _claim(holding, node, f"{root.label}: {name}" if name else root.label)
-    for key, node in list(holding.numbers.items()):
-        item = holding.objects[node]
-        if id(item) == key and is_a(item, _SUSPENDED) and not _is_claimed(holding, node):
+    _claim_suspended(holding)
+    _claim_cycles(holding, references)
+
+
+def _claim_suspended(holding: Holding) -> None:
+    """Let generators and coroutines that will go on, and that no root leads to, claim what they hold."""
+    # A generator's frame is an object only once it is asked for.
+    has_frames = any(is_a(item, FrameType) for item in holding.objects)
+    for node, item in enumerate(holding.objects):
+        if not is_a(item, SUSPENDED):
+            continue
+        if has_frames and (frame := frame_of(item)) is not None:
+            holding.suspended.append(frame)
+        if not _is_claimed(holding, node):
             holding.children[SUPER_ROOT].append(node)
             _claim(holding, node, f"suspended {getattr(item, '__qualname__', type(item).__name__)}")
-    _claim_cycles(holding)
 
 
 def _is_claimed(holding: Holding, node: int) -> bool:
@@ -199,14 +212,16 @@ def _claim(holding: Holding, start: int, words: str) -> None:
                 queue.append(child)
 
 
-def _claim_cycles(holding: Holding) -> None:
+def _claim_cycles(holding: Holding, references: References) -> None:
     loose = [node for node in range(1, len(holding.objects)) if not _is_claimed(holding, node)]
     # Sources come last; whoever is at the source of what nothing else reaches stands for it.
-    for component in reversed(components(holding.children, loose)):
+    found = components(holding.children, loose)[::-1]
+    proven = references.garbage([ring for ring in found if _may_be_garbage(holding, ring)], holding.objects)
+    for component in found:
         first = component[0]
         if _is_claimed(holding, first):
             continue
-        is_cycle = len(component) > 1 or first in holding.children[first]
+        is_cycle = _is_cycle(holding, component)
         if is_tensor_like(holding.objects[first]) and not is_cycle:
             # No Python object refers to it: C++ does, mostly the graph. It is no holder of its own, and what it
             # stands for comes further down the order if nothing else leads there.
@@ -214,6 +229,8 @@ def _claim_cycles(holding: Holding) -> None:
         if is_cycle:
             first = min(component, key=lambda node: _is_plain(holding.objects[node]))
             holding.cycles.add(first)
+            if component[0] in proven:
+                holding.garbage[first] = proven[component[0]]
             words = f"reference cycle: {_cycle_words(holding, first, set(component))}"
         elif holding.children[first] and all(_is_claimed(holding, child) for child in holding.children[first]):
             # A value that is just being passed to a call, or a running function's cell: no holder of its own.
@@ -222,6 +239,16 @@ def _claim_cycles(holding: Holding) -> None:
             words = _unheld_words(holding.objects[first])
         holding.children[SUPER_ROOT].append(first)
         _claim(holding, first, words)
+
+
+def _is_cycle(holding: Holding, component: list[int]) -> bool:
+    return len(component) > 1 or component[0] in holding.children[component[0]]
+
+
+def _may_be_garbage(holding: Holding, component: list[int]) -> bool:
+    """Whether references tell: what C++ holds as well does not count them all."""
+    items = [holding.objects[node] for node in component]
+    return _is_cycle(holding, component) and not any(is_graph_node(item) or is_tensor_like(item) for item in items)
 
 
 def _unheld_words(item: Any) -> str:
@@ -261,8 +288,3 @@ def _round(holding: Holding, came_from: dict[int, int], last: int, start: int) -
         if not _is_plain(item):
             words += f" → {type(item).__name__}"
     return words
-
-
-def live_frames(stacks: list[list[FrameType]]) -> set[int]:
-    """The ids of running frames, which before Python 3.11 are among the collector's objects."""
-    return {id(frame) for stack in stacks for frame in stack}

@@ -11,6 +11,8 @@ from typing import Any
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.roots import function_name, local_variables
 
+_FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
+SUSPENDED = tuple(_FRAMES)
 _LONGEST_KEY = 40
 _MOST_STEPS = 8
 _MEMBERS = ("_modules", "_parameters", "_buffers")
@@ -73,11 +75,8 @@ class Paths:
 
 def _frame_parts(parent: Any) -> list[tuple[str, Any]]:
     """The locals of a function that has ended (kept by a traceback) or is suspended."""
-    if is_a(parent, types.FrameType):
-        frame: Any = parent
-    else:
-        frame = next((getattr(parent, name, None) for name in _frame_names(parent)), None)
-    if not is_a(frame, types.FrameType):
+    frame = frame_of(parent)
+    if frame is None:
         return []
     variables = local_variables(frame)
     where = f" → {function_name(frame)}: "
@@ -95,9 +94,12 @@ def _contents(cell: types.CellType) -> Any:
         return None
 
 
-def _frame_names(parent: Any) -> list[str]:
-    kinds = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
-    return [name for kind, name in kinds.items() if is_a(parent, kind)]
+def frame_of(item: Any) -> types.FrameType | None:
+    """The frame that this is, or that a suspended call will go on in."""
+    if is_a(item, types.FrameType):
+        frame: types.FrameType = item
+        return frame
+    return next((getattr(item, name) for kind, name in _FRAMES.items() if is_a(item, kind)), None)
 
 
 def _attributes(parent: Any) -> list[tuple[str, Any]]:

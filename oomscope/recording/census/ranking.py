@@ -7,49 +7,25 @@ dominator tree says which of them that is; every byte is put down to one holder.
 
 from __future__ import annotations
 
-import re
 import types
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from oomscope.recording.census.dominators import immediate_dominators, postorder, retained
+from oomscope.recording.census.explaining import explain
 from oomscope.recording.census.heap import Deadline
+from oomscope.recording.census.holder_rows import HolderRow, merge
 from oomscope.recording.census.holding import SUPER_ROOT, Holding, is_graph_node, is_tensor_like
-from oomscope.recording.census.kinds import is_a
+from oomscope.recording.census.kinds import is_a, is_collection, kind_of
 from oomscope.recording.census.paths import instance_dict
 from oomscope.recording.census.roots import Root
 from oomscope.recording.census.storages import Storage
 
-_COLLECTIONS = (list, tuple, dict, set, frozenset, deque)
 _NEARLY_ALL = 0.8  # a collection of which one member keeps this share of the bytes is seen through
-_INDEX = re.compile(r"\[\d+\]")
 _MOST_EXACT = 20  # rows whose retained bytes are found by leaving the holder out
-_KINDS = ("cycle", "exception", "collection", "graph", "tensor")
 
 
-@dataclass(slots=True)
-class Holder:
-    """One row: what holds, in words, and how much."""
-
-    holder: str | None  # None: nothing that Python can see
-    kind: str  # a category for what a module or optimizer owns, else one of _KINDS
-    device: int
-    bytes: int = 0  # of storages put down to this holder
-    retained: int | None = None  # bytes that nothing else keeps: they go when it lets go
-    tensors: int = 0
-    nodes: int = 0  # of the autograd graph, alone kept by it
-    count: int = 1  # how many holders alike stand in this row
-    members: set[int] = field(default_factory=set)
-
-    def row(self) -> dict[str, Any]:
-        """As the dump keeps it."""
-        names = ("holder", "kind", "device", "bytes", "retained", "tensors", "nodes", "count")
-        return {name: getattr(self, name) for name in names}
-
-
-def rank(holding: Holding, deadline: Deadline) -> list[Holder]:
+def rank(holding: Holding, deadline: Deadline) -> list[HolderRow]:
     """The holders of everything in the graph, most bytes first; one on two devices has two rows."""
     order = postorder(holding.children, SUPER_ROOT)
     dominator = immediate_dominators(holding.children, SUPER_ROOT)
@@ -59,13 +35,14 @@ def rank(holding: Holding, deadline: Deadline) -> list[Holder]:
     for node in order:
         if node != SUPER_ROOT:
             below[dominator[node]].append(node)
-    rows: list[Holder] = []
+    rows: list[HolderRow] = []
     for top in _tops(holding, below, retained(weights, dominator, order)):
-        rows += _rows(holding, top, below)
+        rows += _rows(holding, top, below, _above(top, dominator))
     merged = merge(rows)
     for row in merged[:_MOST_EXACT]:
         deadline.check()
         row.retained = _kept_alone(holding, row, weights)
+        explain(holding, row)
     return merged
 
 
@@ -87,15 +64,11 @@ def _tops(holding: Holding, below: list[list[int]], bytes_below: list[int]) -> l
             continue
         members = [child for child in below[node] if not _is_data(holding.objects[child])]
         inner = max(members, key=bytes_below.__getitem__, default=0)
-        if _is_collection(item) and inner and bytes_below[inner] >= _NEARLY_ALL * bytes_below[node]:
+        if is_collection(item) and inner and bytes_below[inner] >= _NEARLY_ALL * bytes_below[node]:
             open_nodes.extend(below[node])
         else:
             tops.append(node)
     return tops
-
-
-def _is_collection(item: Any) -> bool:
-    return is_a(item, _COLLECTIONS)
 
 
 def _is_data(item: Any) -> bool:
@@ -105,27 +78,46 @@ def _is_data(item: Any) -> bool:
 def _is_seen_through(item: Any, attributes: set[int]) -> bool:
     if _is_data(item) or is_a(item, BaseException):
         return False
-    return id(item) in attributes or not _is_collection(item)
+    return id(item) in attributes or not is_collection(item)
 
 
-def _rows(holding: Holding, top: int, below: list[list[int]]) -> list[Holder]:
-    rows: dict[int, Holder] = {}
+def _above(top: int, dominator: list[int]) -> list[int]:
+    """The nodes that every way to `top` runs through, up to the roots."""
+    above = [top]
+    while dominator[above[-1]] != above[-1]:
+        above.append(dominator[above[-1]])
+    return above[1:-1]
+
+
+def _rows(holding: Holding, top: int, below: list[list[int]], above: list[int]) -> list[HolderRow]:
+    rows: dict[int, HolderRow] = {}
     member = _whose(holding, top)
     words, kind, nodes = holding.label(member), _kind(holding, member), 0
-    open_nodes = [top]
+    going_on = {id(frame) for frame in holding.suspended}
+    tops = [holding.objects[node] for node in above]
+    open_nodes = [(top, any(map(_is_raised, tops)), any(_is_of_the_past(item, going_on) for item in tops))]
     while open_nodes:
-        node = open_nodes.pop()
-        open_nodes.extend(below[node])
+        node, raised, ended = open_nodes.pop()
         item = holding.objects[node]
+        raised, ended = raised or _is_raised(item), ended or _is_of_the_past(item, going_on)
+        open_nodes.extend((child, raised, ended) for child in below[node])
         nodes += is_graph_node(item)
         if is_a(item, Storage):
-            row = rows.setdefault(item.device, Holder(words, kind, item.device, members={member}))
-            row.bytes += item.bytes
-            row.tensors += 1
+            row = rows.setdefault(item.device, HolderRow(words, kind or "tensor", item.device, members={member}))
+            row.add(item.bytes, node, raised=raised, ended=ended)
     for row in rows.values():
         row.nodes = nodes
-        row.kind = "graph" if nodes and kind == "tensor" else kind
+        row.kind = kind or ("graph" if nodes else _kind_of_one(holding, member))
     return list(rows.values())
+
+
+def _is_raised(item: Any) -> bool:
+    return is_a(item, (BaseException, types.TracebackType))
+
+
+def _is_of_the_past(item: Any, going_on: set[int]) -> bool:
+    """Whether what this holds, a call held that has ended: running frames hold nothing in this graph."""
+    return is_a(item, types.TracebackType) or (is_a(item, types.FrameType) and id(item) not in going_on)
 
 
 def _whose(holding: Holding, top: int) -> int:
@@ -134,8 +126,8 @@ def _whose(holding: Holding, top: int) -> int:
     while _is_data(holding.objects[node]) and node in holding.parents:
         parent = holding.parents[node]
         if not _is_data(holding.objects[parent]):
-            is_collection = _is_collection(holding.objects[parent]) and not _is_attributes(holding, parent)
-            return parent if is_collection else node
+            is_holder = is_collection(holding.objects[parent]) and not _is_attributes(holding, parent)
+            return parent if is_holder else node
         node = parent
     return node
 
@@ -145,16 +137,24 @@ def _is_attributes(holding: Holding, node: int) -> bool:
     return parent is not None and instance_dict(holding.objects[parent]) is holding.objects[node]
 
 
-def _kind(holding: Holding, member: int) -> str:
-    item = holding.objects[member]
-    if member in holding.cycles:
-        return "cycle"
-    if is_a(item, (BaseException, types.TracebackType)):
-        return "exception"
-    return "collection" if _is_collection(item) else "tensor"
+def _kind(holding: Holding, member: int) -> str | None:
+    return "cycle" if member in holding.cycles else kind_of(holding.objects[member])
 
 
-def _kept_alone(holding: Holding, row: Holder, weights: list[int]) -> int:
+def _kind_of_one(holding: Holding, member: int) -> str:
+    """Where a single tensor is held."""
+    if member in holding.starts:
+        root = holding.entered.get(member)
+        return {"global": "global", "class": "attribute"}.get("" if root is None else root.kind, "tensor")
+    parent = holding.parents.get(member)
+    holder = None if parent is None else holding.objects[parent]
+    if is_a(holder, types.CellType):
+        return "closure"
+    is_attribute = parent is not None and (_is_attributes(holding, parent) or not _is_data(holder))
+    return "attribute" if is_attribute and kind_of(holder) in (None, "dict") else "tensor"
+
+
+def _kept_alone(holding: Holding, row: HolderRow, weights: list[int]) -> int:
     """The bytes on the row's device that would go if the row's members let go.
 
     What a function's callees refer to counts as nothing: those calls are over before it can let go.
@@ -189,29 +189,3 @@ def _reached(holding: Holding, starts: Iterable[int], seen: bytearray) -> set[in
             reached.add(node)
             open_nodes.extend(child for child in holding.children[node] if not seen[child])
     return reached
-
-
-def merge(rows: list[Holder]) -> list[Holder]:
-    """Rows of one holder become one; holders that differ only in positions too, when there are several."""
-    exact = _merged(rows, by_position=True)
-    return sorted(_merged(exact, by_position=False), key=lambda row: -row.bytes)
-
-
-def _merged(rows: list[Holder], *, by_position: bool) -> list[Holder]:
-    merged: dict[tuple[str | None, str, int], Holder] = {}
-    for row in rows:
-        words = row.holder if by_position or row.holder is None else _INDEX.sub("[*]", row.holder)
-        # A collection, a graph and a tensor of one name are one holder; what a module owns stays apart by category.
-        known = merged.setdefault((words, "" if row.kind in _KINDS else row.kind, row.device), row)
-        if known is row:
-            continue
-        known.holder = words
-        known.kind = min(known.kind, row.kind, key=_KINDS.index) if row.kind in _KINDS else row.kind
-        known.bytes += row.bytes
-        if known.retained is not None and row.retained is not None:
-            known.retained += row.retained
-        known.tensors += row.tensors
-        known.nodes += row.nodes
-        known.members |= row.members
-        known.count = known.count + row.count if not by_position else max(len(known.members), 1)
-    return list(merged.values())

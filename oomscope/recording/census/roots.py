@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import sysconfig
 import threading
@@ -13,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the frame of a function, whose locals are not a dict of their own
-_OWN = str(Path(__file__).resolve().parents[1])
+_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 
 # The order in which roots claim what they hold: what a reader wrote comes before what runs underneath.
 USER_GLOBAL, USER_FRAME, LIBRARY_FRAME, LIBRARY_GLOBAL, CLASS, EXCEPTION, PASSED_ON = range(7)
@@ -23,6 +24,20 @@ _MOST_FRAMES = 100_000  # more than any stack is deep
 _PASSED_ON = frozenset({"args", "kwargs", "inputs", "self", "fn", "func", "forward_call"})
 
 
+Place = tuple[str, int, str]  # file, line, function
+
+# For the reader: what kind of place a root is.
+_KINDS = {
+    USER_GLOBAL: "global",
+    LIBRARY_GLOBAL: "global",
+    USER_FRAME: "local",
+    LIBRARY_FRAME: "local",
+    PASSED_ON: "local",
+    CLASS: "class",
+    EXCEPTION: "exception",
+}
+
+
 @dataclass(slots=True, frozen=True)
 class Root:
     """A named place: `names` maps the id of each object it refers to, to how the place calls it."""
@@ -30,6 +45,12 @@ class Root:
     order: tuple[int, int]
     label: str
     names: Mapping[int, str]
+    at: Place | None = None  # where the program is in it, if it runs
+
+    @property
+    def kind(self) -> str:
+        """``global``, ``local``, ``class`` or ``exception``."""
+        return _KINDS[self.order[0]]
 
     def outlives(self, other: Root) -> bool:
         """Whether this place may still be there when `other` is gone: not if it is a call made from there."""
@@ -41,19 +62,19 @@ class Root:
 @functools.lru_cache(maxsize=4096)
 def is_library(filename: str) -> bool:
     """Whether a source file is torch's, the standard library's or installed, so not the reader's own."""
-    parts = Path(filename).parts
-    if "site-packages" in parts or "dist-packages" in parts or filename.startswith("<frozen"):
-        return True
-    return any(filename.startswith(folder) for folder in _library_folders())
+    from oomscope.model.frames import FrameKind, frame_kind  # not at start-up: it brings numpy
+
+    return filename.startswith(_library_folders()) or frame_kind(filename) is not FrameKind.OWN
 
 
 @functools.lru_cache(maxsize=1)
 def _library_folders() -> tuple[str, ...]:
+    """Where this process has the standard library and torch; each with its separator, for it begins other names too."""
     torch_file = getattr(sys.modules.get("torch"), "__file__", None)
     folders = [sysconfig.get_paths()["stdlib"]]
     if torch_file:
         folders.append(str(Path(torch_file).parent))
-    return tuple(folders)
+    return tuple(folder + os.sep for folder in folders)
 
 
 def is_own(filename: str) -> bool:
@@ -104,6 +125,12 @@ def local_variables(frame: FrameType) -> dict[str, Any]:
     return copied
 
 
+def place_of(frame: FrameType) -> Place:
+    """Where a call is, or was when it ended."""
+    code = frame.f_code
+    return code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name
+
+
 def frame_roots(stacks: list[list[FrameType]]) -> Iterator[Root]:
     """The locals of every running function; module-level code is among the globals."""
     for thread, stack in enumerate(stacks):
@@ -112,12 +139,14 @@ def frame_roots(stacks: list[list[FrameType]]) -> Iterator[Root]:
             if not code.co_flags & _OPTIMIZED:
                 continue
             place, label, names = thread * _MOST_FRAMES + depth, function_name(frame), _names(local_variables(frame))
+            at = place_of(frame)
             if not is_library(code.co_filename):
-                yield Root((USER_FRAME, place), label, names)
+                yield Root((USER_FRAME, place), label, names, at)
                 continue
             passed = {key: name for key, name in names.items() if name in _PASSED_ON}
-            yield Root((LIBRARY_FRAME, place), label, {key: name for key, name in names.items() if key not in passed})
-            yield Root((PASSED_ON, place), label, passed)
+            own = {key: name for key, name in names.items() if key not in passed}
+            yield Root((LIBRARY_FRAME, place), label, own, at)
+            yield Root((PASSED_ON, place), label, passed, at)
 
 
 def _names(variables: Mapping[str, Any]) -> dict[int, str]:
@@ -127,9 +156,18 @@ def _names(variables: Mapping[str, Any]) -> dict[int, str]:
     return names
 
 
-def module_globals() -> dict[int, tuple[str, dict[str, Any], int]]:
-    """For every imported module the id of its globals: (label, globals, kind of root)."""
-    found: dict[int, tuple[str, dict[str, Any], int]] = {}
+Globals = tuple[str, dict[str, Any], int, Place | None]
+
+
+def module_globals(stacks: list[list[FrameType]]) -> dict[int, Globals]:
+    """For every imported module the id of its globals: (label, globals, order of the root, where its code is)."""
+    found: dict[int, Globals] = {}
+    running = {
+        id(frame.f_globals): place_of(frame)
+        for stack in stacks
+        for frame in stack
+        if not frame.f_code.co_flags & _OPTIMIZED
+    }
     for name, module in list(sys.modules.items()):
         variables = getattr(module, "__dict__", None)
         if not isinstance(variables, dict):
@@ -140,13 +178,13 @@ def module_globals() -> dict[int, tuple[str, dict[str, Any], int]]:
             label = Path(filename).name
         own = isinstance(filename, str) and not is_library(filename) and not is_own(filename)
         kind = USER_GLOBAL if own or name == "__main__" else LIBRARY_GLOBAL
-        found.setdefault(id(variables), (label, variables, kind))
+        found.setdefault(id(variables), (label, variables, kind, running.get(id(variables))))
     return found
 
 
-def global_root(label: str, variables: dict[str, Any], kind: int) -> Root:
+def global_root(label: str, variables: dict[str, Any], kind: int, at: Place | None) -> Root:
     """The globals of one module as a root."""
-    return Root((kind, 0), label, _names(dict(variables)))
+    return Root((kind, 0), label, _names(dict(variables)), at)
 
 
 def class_root(cls: type) -> Root:

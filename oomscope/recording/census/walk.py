@@ -13,12 +13,14 @@ from time import perf_counter
 from typing import Any
 
 from oomscope.recording.census import roots as places
+from oomscope.recording.census.garbage import References, Witness
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
-from oomscope.recording.census.holding import Holding, add_tensors, climb, flood, live_frames
+from oomscope.recording.census.holder_rows import HolderRow, merge
+from oomscope.recording.census.holding import Holding, add_tensors, climb, flood
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.names import Names, is_generated, root_modules
-from oomscope.recording.census.ranking import Holder, merge, rank
+from oomscope.recording.census.ranking import rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
 
 _BASE = re.compile(r": | \(closure\) ")
@@ -66,9 +68,12 @@ def take_census(
         read_saved: Whether to read what the autograd graph saved.
     """
     start = perf_counter()
+    witness = Witness()
     objects = gc.get_objects()
+    held = [witness]
+    del witness
     census = Census(walk={"complete": False, "objects": len(objects), "notes": []})
-    walk = _Walk(torch, TensorReader(torch, device_type), tracked or {}, census.walk)
+    walk = _Walk(torch, TensorReader(torch, device_type), tracked or {}, census.walk, held)
     with undisturbed(torch):
         try:
             walk.run(objects, error, Deadline(seconds), read_saved)
@@ -83,15 +88,23 @@ def take_census(
 
 
 class _Walk:
-    def __init__(self, torch: Any, reader: TensorReader, tracked: Mapping[str, Any], facts: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        reader: TensorReader,
+        tracked: Mapping[str, Any],
+        facts: dict[str, Any],
+        witness: list[Witness],
+    ) -> None:
         self._torch = torch
         self._reader = reader
         self._tracked = tracked
         self._facts = facts
+        self._witness = witness
         self._names = Names(reader)
         self._holding = Holding()
         self._bases: dict[int, str] = {}
-        self._holders: list[Holder] = []
+        self._holders: list[HolderRow] = []
 
     def run(self, objects: list[Any], error: BaseException | None, deadline: Deadline, read_saved: bool) -> None:
         found = self._sort(objects)
@@ -105,8 +118,10 @@ class _Walk:
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
         heap = Heap(objects, deadline)
         self._note_limits(heap)
-        above = climb(self._holding, heap, owners, live_frames(stacks), deadline)
-        flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)])
+        above = climb(self._holding, heap, owners, stacks, deadline)
+        own = (found.tensors, found.modules, found.optimizers, loose, owners, graph.nodes)
+        references = References(heap, self._witness, own)
+        flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)], references)
         self._find_bases(owners, stacks)
         deadline.check()
         self._holders = rank(self._holding, deadline)
@@ -206,10 +221,10 @@ class _Walk:
             if words and words not in storage.holders:
                 storage.holders.append(words)
 
-    def _named_rows(self) -> list[Holder]:
+    def _named_rows(self) -> list[HolderRow]:
         rows = []
         for key, name in self._names.by_storage.items():
             storage: Storage = self._reader.storages[key]
             words = self._bases.get(name.owner)
-            rows.append(Holder(words, name.category, storage.device, storage.bytes, storage.bytes, 1))
+            rows.append(HolderRow(words, name.category, storage.device, storage.bytes, storage.bytes, 1))
         return rows

@@ -19,6 +19,7 @@ from oomscope.wording.labels import (
 from oomscope.wording.limits import limit_amount
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import caller_or_site_text, caller_text, site_text
+from oomscope.wording.verdict_text import evidence_text
 
 UNKNOWN = "unknown"
 
@@ -64,7 +65,9 @@ def memory(device: DeviceFindings) -> Table:
 def evidence(device: DeviceFindings, most: int) -> Table:
     """The numbers that prove the verdict."""
     items = device.oom.verdict.evidence[:most] if device.oom else ()
-    rows = tuple(("" if item.bytes is None else format_bytes(item.bytes), clean(item.text, 300)) for item in items)
+    rows = tuple(
+        ("" if item.bytes is None else format_bytes(item.bytes), clean(evidence_text(item), 300)) for item in items
+    )
     return Table("The numbers", ("bytes", "what"), rows, frozenset({0}))
 
 
@@ -234,7 +237,7 @@ def bill(device: DeviceFindings) -> Table:
 def other_devices(findings: Findings) -> Table:
     """The devices that the report does not begin with, at the same instant."""
     rows = tuple(
-        (f"cuda:{device.device}", format_bytes(device.at.allocated), format_bytes(device.at.reserved))
+        (device.name, format_bytes(device.at.allocated), format_bytes(device.at.reserved))
         for device in findings.devices
         if device.device != findings.at.device
     )

@@ -8,10 +8,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from oomscope.analysis.attribution.sites import is_cpp
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
-from oomscope.model import NO_STACK, StackTable
+from oomscope.model import NO_STACK, FrameKind, StackTable, frame_kind
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.percent import percent
 from oomscope.wording.clean import clean
@@ -76,7 +75,7 @@ def _tree(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys) -> _No
     pair = history.lifetimes.stack[live].astype(np.int64) * width + keys.category[live]
     distinct, inverse = np.unique(pair, return_inverse=True)
     total = np.bincount(inverse, weights=history.size[live], minlength=len(distinct)).astype(np.int64)
-    shown = [not is_cpp(frame) for frame in stacks.frames]
+    shown = [frame_kind(frame.filename) is not FrameKind.CPP for frame in stacks.frames]
     root = _Node()
     for key, count in zip(distinct.tolist(), total.tolist(), strict=True):
         stack, category = divmod(key, width)

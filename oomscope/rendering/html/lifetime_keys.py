@@ -6,10 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.attribution.by_site import attribute
-from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import CATEGORIES
+from oomscope.analysis.findings import DeviceFindings
 from oomscope.model import IntArray
 
 TOP_SITES = 8
@@ -17,7 +14,7 @@ TOP_SITES = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LifetimeKeys:
-    """LifetimeKeys of a device's lifetimes.
+    """Keys of a device's lifetimes.
 
     Attributes:
         row: int64[lifetimes], the row of the findings' sites; `len(sites)` for all others.
@@ -39,12 +36,9 @@ class LifetimeKeys:
         return np.minimum(self.row, self.top)
 
 
-def keys_of(findings: Findings, device: DeviceFindings) -> LifetimeKeys:
+def keys_of(device: DeviceFindings) -> LifetimeKeys:
     """Match every lifetime, live at the instant or not, with its row of the findings' sites."""
-    history, count = device.history, len(device.history.lifetimes)
-    table = SiteTable(findings.snapshot.stacks)
-    phases = np.zeros(count, np.uint8) if device.phase_of is None else device.phase_of
-    groups = attribute(history, table, phases, kind=findings.recording.history)
+    table, groups = device.study.sites, device.study.attribution
     others = len(device.sites)
     row_of = {(use.site, use.caller, use.label): row for row, use in enumerate(device.sites)}
     rows = [
@@ -52,7 +46,5 @@ def keys_of(findings: Findings, device: DeviceFindings) -> LifetimeKeys:
         for site, caller, label in zip(groups.site.tolist(), groups.caller.tolist(), groups.label, strict=True)
     ]
     row = np.array([*rows, others], np.int64)[groups.group]
-    category = np.full(count, CATEGORIES.index("unknown"), np.int64)
-    if device.category_of is not None:
-        category = device.category_of.astype(np.int64)
+    category = device.category_of.astype(np.int64)
     return LifetimeKeys(row, category, others + 1)

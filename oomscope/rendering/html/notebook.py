@@ -9,6 +9,7 @@ from __future__ import annotations
 from html import escape
 
 from oomscope.analysis.findings import Findings
+from oomscope.history import device_kind
 from oomscope.model import Snapshot
 from oomscope.rendering.html.page import render_html
 from oomscope.units import format_bytes, format_count
@@ -27,8 +28,9 @@ def findings_html(findings: Findings) -> str:
 
 def snapshot_html(snapshot: Snapshot) -> str:
     """What `snapshot` holds, a row a device."""
+    kind = device_kind(snapshot)
     rows = "".join(
-        f'<tr><th scope="row">cuda:{device.index}</th>'
+        f'<tr><th scope="row">{kind}:{device.index}</th>'
         f"<td>{format_count(len(device.trace))}</td><td>{format_count(len(device.layout.segments))}</td>"
         f"<td>{format_bytes(device.layout.reserved)}</td><td>{format_bytes(device.layout.allocated)}</td></tr>"
         for device in snapshot.devices

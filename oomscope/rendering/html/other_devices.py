@@ -45,7 +45,7 @@ def other_devices(findings: Findings, shorten: Shorten, sheet: StyleSheet) -> tu
 
 
 def _view(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> DeviceView:
-    keys = keys_of(findings, device)
+    keys = keys_of(device)
     timeline, data = draw_beside(findings, device, keys, sheet)
     rows = site_rows(device, findings.snapshot.stacks, keys, shorten)[:MOST_SITES]
     others = device.at.allocated - sum(row.bytes for row in rows)

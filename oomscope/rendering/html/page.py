@@ -40,6 +40,7 @@ from oomscope.wording.instants import before_oom, elsewhere, instant, moment_wor
 from oomscope.wording.limits import limit_text
 from oomscope.wording.opening import occasion, replay_text, split_verdict
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.verdict_text import advice_text, evidence_text
 
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""
@@ -125,6 +126,8 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps) -> str:
         elsewhere=elsewhere,
         palette=palette,
         shorten=shorten,
+        advice_text=advice_text,
+        evidence_text=evidence_text,
         place_of=lambda item: place_of(item, shorten),
         since=lambda entry: before_oom(page.device, entry) if page.device else "",
         whatif=view(page.whatif) if page.whatif is not None else None,
@@ -164,7 +167,7 @@ def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleS
 
 def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, caps: PageCaps) -> MainView:
     stacks = findings.snapshot.stacks
-    keys = keys_of(findings, device)
+    keys = keys_of(device)
     rows = site_rows(device, stacks, keys, shorten)
     labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), caps.text) for row in rows]
     return MainView(

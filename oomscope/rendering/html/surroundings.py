@@ -8,21 +8,25 @@ from oomscope.wording.clean import clean
 
 def context_rows(findings: Findings) -> list[tuple[str, str]]:
     """Versions and surroundings that the recording wrote down, as pairs of words."""
-    context = findings.snapshot.context or {}
-    named = ("torch", "cuda", "driver", "python", "platform", "created", "reason")
-    rows: list[tuple[str, object]] = [("snapshot layout", f"torch {findings.snapshot.schema}")]
-    rows += [(key, context.get(key)) for key in named]
-    devices = context.get("devices")
-    for device in devices[:8] if isinstance(devices, (list, tuple)) else ():
-        if isinstance(device, dict):
-            rows.append((f"cuda:{device.get('device', '')}", device.get("name")))
-    process = context.get("process")
-    if isinstance(process, dict):
-        rows += [(key.replace("_", " "), process.get(key)) for key in ("host", "pid", "rank", "world_size")]
-        argv = process.get("argv")
-        if isinstance(argv, (list, tuple)):
-            rows.append(("command", " ".join(str(one) for one in argv[:20])))
-    return [(clean(key, 60), clean(str(value), 400)) for key, value in rows if isinstance(value, (str, int, float))]
+    recorded = findings.snapshot.recorded
+    process = recorded.process
+    rows: list[tuple[str, str | int | None]] = [
+        ("snapshot layout", f"torch {findings.snapshot.schema}"),
+        ("torch", recorded.torch),
+        ("cuda", recorded.cuda),
+        ("driver", recorded.driver),
+        ("python", recorded.python),
+        ("platform", recorded.platform),
+        ("created", recorded.created),
+        ("reason", recorded.reason),
+        *((f"cuda:{'?' if one.index is None else one.index}", one.name) for one in recorded.devices[:8]),
+        ("host", process.host),
+        ("pid", process.pid),
+        ("rank", process.rank),
+        ("world size", process.world_size),
+        ("command", " ".join(process.argv[:20]) or None),
+    ]
+    return [(clean(key, 60), clean(str(value), 400)) for key, value in rows if value is not None]
 
 
 def settings_rows(findings: Findings) -> list[tuple[str, str]]:

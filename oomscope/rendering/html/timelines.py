@@ -108,7 +108,7 @@ def draw_beside(
     painter = _Painter(device, keys, axis, sheet)
     at = painter.instants(0, entries - 1, _FEW_BUCKETS)
     name = f"tl-cuda{device.device}"
-    figure = painter.draw(name, f"cuda:{device.device} over time", at, by_site=False, height=charts.SMALL)
+    figure = painter.draw(name, f"{device.name} over time", at, by_site=False, height=charts.SMALL)
     return figure, {name: painter.points(at) | {"box": charts.box(charts.SMALL)}}
 
 

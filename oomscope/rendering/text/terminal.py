@@ -27,6 +27,7 @@ from oomscope.wording.growth import no_growth
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import TITLE
 
 WIDTH = 80
@@ -160,12 +161,13 @@ def _advice(advice: Advice) -> Text:
     text = Text()
     if advice.refuted:
         text.append("Would not have helped: ", style="dim")
-    text.append(clean(advice.action, 400).rstrip("."), style="" if advice.refuted else "bold")
+    words = advice_text(advice)
+    text.append(clean(words.action, 400).rstrip("."), style="" if advice.refuted else "bold")
     if advice.saves_bytes is not None:
         text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
-    text.append(f". {clean(advice.why, 600)}" if advice.why else ".")
-    if advice.price:
-        text.append(f" Cost: {clean(advice.price, 300)}.")
+    text.append(f". {clean(words.why, 600)}" if words.why else ".")
+    if words.price:
+        text.append(f" Cost: {clean(words.price, 300)}.")
     return text
 
 

@@ -20,7 +20,7 @@ def now_us() -> int:
     return time_ns() // 1000
 
 
-class Timeline:
+class StepLog:
     """The steps and marks of one session. The oldest make room when there are too many."""
 
     def __init__(self, backend: Backend) -> None:
@@ -103,19 +103,19 @@ class Timeline:
 class Step:
     """One step underway."""
 
-    def __init__(self, timeline: Timeline, name: str | None) -> None:
-        self._timeline: Timeline | None = timeline
+    def __init__(self, step_log: StepLog, name: str | None) -> None:
+        self._step_log: StepLog | None = step_log
         self._name = name
         self._begin_us = now_us()
-        self._peaks = timeline.peaks()
+        self._peaks = step_log.peaks()
 
     def end(self) -> None:
         """End the step, if it has not ended yet."""
-        timeline, self._timeline = self._timeline, None
-        if timeline is not None:
-            timeline.add(self._name, self._begin_us, self._peaks)
-            if timeline._open is self:
-                timeline._open = None
+        step_log, self._step_log = self._step_log, None
+        if step_log is not None:
+            step_log.add(self._name, self._begin_us, self._peaks)
+            if step_log._open is self:
+                step_log._open = None
 
     def so_far(self, number: int) -> dict[str, Any]:
         """The row of a step that has not ended: no end, no bytes."""

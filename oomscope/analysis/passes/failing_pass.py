@@ -1,0 +1,156 @@
+"""The pass in which a request failed, against the last one that was finished.
+
+The same lines ask for memory in every pass. Where this pass asks for more at the same places, its batch is larger or
+its sequences are longer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.loop_that_matters import gave_back_before, loop_that_matters
+from oomscope.analysis.passes.loops import LoopRun
+from oomscope.analysis.records import FailingPass, Location
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import Action, IntArray
+from oomscope.model.arrays import FloatArray
+
+LEAST_COMPARED = 1 << 20
+"""Bytes of a request below which its size says nothing of the batch: the allocator serves small ones from one pool."""
+SAME = 0.05
+"""By how much requests may differ and still be called equal, or their ratios one ratio."""
+LEAST_AGREEING = 0.6
+"""Of the bytes compared: how many must share the ratio. Some lines scale with the square of a sequence's length."""
+LEAST_CHANGED = 0.2
+"""Of the bytes compared: how many must have changed before the rest (weights, masks) is left out of the ratio."""
+LEAST_STAIRS = 3
+"""Passes that rose one after another; twice may be chance."""
+MOST_LAST_STAIR = 2.0
+"""Of the highest stair before it, as a ratio: a last one that is higher is no stair, but one large batch."""
+
+
+def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
+    """How far the loop had come at `entry`; None where it is in no loop of the script, or in many calls at once.
+
+    Args:
+        study: of the device.
+        entry: of the failed request, or any other instant.
+    """
+    if _is_one_of_many(study, entry):
+        return None
+    run = _gathering_too_long(study, entry) or loop_that_matters(study, entry)
+    if run is None or not run.is_running(entry):
+        return None
+    index = run.completed(entry)
+    compared = _compare(study, run, index, entry)
+    return FailingPass(
+        loop=study.loops.location(run),
+        index=index,
+        completed=index,
+        ratio=compared.ratio,
+        grew_at=None if compared.grew_at < 0 else _place(study, compared.grew_at),
+        staircase=_staircase(study, run, index, entry, compared.grew_at),
+        earlier_run_passes=gave_back_before(study, run, entry),
+    )
+
+
+def _is_one_of_many(study: DeviceStudy, entry: int) -> bool:
+    """Whether `entry` is part of a call of which others are underway: their lines alternate, and tell no passes."""
+    stack, script = int(study.history.trace.stack[entry]), study.loops.script
+    if stack < 0 or script.task[stack] < 0:
+        return False
+    frame = script.frames[int(script.task[stack])]
+    calls = find_calls_in_progress(study, entry)
+    return any((one.function, one.file) == (frame.name, frame.filename) for one in calls)
+
+
+def _gathering_too_long(study: DeviceStudy, entry: int) -> LoopRun | None:
+    """A loop within the step that gathers until its end, and has gone on for longer than the last time."""
+    matters = loop_that_matters(study, entry)
+    running = [study.loops.runs[number] for number in study.loops.running(entry)]
+    for run in running[running.index(matters) + 1 :] if matters in running else []:
+        before = gave_back_before(study, run, entry)
+        if before is not None and run.completed(entry) >= before:
+            return run
+    return None
+
+
+class _Compared(NamedTuple):
+    ratio: float | None
+    grew_at: int
+    """The stack whose requests grew most; -1 for none."""
+
+
+def _compare(study: DeviceStudy, run: LoopRun, index: int, entry: int) -> _Compared:
+    """The requests of the pass in progress against those at the same places of the last finished one."""
+    if not index:
+        return _Compared(None, -1)
+    begin, before = int(run.starts[index]), int(run.starts[index - 1])
+    now, then = _requests(study, begin, entry), _requests(study, before, begin - 1)
+    _, here, there = np.intersect1d(_places(now[0]), _places(then[0]), return_indices=True)
+    size, past = now[1][here].astype(np.float64), then[1][there].astype(np.float64)
+    large = np.maximum(size, past) >= LEAST_COMPARED
+    stack, size, past = now[0][here][large], size[large], past[large]
+    if not len(size):
+        return _Compared(None, -1)
+    grown = np.where(size > past * (1 + SAME), size - past, 0.0)
+    at = -1
+    if grown.any():
+        stacks, where = np.unique(stack, return_inverse=True)
+        at = int(stacks[np.argmax(np.bincount(where, weights=grown))])
+    return _Compared(_common_ratio(size, past), at)
+
+
+def _requests(study: DeviceStudy, begin: int, end: int) -> tuple[IntArray, IntArray]:
+    """Stack and bytes of every request from `begin` to `end` inclusive."""
+    trace = study.history.trace
+    entries = trace.entries(Action.ALLOC, Action.OOM)
+    chosen = entries[(entries >= begin) & (entries <= end)]
+    return trace.stack[chosen].astype(np.int64), trace.size[chosen]
+
+
+def _places(stack: IntArray) -> IntArray:
+    """A number for each request: its stack, and how many of that stack went before it."""
+    order = np.argsort(stack, kind="stable")
+    ordered = stack[order]
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(stack) else order
+    count = np.empty(len(stack), np.int64)
+    count[order] = np.arange(len(stack)) - np.repeat(first, np.diff(np.append(first, len(stack))))
+    return (stack + 1) << 32 | count
+
+
+def _common_ratio(size: FloatArray, past: FloatArray) -> float | None:
+    """The ratio that most of the bytes share; None where they share none."""
+    ratio, weight = size / np.maximum(past, 1), np.maximum(size, past)
+    changed = np.abs(ratio - 1) > SAME
+    if weight[changed].sum() < LEAST_CHANGED * weight.sum():
+        return 1.0
+    ratio, weight = ratio[changed], weight[changed]
+    order = np.argsort(ratio)
+    middle = order[np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)]
+    agree = np.abs(ratio / ratio[middle] - 1) <= SAME
+    return round(float(ratio[middle]), 3) if weight[agree].sum() >= LEAST_AGREEING * weight.sum() else None
+
+
+def _staircase(study: DeviceStudy, run: LoopRun, index: int, entry: int, stack: int) -> tuple[int, int] | None:
+    """The most that the line which grew most asked for in the first and in this pass, if it rose stair by stair."""
+    if stack < 0 or index < LEAST_STAIRS:
+        return None
+    trace = study.history.trace
+    entries = trace.entries(Action.ALLOC, Action.OOM)
+    entries = entries[(trace.stack[entries] == stack) & (entries >= run.begin) & (entries <= entry)]
+    number = np.searchsorted(run.starts, entries, side="right")
+    passes, first = np.unique(number, return_index=True)
+    sizes = np.maximum.reduceat(trace.size[entries], first) if len(passes) else trace.size[entries]
+    rises = sizes[1:] / np.maximum(sizes[:-1], 1)
+    rising = rises[rises > 1]
+    if np.any(rises < 1) or len(rising) < LEAST_STAIRS or rising[-1] > MOST_LAST_STAIR * rising[:-1].max():
+        return None
+    return int(sizes[0]), int(sizes[-1])
+
+
+def _place(study: DeviceStudy, stack: int) -> Location | None:
+    return study.sites.location(int(study.sites.site_of[stack]))

@@ -1,0 +1,106 @@
+"""Which loop a person means by "the step that failed", and which of its runs gather on purpose.
+
+It is the outermost one that has finished passes. Where passes of a loop within are whole steps themselves, as the
+batches of an epoch are, it is that one. A loop that gathers until its end and has given everything back before is part
+of a step: time steps of an unrolled network, micro-batches of one backward.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.passes.loops import LoopRun, Loops
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import Action, BoolArray, IntArray
+
+GIVEN_BACK = 0.02
+"""Of the bytes that a run had gathered: what may remain although it gave back, such as its last output."""
+GATHERS = 0.5
+"""Of its passes: from how many a run must hold something at its end. Fewer are a window."""
+
+
+def loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
+    """The run that `entry` is part of and whose passes are steps; None where it is in no loop."""
+    return study.once(("loop that matters", entry), lambda: _loop_that_matters(study, entry))
+
+
+def _loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
+    loops = study.loops
+    running = [loops.runs[number] for number in loops.running(entry, thread=_in_thread(study, entry))]
+    finished = [run for run in running if run.completed(entry)]
+    if not finished:
+        return running[-1] if running else None
+    chosen = finished[0]
+    for inner in finished[1:]:
+        if inner.one_line or gave_back_before(study, inner, entry) is not None:
+            break
+        chosen = inner
+    return chosen
+
+
+def _in_thread(study: DeviceStudy, entry: int) -> bool:
+    """Whether `entry` was made by a thread that the program started."""
+    stack = int(study.history.trace.stack[entry])
+    return stack >= 0 and study.loops.is_thread(stack)
+
+
+def gave_back_before(study: DeviceStudy, run: LoopRun, entry: int) -> int | None:
+    """How many passes the last earlier run had that gathered as well and gave everything back; None for none."""
+    loops = study.loops
+    for earlier in reversed(loops.runs_of(run.loop)):
+        if earlier.begin < run.begin and earlier.end <= entry and gathers_and_gives_back(study, earlier):
+            return len(earlier.starts)
+    return None
+
+
+def gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
+    """Whether a run that has ended held something of most of its passes to its end, and nothing after its step."""
+    question = ("gives back", run.begin, run.end, run.loop)
+    return study.once(question, lambda: _gathers_and_gives_back(study, run))
+
+
+def _gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
+    lifetimes, size = study.history.lifetimes, study.history.size
+    rows = np.flatnonzero((lifetimes.born >= run.begin) & (lifetimes.born < run.end) & may_pass(study))
+    held = rows[lifetimes.freed[rows] >= run.end]
+    passes = np.unique(np.searchsorted(run.starts, lifetimes.born[held], side="right"))
+    if len(passes) < max(2, GATHERS * len(run.starts)):
+        return False
+    left = held[lifetimes.freed[held] >= end_of_step(study.loops, run)]
+    return bool(size[left].sum() <= GIVEN_BACK * size[held].sum())
+
+
+def end_of_step(loops: Loops, run: LoopRun) -> int:
+    """The entry at which the pass around `run` ends, and with it what a step may hold."""
+    if run.parent < 0:
+        return loops.entries
+    around = loops.runs[run.parent]
+    after = int(np.searchsorted(around.starts, run.begin, side="right"))
+    return int(around.starts[after]) if after < len(around.starts) else around.end
+
+
+def may_pass(study: DeviceStudy) -> BoolArray:
+    """bool[lifetimes]: what is made by a pass and may go with it, unlike the model and what is made once for it."""
+    return study.once(
+        "may pass",
+        lambda: np.asarray(~np.isin(study.categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE])),
+    )
+
+
+def pass_begins(study: DeviceStudy, entry: int) -> IntArray:
+    """int64[passes]: the entries at which passes of the loop that matters begin, in all its runs up to `entry`.
+
+    Where no loop is known, those of the steps.
+    """
+    run = loop_that_matters(study, entry)
+    if run is None:
+        begins = np.array(study.steps.boundaries, np.int64)
+    else:
+        begins = np.concatenate([one.starts for one in study.loops.runs_of(run.loop)])
+    return np.asarray(begins[begins <= entry])
+
+
+def is_failure(study: DeviceStudy, entry: int) -> bool:
+    """Whether `entry` is a request that failed."""
+    return bool(study.history.trace.action[entry] == Action.OOM)

@@ -1,0 +1,143 @@
+"""The loops of a program and their passes, told from the line numbers of its stacks.
+
+Within one call of a function the line of its frame only moves forward. Where it comes back to a line that it has left,
+a new pass of a loop has begun. `loop_finder` finds them; here is what can be asked of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.analysis.labels.stack_roles import Role, StackRoles
+from oomscope.analysis.passes.loop_finder import FoundRun, LoopFinder
+from oomscope.analysis.passes.script_stacks import MAIN, THREAD, ScriptStacks
+from oomscope.analysis.records import Location
+from oomscope.history import BEFORE, DeviceHistory
+from oomscope.model import Action, BoolArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopRun:
+    """One run of a loop, from its first pass to its last.
+
+    Attributes:
+        loop: which loop; runs of one loop share it.
+        begin: the entry at which its first pass begins.
+        end: the first entry of the script that is no longer part of it; the number of entries where there is none.
+        starts: int64[passes], the entries at which its passes begin, ascending.
+        parent: the run around it, -1 for none.
+        certain: False where a loop within a Module's forward looks the same.
+        thread: whether it runs in threads that the program started.
+        one_line: whether each pass is one allocation of one line, such as in a comprehension.
+    """
+
+    loop: int
+    begin: int
+    end: int
+    starts: IntArray
+    parent: int
+    certain: bool
+    thread: bool
+    one_line: bool
+
+    def is_running(self, entry: int) -> bool:
+        """Whether a pass of it is in progress at `entry`."""
+        return self.begin <= entry < self.end
+
+    def completed(self, entry: int) -> int:
+        """How many of its passes have finished by `entry`."""
+        begun = int(np.searchsorted(self.starts, entry, side="right"))
+        return begun - 1 if self.is_running(entry) else begun
+
+
+class Loops:
+    """All loops of the script on one device."""
+
+    def __init__(self, history: DeviceHistory, script: ScriptStacks, roles: StackRoles) -> None:
+        self.script = script
+        self.entries = history.entries
+        self.runs: list[LoopRun] = []
+        self._places: list[int] = []
+        self._events: dict[bool, IntArray] = {}
+        self._innermost: dict[bool, IntArray] = {}
+        trace = history.trace
+        events = trace.entries(Action.ALLOC, Action.OOM)
+        stack = trace.stack[events]
+        # What makes or moves a model goes through its layers.
+        telling = (stack >= 0) & (roles.role[stack] != Role.LOAD)
+        events, stack = events[telling], stack[telling]
+        self._midway = bool((history.lifetimes.born == BEFORE).any())
+        for thread in (False, True):
+            mine = script.thread[stack] == (THREAD if thread else MAIN)
+            self._add(events[mine], stack[mine], thread)
+
+    def _add(self, events: IntArray, stack: IntArray, thread: bool) -> None:
+        finder = LoopFinder(self.script, stack, midway=self._midway)
+        offset, known = len(self.runs), len(self._places)
+        self._places += finder.places
+        after = np.append(events, self.entries)
+        innermost = np.full(len(events), -1, np.int64)
+        for number, found in enumerate(finder.runs):
+            self.runs.append(_run(found, after, offset, known, thread))
+            if found.certain:
+                innermost[found.begin : found.end] = offset + number
+        self._events[thread], self._innermost[thread] = events, innermost
+
+    def location(self, run: LoopRun) -> Location:
+        """Where the loop is: the first line of its body that allocates, or its only line."""
+        frame = self.script.frames[self._places[run.loop]]
+        return Location(frame.filename, frame.line, frame.name)
+
+    def is_thread(self, stack: int) -> bool:
+        """Whether a stack belongs to a thread that the program started."""
+        return bool(self.script.thread[stack] == THREAD)
+
+    def around(self, entries: IntArray, thread: BoolArray | None = None) -> IntArray:
+        """The innermost certain run around each of `entries`, -1 for none.
+
+        Args:
+            entries: int64[…].
+            thread: bool[…], which of them happened in a thread of the program; None for none of them.
+        """
+        found = self._around(entries, False)
+        if thread is not None and thread.any():
+            found = np.where(thread, self._around(entries, True), found)
+        return found
+
+    def _around(self, entries: IntArray, thread: bool) -> IntArray:
+        events = self._events[thread]
+        if not len(events):
+            return np.full(len(entries), -1, np.int64)
+        at = np.searchsorted(events, entries, side="right") - 1
+        return np.where(at >= 0, self._innermost[thread][np.maximum(at, 0)], -1)
+
+    def chain(self, number: int) -> Iterator[int]:
+        """The run with `number` and those around it, innermost first."""
+        while number >= 0:
+            yield number
+            number = self.runs[number].parent
+
+    def running(self, entry: int, *, thread: bool = False) -> tuple[int, ...]:
+        """The certain runs in progress at `entry`, outermost first."""
+        (innermost,) = self._around(np.array([entry]), thread).tolist()
+        return tuple(one for one in self.chain(innermost) if self.runs[one].certain)[::-1]
+
+    def runs_of(self, loop: int) -> tuple[LoopRun, ...]:
+        """All runs of a loop, first to last."""
+        return tuple(run for run in self.runs if run.loop == loop)
+
+
+def _run(found: FoundRun, after: IntArray, offset: int, known: int, thread: bool) -> LoopRun:
+    return LoopRun(
+        loop=known + found.loop,
+        begin=int(after[found.begin]),
+        end=int(after[found.end]),
+        starts=after[np.array(found.starts, np.int64)],
+        parent=found.parent + offset if found.parent >= 0 else -1,
+        certain=found.certain,
+        thread=thread,
+        one_line=found.one_line,
+    )

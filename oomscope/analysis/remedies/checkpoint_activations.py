@@ -1,0 +1,27 @@
+"""Activation checkpointing: what a block saves for its backward is made again instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.records import Advice
+from oomscope.analysis.remedies.by_driver import shrink
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "checkpoint_activations"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where a training keeps activations and does not checkpoint yet."""
+    study = circumstances.study
+    if not np.any(study.phases == BACKWARD) or circumstances.asked.phase == "optimizer" or _follows_it(circumstances):
+        return
+    yield from shrink(circumstances, SLUG, "activations", None)
+
+
+def _follows_it(circumstances: Circumstances) -> bool:
+    frames = circumstances.study.snapshot.stacks.frames
+    return any(frame.filename.replace("\\", "/").endswith("torch/utils/checkpoint.py") for frame in frames)

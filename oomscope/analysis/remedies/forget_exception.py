@@ -1,0 +1,20 @@
+"""Keep the message of an exception, not the exception: its traceback holds the frames of calls that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "forget_exception"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where stored exceptions keep memory."""
+    for one in circumstances.piled.debris:
+        if one.kind != "cycle":
+            yield Advice(
+                SLUG, {"holder": one.holder}, one.retained, enough_by_sum(circumstances, one.retained), at=one.at
+            )

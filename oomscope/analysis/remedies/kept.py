@@ -1,0 +1,29 @@
+"""Which blocks are kept from finished passes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.passes.finished import finished_before
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.model import BoolArray
+
+
+def kept_rows(circumstances: Circumstances) -> BoolArray:
+    """bool[lifetimes]: blocks of finished passes that the holder keeps, or, where none is known, that grow by site."""
+    study, entry = circumstances.study, circumstances.request.entry
+    lifetimes = study.history.lifetimes
+    chosen = np.zeros(len(lifetimes), np.bool_)
+    if circumstances.piled.holder is not None:
+        chosen[held_rows(study, entry, circumstances.piled.holder.holder)] = True
+    else:
+        places = {(one.site, one.caller) for one in circumstances.growth}
+        site, caller = study.sites.sites(lifetimes.stack), study.sites.callers(lifetimes.stack)
+        pairs, where = np.unique(np.stack([site, caller]), axis=1, return_inverse=True)
+        grows = [(study.sites.location(one), study.sites.location(other)) in places for one, other in pairs.T.tolist()]
+        chosen |= np.array(grows, np.bool_)[np.ravel(where)]
+    rows = np.flatnonzero(chosen & circumstances.live)
+    kept = np.zeros(len(lifetimes), np.bool_)
+    kept[rows[finished_before(study, rows, entry)]] = True
+    return kept

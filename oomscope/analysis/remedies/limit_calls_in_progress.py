@@ -1,0 +1,16 @@
+"""Fewer calls at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "limit_calls_in_progress"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where many calls of one function were underway at the same time."""
+    for one in circumstances.in_progress[:1]:
+        yield Advice(SLUG, {"calls": one.calls, "function": one.function}, None, None)

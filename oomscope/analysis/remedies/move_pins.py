@@ -1,0 +1,27 @@
+"""Move or free the blocks that keep free bytes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "move_pins"
+
+MOST_PLACES = 2
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """The lines whose blocks lie scattered over the most free bytes."""
+    for pin in circumstances.pins[:MOST_PLACES]:
+        place = pin.site or pin.caller
+        values = {
+            "place": place,
+            "blocks": pin.blocks,
+            "smallest": pin.smallest,
+            "largest": pin.largest,
+            "segments": pin.segments,
+        }
+        code = f"{SLUG}.one" if pin.blocks == 1 else SLUG
+        yield Advice(code, values, pin.alone_bytes or pin.stranded_bytes, None, at=place)

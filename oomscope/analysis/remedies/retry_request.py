@@ -1,0 +1,17 @@
+"""Ask again: what waited for a stream came free within the failing call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "retry_request"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where a hole that serves the request opened too late."""
+    opened = circumstances.shortage.opened
+    if opened:
+        yield Advice(SLUG, {"opened": opened}, opened, True, at=circumstances.request.caller)

@@ -1,0 +1,19 @@
+"""Less optimizer state on this card: sharded over the ranks, in 8 bits, or of an optimizer that keeps less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.remedies.by_driver import shrink
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "shard_optimizer_state"
+
+IN_EIGHT_BITS = 0.75
+"""States of 8 bits instead of 32."""
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where optimizer state holds much."""
+    yield from shrink(circumstances, SLUG, "optimizer_state", IN_EIGHT_BITS)

@@ -1,0 +1,18 @@
+"""One memory pool for CUDA graphs that are not replayed at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "share_graph_pool"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where free bytes are walled in private pools."""
+    walled = circumstances.request.free.walled
+    if walled:
+        yield Advice(SLUG, {}, walled, enough_by_sum(circumstances, walled))

@@ -1,0 +1,46 @@
+"""Smaller micro-batches, with gradients accumulated over them where the program trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.records import Advice
+from oomscope.analysis.remedies.batch import asks_for_the_batch, live_bytes, of_the_batch
+from oomscope.analysis.remedies.by_driver import WORTH_ADVISING
+from oomscope.analysis.remedies.effect import enough_by_sum, served_if_scaled
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "smaller_batch"
+
+DIVISORS = (2, 4, 8, 16)
+"""A batch is halved first; below a sixteenth it is another program."""
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """The largest part of the batch that fits."""
+    there = live_bytes(circumstances)
+    request = circumstances.request.size if asks_for_the_batch(circumstances) else 0
+    if circumstances.growth or circumstances.piled.holder is not None:
+        return  # what piles up does so with any batch
+    if there + request <= WORTH_ADVISING * max(circumstances.request.totals.allocated, 1):
+        return
+    trains = bool(np.any(circumstances.study.phases == BACKWARD))
+    divisor, enough = _divisor(circumstances, there, request)
+    saves = (there + request) * (divisor - 1) // divisor
+    code = f"{SLUG}.training" if trains else SLUG
+    yield Advice(code, {"divisor": divisor, "bytes": there}, saves, enough)
+
+
+def _divisor(circumstances: Circumstances, there: int, request: int) -> tuple[int, bool | None]:
+    """By what to divide the batch, and whether that is enough; the least that is, by replay or by sums."""
+    rows = of_the_batch(circumstances)
+    for divisor in DIVISORS:
+        enough = served_if_scaled(circumstances, rows, 1 / divisor, request=request > 0)
+        if enough is None:
+            enough = enough_by_sum(circumstances, (there + request) * (divisor - 1) // divisor)
+        if enough:
+            return divisor, True
+    return DIVISORS[0], False

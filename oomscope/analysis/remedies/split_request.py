@@ -1,0 +1,17 @@
+"""Work in pieces: one tensor is larger than all there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.records import Advice
+from oomscope.analysis.verdict.circumstances import Circumstances
+
+SLUG = "split_request"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """For one request that is too large by itself."""
+    request = circumstances.request
+    place = request.caller or request.site
+    yield Advice(SLUG, {"place": place, "size": request.size}, request.size, None, at=place)

@@ -1,0 +1,42 @@
+"""Who asked: which part of the program made a request that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oomscope.analysis.attribution.sites import is_readers_frame
+from oomscope.analysis.labels.stack_roles import Role, tells_backward
+from oomscope.analysis.records import Asked, Location
+from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.model import Frame
+
+
+def who_asked(study: DeviceStudy, request: FailedRequest) -> Asked:
+    """Which part of the program made `request`, from its stack and from what the recording saw of the main thread."""
+    stack = int(study.history.trace.stack[request.entry])
+    role = int(study.roles.role[stack])
+    recorded = study.snapshot.recorded
+    calling = recorded.stacks.backward or recorded.stacks.main
+    in_backward = role == Role.BACKWARD or (role == Role.UNFRAMED and _calls_backward(calling))
+    phase = {Role.FORWARD: "forward", Role.OPTIMIZER: "optimizer"}.get(Role(role), "other")
+    caller = request.caller if request.caller != request.site else None
+    if not in_backward:
+        return Asked(phase, request.site, caller)
+    own = study.snapshot.stacks[stack] if stack >= 0 else ()
+    line = _line_of_backward(own) or _line_of_backward(calling)
+    return Asked(
+        "backward", request.site, caller, line, next(iter(recorded.autograd.gradients_of), None), recorded.autograd.node
+    )
+
+
+def _calls_backward(frames: Sequence[Frame]) -> bool:
+    return any(tells_backward(frame) for frame in frames)
+
+
+def _line_of_backward(frames: Sequence[Frame]) -> Location | None:
+    """The reader's innermost line outside the frames of the backward call."""
+    outer = max((level for level, frame in enumerate(frames) if tells_backward(frame)), default=None)
+    if outer is None:
+        return None
+    return next((Location(*frame[:3]) for frame in frames[outer + 1 :] if is_readers_frame(frame)), None)

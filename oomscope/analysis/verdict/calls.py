@@ -1,0 +1,59 @@
+"""Calls of one function that were underway at the same time: threads, coroutines, workers of a pool."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from oomscope.analysis.attribution.sites import is_readers_frame
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.records import CallsInProgress, Location
+from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.suspects import recorded_holders
+
+LEAST_CALLS = 3
+"""Two calls of one function at a time may be a recursion, or a producer beside its consumer."""
+
+
+def calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
+    """What was underway when `entry` happened, most calls first: as the recording saw it, else as the trace shows."""
+    return _by_threads(study) or _by_locals(study) or find_calls_in_progress(study, entry)
+
+
+def _by_threads(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
+    """By the stacks of all threads: the outermost line of the reader's in each but the main one."""
+    counted: Counter[Location] = Counter()
+    for thread in study.snapshot.recorded.stacks.threads:
+        own = [frame for frame in thread.frames if is_readers_frame(frame)]
+        if own and not thread.main:
+            counted[Location(*own[-1][:3])] += 1
+    functions: Counter[tuple[str, str]] = Counter()
+    for place, count in counted.items():
+        functions[place.file, place.function] += count
+    line = {(place.file, place.function): place.line for place in counted}
+    return tuple(
+        CallsInProgress(function, file, line[file, function], count)
+        for (file, function), count in functions.most_common()
+        if count >= LEAST_CALLS
+    )
+
+
+def _by_locals(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
+    """By local variables: one name of one function that holds several tensors stands in as many frames."""
+    calls: dict[str, int] = {}
+    for holder in recorded_holders(study):
+        function, colon, variable = (holder.holder or "").partition(": ")
+        if holder.kind == "tensor" and colon and variable.isidentifier() and not function.endswith(".py"):
+            calls[function] = max(calls.get(function, 0), holder.tensors or 0)
+    found = []
+    for function, count in sorted(calls.items(), key=lambda pair: -pair[1]):
+        place = _defined(study, function)
+        if count >= LEAST_CALLS and place is not None:
+            found.append(CallsInProgress(place.function, place.file, place.line, count))
+    return tuple(found)
+
+
+def _defined(study: DeviceStudy, function: str) -> Location | None:
+    """A line of `function`, which may be named with its class, among the frames of the recorded stacks."""
+    name = function.rpartition(".")[2]
+    frames = study.snapshot.stacks.frames
+    return next((Location(*frame[:3]) for frame in frames if frame.name.rpartition(".")[2] == name), None)

@@ -1,0 +1,62 @@
+"""Fragmentation: the bytes are there, in holes none of which fits, and would fit with margin if they were one."""
+
+from __future__ import annotations
+
+from oomscope.analysis.records import Pin
+from oomscope.analysis.verdict import clauses
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.model import Note, note
+
+SLUG = "fragmentation"
+DECIDING = ("request", "usable", "largest")
+REMEDIES = ("allocator_setting", "move_pins", "bucket_lengths", "raise_cap")
+LOOKS_LIKE = ("full_memory_with_a_few_holes", "hole_that_opened_too_late", "list_that_fills_the_memory")
+
+SURE_OF_HOLES = 0.10
+"""The share of the limit that must be left over to be sure of fragmentation. A program that fills its memory fails at
+some request; one that fits into the holes with little to spare was followed by others that would not have."""
+
+LASTING_PASSES = 10
+"""Relief that lasts for fewer passes of what is being filled is none: the run would have failed a little later."""
+
+
+def withheld(case: Shortage) -> int:
+    """Free bytes where the request may look, if no single hole would have served it."""
+    return 0 if case.free.largest >= case.size else case.free.usable
+
+
+def confidence(circumstances: Circumstances, tested: Tested) -> str:
+    """High where much would have been left over, and nothing unknown may have filled the card."""
+    spare = tested.qualifying[0].spare
+    if circumstances.card_unknown or spare < SURE_OF_HOLES * circumstances.request.limit.low:
+        return "medium"
+    return clauses.confidence_of_wall(circumstances, tested, circumstances.request.size)
+
+
+def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
+    """How much is free, in what pieces, and what keeps them apart."""
+    free, request = circumstances.request.free, circumstances.request
+    first = note(
+        "causes.fragmentation",
+        usable=free.usable,
+        largest=free.largest,
+        size=request.size,
+        spare=tested.qualifying[0].spare,
+    )
+    return (first, *(_kept_by(pin, free.usable) for pin in circumstances.pins[:1]))
+
+
+def _kept_by(pin: Pin, usable: int) -> Note:
+    whole = pin.stranded_bytes >= usable
+    code = "causes.fragmentation.pinned_all" if whole else "causes.fragmentation.pinned"
+    return note(code, blocks=pin.blocks, place=pin.site or pin.caller, bytes=pin.stranded_bytes)
+
+
+def holds(circumstances: Circumstances, tested: Tested) -> bool:
+    """No hole was large enough, all together were, and it would have lasted."""
+    case, piled = circumstances.shortage, circumstances.piled
+    spare = tested.qualifying[0].spare if tested.qualifying else 0
+    lasts = not piled.per_pass or spare >= LASTING_PASSES * piled.per_pass
+    fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
+    return fits and lasts and spare >= MARGIN * case.limit.low

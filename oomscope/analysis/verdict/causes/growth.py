@@ -1,0 +1,73 @@
+"""Growth: what finished passes of a loop leave behind rises and never comes back."""
+
+from __future__ import annotations
+
+from oomscope.analysis.records import Growth
+from oomscope.analysis.verdict import clauses
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.model import Note, note
+
+SLUG = "growth"
+DECIDING = ("request", "without", "limit")
+REMEDIES = ("detach_what_is_kept", "bound_what_is_kept", "raise_cap", "smaller_batch")
+LOOKS_LIKE = ("layers_of_one_forward", "gradient_accumulation", "unrolled_recurrence", "calls_in_progress", "window")
+
+
+def withheld(case: Shortage) -> int:
+    """What finished passes left behind."""
+    return case.grown
+
+
+def confidence(circumstances: Circumstances, tested: Tested) -> str:
+    """High where what rises beyond doubt would have been enough by itself."""
+    low = circumstances.request.limit.low
+    steady = circumstances.shortage.spare(circumstances.piled.steady, low)
+    return "high" if tested.certain and steady >= MARGIN * low else "medium"
+
+
+def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
+    """What grows, by how much, and who keeps it."""
+    piled, growth = circumstances.piled, circumstances.growth
+    if piled.holder is not None:
+        holder = piled.holder
+        first = note(
+            "causes.growth.holder",
+            holder=holder.holder,
+            retained=holder.retained,
+            live=circumstances.request.totals.allocated,
+            tensors=holder.tensors,
+            passes=holder.passes,
+            per_pass=piled.per_pass,
+        )
+    else:
+        first = _by_site(growth)
+    needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
+    limit = circumstances.request.limit.low
+    return (first, note("causes.growth.without", needs=needs, limit=limit), *clauses.cap(circumstances))
+
+
+def _by_site(growth: tuple[Growth, ...]) -> Note:
+    first = growth[0]
+    place = first.caller or first.site
+    if first.kind == "reallocation":
+        return note("causes.growth.reallocation", place=place, bytes=first.live_bytes, per_pass=first.bytes_per_step)
+    if first.kind == "time":
+        return note("causes.growth.time", place=place, bytes=first.live_bytes)
+    alike = [one for one in growth if one.kind == "generations" and one.within_step == first.within_step]
+    return note(
+        "causes.growth.passes",
+        per_pass=sum(one.bytes_per_step for one in alike),
+        bytes=sum(one.spared_bytes for one in alike),
+        passes=first.generations,
+        loop=first.loop,
+        place=place,
+    )
+
+
+def holds(circumstances: Circumstances, tested: Tested) -> bool:
+    """No more has piled up than is allocated, and something that can be named keeps it."""
+    del tested
+    piled = circumstances.piled
+    named = piled.holder is not None or bool(circumstances.growth)
+    return named and 0 < piled.grown <= circumstances.request.totals.active

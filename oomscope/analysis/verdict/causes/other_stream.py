@@ -1,0 +1,45 @@
+"""Other stream: free bytes belong to another stream, or wait for one."""
+
+from __future__ import annotations
+
+from oomscope.analysis.verdict import clauses
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.shortage import Shortage, Tested
+from oomscope.model import Note, note
+
+SLUG = "other_stream"
+DECIDING = ("request", "opened", "other_streams", "pending", "usable")
+REMEDIES = ("retry_request", "one_stream", "raise_cap")
+LOOKS_LIKE = ("fragmentation",)
+
+
+def withheld(case: Shortage) -> int:
+    """Free bytes of other streams, blocks that wait for one, and a hole that opened while the request waited."""
+    return case.free.other_streams + case.free.pending + case.opened
+
+
+def confidence(circumstances: Circumstances, tested: Tested) -> str:
+    """High where one piece of it would have served the request."""
+    case = circumstances.shortage
+    piece = max(case.free.other_streams_piece, case.free.pending, case.opened)
+    return clauses.confidence_of_wall(circumstances, tested, piece)
+
+
+def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
+    """Where the bytes are, and why the request did not get them."""
+    del tested
+    case, request = circumstances.shortage, circumstances.request
+    if case.opened:
+        return (note("causes.other_stream.opened", opened=case.opened, size=request.size),)
+    values = {"free": case.free.other_streams, "pending": case.free.pending, "stream": request.stream}
+    if case.free.other_streams and case.free.pending:
+        return (note("causes.other_stream.both", **values),)
+    if case.free.other_streams:
+        return (note("causes.other_stream.free", **values),)
+    return (note("causes.other_stream.pending", **values),)
+
+
+def holds(circumstances: Circumstances, tested: Tested) -> bool:
+    """The request would have fitted into what is named."""
+    case = circumstances.shortage
+    return tested.qualifying[0].spare >= 0 and (not case.opened or case.opened >= case.size)

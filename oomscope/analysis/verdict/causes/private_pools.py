@@ -1,0 +1,37 @@
+"""Private pools: free bytes are walled in a pool of CUDA graphs or a `MemPool`, where the request may not go."""
+
+from __future__ import annotations
+
+from oomscope.analysis.verdict import clauses
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.shortage import Shortage, Tested
+from oomscope.model import Note, note
+
+SLUG = "private_pools"
+DECIDING = ("request", "walled", "usable")
+REMEDIES = ("share_graph_pool", "raise_cap")
+LOOKS_LIKE = ("holes_within_the_pool",)
+
+
+def withheld(case: Shortage) -> int:
+    """Free bytes of other pools."""
+    return case.free.walled
+
+
+def confidence(circumstances: Circumstances, tested: Tested) -> str:
+    """High where one piece behind the wall would have served the request."""
+    return clauses.confidence_of_wall(circumstances, tested, circumstances.request.free.walled_piece)
+
+
+def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
+    """How much is walled, and that the request would have fitted."""
+    request = circumstances.request
+    pools = len({pool for pool in request.layout.segments.pool.tolist() if pool != 0})
+    code = "causes.private_pools" if tested.certain else "causes.private_pools_closely"
+    return (note(code, walled=request.free.walled, pools=pools, size=request.size),)
+
+
+def holds(circumstances: Circumstances, tested: Tested) -> bool:
+    """The free bytes behind the walls, with what is left, are as much as was asked for."""
+    case = circumstances.shortage
+    return tested.qualifying[0].spare >= 0 and case.free.walled > 0

@@ -1,0 +1,55 @@
+"""Retained: kept alive by what the program has finished with.
+
+A stored exception keeps the frames of its traceback, and with them every local variable of calls that have ended; a
+reference cycle that nothing reaches waits for the garbage collector. Neither is used by any code that runs.
+"""
+
+from __future__ import annotations
+
+from oomscope.analysis.verdict import clauses
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.model import Note, note
+
+SLUG = "retained"
+DECIDING = ("request", "without", "limit")
+REMEDIES = ("forget_exception", "collect_garbage", "raise_cap")
+LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
+
+
+_CODES = {"exception": "causes.retained.exception", "cycle": "causes.retained.cycle"}
+
+
+def withheld(case: Shortage) -> int:
+    """What exceptions and unreachable cycles keep."""
+    return case.retained
+
+
+def confidence(circumstances: Circumstances, tested: Tested) -> str:
+    """High where the recording saw the object that keeps it, and the request fits with margin without it."""
+    spare = tested.qualifying[0].spare
+    return "high" if tested.certain and spare >= MARGIN * circumstances.request.limit.low else "medium"
+
+
+def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
+    """Which object keeps it, and by which way."""
+    first = circumstances.piled.debris[0]
+    needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
+    return (
+        note(
+            _CODES.get(first.kind, "causes.retained.finished"),
+            holder=first.holder,
+            path=next((path for path in first.path if path != first.holder), None),
+            retained=first.retained,
+            live=circumstances.request.totals.allocated,
+        ),
+        note("causes.growth.without", needs=needs, limit=circumstances.request.limit.low),
+        *clauses.cap(circumstances),
+    )
+
+
+def holds(circumstances: Circumstances, tested: Tested) -> bool:
+    """There is such an object, and it keeps no more than is in use."""
+    del tested
+    debris = circumstances.piled.debris
+    return bool(debris) and debris[0].retained <= circumstances.request.totals.active

@@ -1,0 +1,51 @@
+"""Sentences and judgements that several causes share."""
+
+from __future__ import annotations
+
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.shortage import MARGIN, Tested
+from oomscope.model import Note, note
+
+
+def confidence_of_wall(circumstances: Circumstances, tested: Tested, piece: int) -> str:
+    """High where a known `piece` would have served the request, with margin, at every limit that is possible."""
+    low = circumstances.request.limit.low
+    if piece < circumstances.request.size or circumstances.uncertain_bytes > MARGIN * low:
+        return "medium"  # behind the wall lie holes that would not have served it either
+    return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * low else "medium"
+
+
+def cap(circumstances: Circumstances) -> tuple[Note, ...]:
+    """That the process was capped while the card had room."""
+    case, free = circumstances.shortage, circumstances.request.device_free
+    if not case.cap_binds or free is None or free < circumstances.request.size:
+        return ()
+    if case.cap is None:
+        return (note("causes.cap.inferred", limit=circumstances.request.limit.low, free=free),)
+    return (note("causes.cap", cap=case.cap, free=free),)
+
+
+def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
+    """How far the loop had come, and whether this pass asks for more than the last."""
+    found = circumstances.failing_pass
+    if found is None:
+        return ()
+    values = {"completed": found.completed, "loop": found.loop}
+    if found.staircase is not None:
+        first, last = found.staircase
+        return (note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values),)
+    if found.ratio is not None and found.ratio > LONGER:
+        return (note("causes.pass.longer", ratio=found.ratio, place=found.grew_at, **values),)
+    return (note("causes.pass.first" if not found.completed else "causes.pass.after", **values),)
+
+
+LONGER = 1.05
+"""Of the last pass; batches whose sizes differ by less are called the same."""
+
+
+def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
+    """That many calls of one function were underway at the same time."""
+    return tuple(
+        note("causes.in_progress", calls=one.calls, function=one.function, file=one.file, line=one.line)
+        for one in circumstances.in_progress[:1]
+    )

@@ -1,0 +1,77 @@
+"""What has piled up: live bytes that finished passes left behind, and those that the program has finished with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oomscope.analysis.records import CallsInProgress, Growth, Location, Suspect
+from oomscope.analysis.verdict.suspects import is_finished_with
+
+LEAST_PASSES = 3
+"""What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""
+STEADY = 0.9
+"""R² of live bytes over passes from which on growth is beyond doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piled:
+    """Bytes that have piled up when a request failed.
+
+    Attributes:
+        grown: left behind by finished passes of a loop.
+        steady: those of them that rise beyond doubt: in a straight line, or kept by one object that is known.
+        retained: kept by what the program has finished with.
+        per_pass: by how much `grown` rises a pass; None unknown.
+        passes: how many finished passes left something.
+        holder: the object that keeps most of `grown`, where it is known.
+        debris: the objects that keep `retained`, largest first.
+    """
+
+    grown: int = 0
+    steady: int = 0
+    retained: int = 0
+    per_pass: int | None = None
+    passes: int = 0
+    holder: Suspect | None = None
+    debris: tuple[Suspect, ...] = ()
+
+
+def find_piled(
+    growth: tuple[Growth, ...], suspects: tuple[Suspect, ...], in_progress: tuple[CallsInProgress, ...]
+) -> Piled:
+    """What has piled up.
+
+    The trace tells which sites grow; the recording, where there is one, which objects keep blocks of finished passes.
+    Either may miss what the other sees, so the larger counts; what is `retained` is not counted as growth.
+
+    Args:
+        growth: what grew until the request failed.
+        suspects: the objects that keep memory alive.
+        in_progress: calls that were underway at the same time: what they hold is at work, however many there are.
+    """
+    underway = {one.function for one in in_progress}
+    growth = tuple(one for one in growth if not _is_of(one, underway))
+    debris = tuple(one for one in suspects if is_finished_with(one))
+    retained = sum(one.retained for one in debris)
+    kept = [one for one in suspects if one not in debris and one.passes >= LEAST_PASSES]
+    by_objects = sum(one.finished_bytes for one in kept)
+    by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
+    steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
+    holder = max(kept, key=lambda one: one.finished_bytes, default=None)
+    passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
+    each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)
+    return Piled(
+        grown=max(by_objects, by_sites),
+        steady=max(by_objects, max(steady - retained, 0)),
+        retained=retained,
+        per_pass=each or None,
+        passes=passes,
+        holder=holder,
+        debris=debris,
+    )
+
+
+def _is_of(growth: Growth, functions: set[str]) -> bool:
+    """Whether a site that seems to grow belongs to one of `functions`."""
+    places: tuple[Location | None, ...] = (growth.site, growth.caller)
+    return any(place is not None and place.function in functions for place in places)

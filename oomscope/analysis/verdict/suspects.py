@@ -1,0 +1,121 @@
+"""Suspects: Python objects that keep memory alive and are no part of a model, with the passes that filled them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from oomscope.analysis.attribution.names_and_holders import BELONGINGS
+from oomscope.analysis.passes.finished import finished_before, passes_of
+from oomscope.analysis.records import Location, Suspect
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import BoolArray, IntArray
+from oomscope.model.recorded import RecordedHolder
+
+LEAST_SHARE = 0.02
+"""Of the allocated bytes; what retains less is not worth a line."""
+MOST_SUSPECTS = 8
+MOST_PATHS = 3
+
+_TRACEBACK = re.compile(r"\.__(traceback|context|cause)__|\.tb_frame|\.exc_info|\.__traceback__")
+_CYCLE = re.compile(r"^reference cycle\b")
+_OWN_TRACEBACK = re.compile(r"^sys: last_(?:exc|value|traceback)(?:\.__traceback__)? → ")
+"""The way through the very exception of this failure, where the dump was made while it was handled: its frames were
+running when the request failed."""
+_RUNNING = ("call", "in_flight")
+_FINISHED_WITH = ("exception", "cycle")
+"""Kinds whose memory no running code uses any more."""
+
+
+def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
+    """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
+    allocated = max(study.history.curves.at(entry)[0], 1)
+    found: list[Suspect] = []
+    for holder in sorted(recorded_holders(study), key=lambda one: -(one.retained or 0)):
+        if holder.kind in BELONGINGS or not holder.holder or (holder.retained or 0) < LEAST_SHARE * allocated:
+            continue
+        if any(is_within(holder.holder, other.holder) for other in found):
+            continue
+        found.append(_suspect(study, entry, holder, allocated))
+    return tuple(found[:MOST_SUSPECTS])
+
+
+def recorded_holders(study: DeviceStudy) -> Iterator[RecordedHolder]:
+    """Who keeps memory alive, told as it was when the request failed."""
+    for holder in study.snapshot.recorded.holders_on(study.index):
+        name = holder.holder or ""
+        yield replace(holder, holder=_OWN_TRACEBACK.sub("", name)) if _OWN_TRACEBACK.match(name) else holder
+
+
+def is_finished_with(suspect: Suspect) -> bool:
+    """Whether no running code uses what it keeps: a stored exception, an unreachable cycle."""
+    return suspect.kind in _FINISHED_WITH
+
+
+def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: int) -> Suspect:
+    name, retained = holder.holder or "", holder.retained or 0
+    rows, paths, throughs, saved = _held(study, entry, name)
+    size = study.history.size[rows]
+    finished = finished_before(study, rows, entry)
+    kind = holder.kind or "unknown"
+    if _CYCLE.match(name):
+        kind = "cycle"
+    elif kind not in _RUNNING and 2 * int(size[throughs].sum()) >= retained:
+        kind = "exception"
+    return Suspect(
+        holder=name,
+        kind=kind,
+        retained=retained,
+        share=round(min(retained / allocated, 1.0), 4),
+        tensors=holder.tensors or 0,
+        passes=len(np.unique(passes_of(study, rows[finished], entry))),
+        path=holder.path or paths,
+        finished_bytes=min(int(size[finished].sum()), retained),
+        keeps_graph=bool(2 * int(size[saved].sum()) >= retained),
+        at=None if holder.at is None else Location(*holder.at[:3]),
+    )
+
+
+def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
+    """The rows of the lifetimes that `holder` keeps alive once `entry` has happened."""
+    return _held(study, entry, holder)[0]
+
+
+def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[str, ...], BoolArray, BoolArray]:
+    """Rows that `holder` keeps; the ways to the largest; which it keeps through a traceback, and for a backward."""
+    told = [
+        (tensor, path)
+        for tensor in study.snapshot.recorded.tensors_on(study.index)
+        for path in (_OWN_TRACEBACK.sub("", way) for way in tensor.holders[:1])
+        if tensor.address is not None and is_within(path, holder)
+    ]
+    told.sort(key=lambda pair: -(pair[0].bytes or 0))
+    rows = live_rows(study, entry, [tensor.address or 0 for tensor, _ in told])
+    there = rows >= 0
+    through = np.array([bool(_TRACEBACK.search(path)) for _, path in told], np.bool_)
+    saved = np.array([tensor.saved_for is not None for tensor, _ in told], np.bool_)
+    rows, first = np.unique(rows[there], return_index=True)
+    paths = tuple(dict.fromkeys(path for _, path in told[:MOST_PATHS]))
+    return rows, paths, through[there][first], saved[there][first]
+
+
+def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntArray:
+    """The lifetime that is live at each address once `entry` has happened; -1 where none is."""
+    history = study.history
+    rows = np.flatnonzero(history.lifetimes.active_at(entry))
+    rows = rows[np.argsort(history.lifetimes.address[rows], kind="stable")]
+    wanted = np.array(addresses, np.int64)
+    if not len(rows):
+        return np.full(len(wanted), -1, np.int64)
+    start = history.lifetimes.address[rows]
+    at = np.maximum(np.searchsorted(start, wanted, side="right") - 1, 0)
+    inside = (wanted >= start[at]) & (wanted < start[at] + history.size[rows[at]])
+    return np.where(inside, rows[at], -1)
+
+
+def is_within(path: str, holder: str) -> bool:
+    """Whether `path` leads through `holder`: ``metric.outputs[3]['loss']`` through ``metric.outputs``."""
+    return path == holder or (path.startswith(holder) and not (path[len(holder)].isalnum() or path[len(holder)] == "_"))

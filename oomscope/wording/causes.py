@@ -1,0 +1,104 @@
+"""Why a request failed: the sentences of the headline, cause by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oomscope.units import format_bytes, plural
+from oomscope.wording.drivers import DRIVER_PHRASES
+from oomscope.wording.template import Sentence, place
+
+
+def _drivers(values: Mapping[str, Any]) -> str:
+    parts = ", ".join(f"{DRIVER_PHRASES.get(slug, slug)} {format_bytes(count)}" for slug, count in values["parts"])
+    return f"The memory is in use: {parts}."
+
+
+def _outside(values: Mapping[str, Any]) -> str:
+    who = ", ".join(f"{name} {format_bytes(count)}" for name, count in values["others"])
+    return (
+        f"{format_bytes(values['outside'])} of this {format_bytes(values['total'])} card are taken by something else"
+        f"{f' ({who})' if who else ''}; PyTorch holds {format_bytes(values['reserved'])}."
+    )
+
+
+def _stream(values: Mapping[str, Any]) -> str:
+    stream = values["stream"]
+    return "the default stream" if stream == 0 else f"stream 0x{stream & (1 << 64) - 1:x}"
+
+
+def _pinned(values: Mapping[str, Any], holes: str) -> str:
+    keep = "keeps" if values["blocks"] == 1 else "keep"
+    return f"{plural(values['blocks'], 'block')} from {place(values['place'])} {keep} {holes} open."
+
+
+def _longer(values: Mapping[str, Any]) -> str:
+    where = f" at {place(values['place'])}" if values["place"] else ""
+    passed = plural(values["completed"], "pass", "passes")
+    return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much{where}."
+
+
+CAUSES: dict[str, Sentence] = {
+    "causes.oversized_request.cap": "One request for {size:bytes}, at {site:place}: more than the {limit:bytes} that "
+    "this process is capped at.",
+    "causes.oversized_request.card": "One request for {size:bytes}, at {site:place}: more than the {limit:bytes} that "
+    "the card can give.",
+    "causes.oversized_request.limit": "One request for {size:bytes}, at {site:place}: more than the {limit:bytes} that "
+    "this process may hold.",
+    "causes.growth.holder": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: {tensors:n tensor} "
+    "from {passes:n finished pass/finished passes}[, {per_pass:bytes} more every pass].",
+    "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
+    "{passes:n pass/passes} left {bytes:bytes} behind, most of it allocated at {place:place}.",
+    "causes.growth.reallocation": "One tensor is replaced by a larger one again and again at {place:place}: it has "
+    "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
+    "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
+    "causes.growth.without": "Without it, this request would have needed {needs:bytes} of the {limit:bytes} that this "
+    "process may hold.",
+    "causes.retained.exception": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: a stored "
+    "exception holds the frames of calls that have ended[ ({path})].",
+    "causes.retained.cycle": "{retained:bytes} of the {live:bytes} in use are garbage: a reference cycle that nothing "
+    "reaches ({holder}).",
+    "causes.retained.finished": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive for calls that "
+    "have ended.",
+    "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "
+    "this request may not use. Without those walls the {size:bytes} would have fitted.",
+    "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "
+    "MemPools) that this request may not use. Without those walls the {size:bytes} would have fitted, with little to "
+    "spare.",
+    "causes.other_stream.opened": "The {size:bytes} would fit now: a piece of {opened:bytes} came free while this "
+    "request waited for another stream, but the allocator did not look again. The same request would succeed if "
+    "retried.",
+    "causes.other_stream.free": lambda values: (
+        f"{format_bytes(values['free'])} are free, but belong to other streams; this request runs on "
+        f"{_stream(values)} and may not use them."
+    ),
+    "causes.other_stream.pending": lambda values: (
+        f"{format_bytes(values['pending'])} have been freed, but wait for another stream; this request runs on "
+        f"{_stream(values)} and may not use them yet."
+    ),
+    "causes.other_stream.both": lambda values: (
+        f"{format_bytes(values['free'])} are free, but belong to other streams, and {format_bytes(values['pending'])} "
+        f"have been freed, but wait for one; this request runs on {_stream(values)} and may not use them."
+    ),
+    "causes.outside_allocator": _outside,
+    "causes.fragmentation": "Enough memory was free, but fragmented: {usable:bytes}, of which the largest piece had "
+    "{largest:bytes}. In one piece, the {size:bytes} would have fitted with {spare:bytes} to spare.",
+    "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
+    "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
+    "causes.capacity.keeper": "`{holder}` alone keeps {retained:bytes} of the {live:bytes} in use alive.",
+    "causes.capacity.drivers": _drivers,
+    "causes.capacity.allocated": "{bytes:bytes} are in use.",
+    "causes.capacity.short": "Even if all free memory were in one piece, the request for {size:bytes} would be "
+    "{bytes:bytes} short.",
+    "causes.capacity.close": "Even if all free memory were in one piece, the request for {size:bytes} would leave only "
+    "{bytes:bytes}.",
+    "causes.in_progress": "{calls:n call} of {function} ({file}:{line}) were in progress at once.",
+    "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
+    "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
+    "causes.pass.longer": _longer,
+    "causes.pass.staircase": "The batches grow: from {first:bytes} in the first pass to {last:bytes} in this one[, at "
+    "{place:place}].",
+    "causes.cap": "This process is capped at {cap:bytes}, while the card has {free:bytes} free.",
+    "causes.cap.inferred": "This process is capped (at about {limit:bytes}), while the card has {free:bytes} free.",
+}
