@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.passes.script_stacks import THREAD
 from oomscope.analysis.records import CallsInProgress
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray

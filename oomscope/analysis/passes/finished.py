@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.passes.loop_that_matters import loop_that_matters, pass_begins
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray
@@ -25,3 +26,26 @@ def finished_before(study: DeviceStudy, rows: IntArray, entry: int) -> BoolArray
     if run is None or run.is_running(entry):
         return np.asarray((born >= begins[0]) & (born < begins[-1]))
     return np.asarray((born >= begins[0]) & (born < run.end))
+
+
+def goes_on(study: DeviceStudy, entry: int) -> bool:
+    """Whether the loop whose passes are counted is still running at `entry`: what a loop filled that ended is done."""
+    run = loop_that_matters(study, entry)
+    return run is None or run.is_running(entry)
+
+
+def trains_within(study: DeviceStudy, entry: int) -> bool:
+    """Whether most finished passes have a backward or an optimizer's step of their own: each is a whole step then."""
+    begins = pass_begins(study, entry)
+    if len(begins) < 2:
+        return False
+    lifetimes = study.history.lifetimes
+    telling = lifetimes.born[np.isin(study.phases, (BACKWARD, OPTIMIZER))]
+    number = np.searchsorted(begins, telling[(telling >= begins[0]) & (telling < begins[-1])], side="right")
+    return 2 * len(np.unique(number)) >= len(begins) - 1
+
+
+def trains(study: DeviceStudy, entry: int) -> bool:
+    """Whether anything before `entry` speaks of training."""
+    born = study.history.lifetimes.born
+    return bool(np.any(np.isin(study.phases, (BACKWARD, OPTIMIZER)) & (born <= entry)))
