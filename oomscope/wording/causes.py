@@ -48,6 +48,8 @@ CAUSES: dict[str, Sentence] = {
     "this process may hold.",
     "causes.growth.holder": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: {tensors:n tensor} "
     "from {passes:n finished pass/finished passes}[, {per_pass:bytes} more every pass].",
+    "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
+    "with gradients and optimizer state: {bytes:bytes} are still alive.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
     "{passes:n pass/passes} left {bytes:bytes} behind, most of it allocated at {place:place}.",
     "causes.growth.reallocation": "One tensor is replaced by a larger one again and again at {place:place}: it has "

@@ -13,6 +13,7 @@ from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.passes.kept_models import find_kept_models
 from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
@@ -72,6 +73,7 @@ class Circumstances:
             trains_within(study, entry),
             trained_before(study, entry),
             graphs or unframed,
+            find_kept_models(study, entry),
         )
 
     @cached_property

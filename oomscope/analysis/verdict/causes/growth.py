@@ -40,6 +40,9 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             passes=holder.passes,
             per_pass=piled.per_pass,
         )
+    elif piled.models is not None:
+        loop = circumstances.study.loops.location(piled.models.run)
+        first = note("causes.growth.models", bytes=piled.models.bytes, passes=piled.models.passes, loop=loop)
     else:
         first = _by_site(growth)
     needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
@@ -69,5 +72,5 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     """No more has piled up than is allocated, and something that can be named keeps it."""
     del tested
     piled = circumstances.piled
-    named = piled.holder is not None or bool(circumstances.growth)
+    named = piled.holder is not None or piled.models is not None or bool(circumstances.growth)
     return named and 0 < piled.grown <= circumstances.request.totals.active
