@@ -184,8 +184,23 @@ def _may_grow(
     share = _share_kept(candidates, grid, inside)
     if not grid.certain and (grid.finished <= MOST_LAYERS or share > MOST_OF_RESULTS):
         return False
+    if not study.loops.script.calls_modules and _may_be_layers(study, grid, share):
+        return False
     filled_elsewhere = share >= KEEPS_ALL and not is_failure(study, candidates.at)
     return not (filled_elsewhere and not _works(study, grid.runs[-1]))
+
+
+def _may_be_layers(study: DeviceStudy, grid: PassGrid, share: float) -> bool:
+    """Whether the only run of a loop may go through the layers of a model that is written as plain functions."""
+    if len(grid.runs) > 1 or grid.finished > MOST_LAYERS or not MOST_OF_RESULTS < share < KEEPS_ALL:
+        return False
+    return _works(study, grid.runs[0]) and not _trains(study, grid.runs[0])
+
+
+def _trains(study: DeviceStudy, run: LoopRun) -> bool:
+    """Whether a run holds backwards or an optimizer's steps."""
+    born = study.history.lifetimes.born
+    return bool(np.any(np.isin(study.phases[(born >= run.begin) & (born < run.end)], [BACKWARD, OPTIMIZER])))
 
 
 def _outnumber_calls(study: DeviceStudy, candidates: Candidates, passes: IntArray) -> bool:
@@ -207,7 +222,7 @@ def _is_over(study: DeviceStudy, candidates: Candidates, run: LoopRun) -> bool:
     """
     born = study.history.lifetimes.born
     phases = study.phases[(born >= run.begin) & (born < run.end)]
-    if np.any((phases == BACKWARD) | (phases == OPTIMIZER)):
+    if _trains(study, run):
         return False
     if not np.any(phases == FORWARD) or _captures(study, run):
         return True
