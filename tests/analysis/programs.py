@@ -35,6 +35,7 @@ STATE = (
     frame("train", 50, "/workspace/train/train.py"),
     MAIN,
 )
+ZERO_GRAD = (frame("zero_grad", 975, f"{TORCH}/optim/optimizer.py"), *STATE[3:])
 UPDATE = (frame("_multi_tensor_adam", 791, f"{TORCH}/optim/adam.py"), *STATE[1:])
 BACKWARD = ()
 """The engine's threads have no Python frames."""
@@ -72,11 +73,19 @@ class Program:
         self._add("alloc", address, size, stack)
         return address
 
-    def free(self, *addresses: int) -> None:
+    def free(self, *addresses: int, by: tuple[dict[str, Any], ...] | None = None) -> None:
+        """Free blocks; `by` is the stack that frees them (``context="all"``), else that of their allocation."""
         for address in addresses:
             size, stack = self.live.pop(address)
-            self._add("free_requested", address, size, tuple(stack))
-            self._add("free_completed", address, size, tuple(stack))
+            self._add("free_requested", address, size, by if by is not None else tuple(stack))
+            self._add("free_completed", address, size, by if by is not None else tuple(stack))
+
+    def begin_recording(self, *, keep_stacks: bool = False) -> None:
+        """Forget what was recorded: a recording that begins now, or (with stacks) one that is started again."""
+        self.entries.clear()
+        self.annotations.clear()
+        if not keep_stacks:
+            self.live = {address: (size, []) for address, (size, _) in self.live.items()}
 
     def oom(self, size: int, stack: tuple[dict[str, Any], ...]) -> None:
         self._add("oom", 0, size, stack)

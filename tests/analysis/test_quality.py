@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from oomscope.wording.words import occasion, sentence
 
 from oomscope.analysis import analyze
 from oomscope.analysis.recording_quality import history_kind
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Snapshot
+from oomscope.wording.opening import occasion, verdict_text
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 from tests.history.cutting import cut
@@ -80,8 +80,8 @@ def test_a_recording_that_was_started_again_is_late_and_says_why_old_blocks_have
         loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(19_464)]), whatif=False
     ).recording
     assert recording.history == "late"
-    assert "started again after 512 B" in recording.notes[0]
-    assert "overwrote" not in recording.notes[0]
+    assert recording.notes[0].code == "recording.restarted"
+    assert recording.notes[0].values["before"] == 512
 
 
 @needs_shared
@@ -100,8 +100,8 @@ def test_a_cached_segment_without_an_entry_tells_of_an_earlier_time_too() -> Non
 @pytest.mark.parametrize("trace", [[], [entry("alloc", A, 512, frames=HERE)]])
 def test_without_a_history_nobody_says_that_nothing_failed(trace: list[builders.Dict]) -> None:
     findings = analyze(loaded([small(block(512, frames=HERE))], [trace]), whatif=False)
-    assert occasion(findings, str) == "Not known whether a request failed · cuda:0"
-    assert "not known whether a request failed" in sentence(findings)
+    assert occasion(findings, str) == "It is not known whether a request failed · cuda:0"
+    assert "not known whether a request failed" in verdict_text(findings)
 
 
 def test_what_falls_below_zero_is_no_size() -> None:

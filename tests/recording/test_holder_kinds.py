@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 torch = pytest.importorskip("torch", reason="the census asks torch's tensors")
+pytestmark = pytest.mark.torch
 
 from oomscope.model.recorded_parsing import parse_context  # noqa: E402
 from oomscope.recording.census import explaining, garbage  # noqa: E402

@@ -17,6 +17,8 @@ from oomscope.recording import dump, sources
 from oomscope.recording.options import build
 from tests.recording.fake import FakeBackend
 
+pytestmark = pytest.mark.torch
+
 HERE = __file__
 REQUEST = {"device": 0, "alloc_size": 1, "limit_or_total": 16 << 30, "device_free": 2}
 

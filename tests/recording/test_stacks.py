@@ -8,6 +8,7 @@ import threading
 import pytest
 
 torch = pytest.importorskip("torch", reason="backward is torch's")
+pytestmark = pytest.mark.torch
 
 import oomscope  # noqa: E402
 from oomscope.model.recorded_parsing import parse_context  # noqa: E402

@@ -9,22 +9,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER, unframed_is_backward
-from oomscope.analysis.labels.size_matching import (
-    beyond,
-    copies_all,
-    first_of_size,
-    last_birth,
-    next_birth,
-    one_for_each,
+from oomscope.analysis.labels.before_recording import settle
+from oomscope.analysis.labels.kinds import (
+    ACTIVATION,
+    BUFFER,
+    GRADIENT,
+    INPUT,
+    OPTIMIZER_STATE,
+    PARAMETER,
+    TEMPORARY,
+    UNKNOWN,
+    WORKSPACE,
 )
+from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
+from oomscope.analysis.labels.module_moves import find_gradient_buffers, find_moves
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
+from oomscope.analysis.labels.size_matching import beyond, copies_all, first_of_size, last_birth, one_for_each
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.records import CATEGORIES, Steps
-from oomscope.history import BEFORE, DeviceHistory
+from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray
 
-PARAMETER, GRADIENT, OPTIMIZER_STATE, BUFFER, ACTIVATION, TEMPORARY, INPUT, WORKSPACE, UNKNOWN = range(len(CATEGORIES))
+__all__ = [
+    "ACTIVATION", "BUFFER", "GRADIENT", "INPUT", "OPTIMIZER_STATE", "PARAMETER", "TEMPORARY", "UNKNOWN", "WORKSPACE",
+    "categorize",
+]  # fmt: skip
 
 _WORKSPACES = np.array(
     [
@@ -55,8 +65,7 @@ def categorize(
         uint8[lifetimes], index into `CATEGORIES`, and where it comes from: ``recorded`` if every live block was named,
         ``mixed`` if some were, else ``inferred``.
     """
-    guess = _Inference(history, steps, phases, roles)
-    category = guess.run()
+    category = _Inference(LifetimeFacts(history, phases, roles), steps, roles).run()
     named = _apply_names(snapshot, history, category)
     live = history.lifetimes.freed >= history.entries
     if not named.any():
@@ -67,23 +76,11 @@ def categorize(
 class _Inference:
     """The rules, one a method, in the order in which each needs what the ones before it found."""
 
-    def __init__(self, history: DeviceHistory, steps: Steps, phases: UInt8Array, roles: StackRoles) -> None:
-        self.history = history
-        self.steps = steps
-        self.phases = phases
-        lifetimes = self.lifetimes = history.lifetimes
-        self.bytes = np.where(lifetimes.requested >= 0, lifetimes.requested, history.size)
-        self.end = history.entries
-        self.role = roles.role[lifetimes.stack]
-        self.mark = roles.mark[lifetimes.stack]
-        self.stream = lifetimes.stream
-        self.before = lifetimes.born == BEFORE
-        self.from_engine = unframed_is_backward(lifetimes, self.role)
-        # Entries of the next allocation of another phase: what is freed later has outlived its own.
-        self.next_forward = next_birth(lifetimes.born, self._happens(FORWARD), self.end)
-        self.next_backward = next_birth(lifetimes.born, self._happens(BACKWARD), self.end)
-        self.next_optimizer = next_birth(lifetimes.born, self._happens(OPTIMIZER), self.end)
-        self.category = np.full(len(lifetimes), UNKNOWN, np.uint8)
+    def __init__(self, facts: LifetimeFacts, steps: Steps, roles: StackRoles) -> None:
+        self.facts, self.steps, self.roles = facts, steps, roles
+        self.lifetimes, self.end, self.bytes = facts.lifetimes, facts.end, facts.bytes
+        self.role, self.phases, self.before = facts.role, facts.phases, facts.before
+        self.category = np.full(len(facts), UNKNOWN, np.uint8)
 
     def run(self) -> UInt8Array:
         self._models()
@@ -91,22 +88,22 @@ class _Inference:
         self._backwards()
         self._forwards()
         self._others()
-        self._workspaces()
         self._without_frames()
+        self._workspaces()
         self._constructed()
         self._communication()
         self._as_later_ones()
         self._copies()
         return self.category
 
-    def _happens(self, phase: int) -> BoolArray:
-        return np.asarray((self.phases == phase) & ~self.before)
-
     def _models(self) -> None:
         loaded = self.role == Role.LOAD
-        buffer = (self.mark & Mark.BUFFER) != 0
-        self.category[loaded] = np.where(buffer[loaded], BUFFER, PARAMETER)
-        self.is_parameter = loaded & ~buffer & ((self.mark & Mark.CONSTRUCTOR) == 0)
+        gradient, buffer = find_moves(self.facts, self.roles.recursive_line)
+        gradient = gradient | (loaded & find_gradient_buffers(self.facts))
+        self.category[loaded] = PARAMETER
+        self.category[gradient] = GRADIENT
+        self.category[buffer] = BUFFER
+        self.is_parameter = loaded & ~gradient & ~buffer & ~self.facts.marked(Mark.CONSTRUCTOR)
 
     def _optimizers(self) -> None:
         """State outlives the step that made it; all else in it is temporary.
@@ -116,23 +113,23 @@ class _Inference:
         """
         rows = np.flatnonzero(self.role == Role.OPTIMIZER)
         freed = self.lifetimes.freed[rows]
-        after = np.minimum(self.next_forward[rows], self.next_backward[rows])
+        after = np.minimum(self.facts.next_forward[rows], self.facts.next_backward[rows])
         survives = self.before[rows] | beyond(freed, after, self.end)
         ended = ~survives & (freed < self.end)
         undecided = ~survives & ~ended
         stack = self.lifetimes.stack[rows]
-        temporary_stacks = np.unique(stack[ended])
-        state = survives | (undecided & ((self.mark[rows] & Mark.STATE) != 0))
-        state |= undecided & ~np.isin(stack, temporary_stacks)
+        passing = self.facts.marked(Mark.UPDATE)[rows] | np.isin(stack, np.unique(stack[ended]))
+        state = survives | (undecided & (self.facts.marked(Mark.STATE)[rows] | ~passing))
         self.category[rows] = np.where(state, OPTIMIZER_STATE, TEMPORARY)
 
     def _backwards(self) -> None:
         """A gradient outlives its backward and is as large as a parameter; one that still runs, one a parameter."""
-        rows = np.flatnonzero((self.role == Role.BACKWARD) | self.from_engine)
+        engine = self.facts.from_engine & ~self.before  # sizes tell of those from before
+        rows = np.flatnonzero((self.role == Role.BACKWARD) | engine)
         freed = self.lifetimes.freed[rows]
-        after = np.minimum(self.next_optimizer[rows], self.next_forward[rows])
+        after = np.minimum(self.facts.next_optimizer[rows], self.facts.next_forward[rows])
         # An optimizer may allocate nothing: then what is freed once the backward makes nothing more has outlived it.
-        last = last_birth(self.lifetimes.born, self._happens(BACKWARD), after, self.end)
+        last = last_birth(self.lifetimes.born, self.facts.happens(BACKWARD), after, self.end)
         known = self._parameter_sizes()
         dropped = (freed > last) & (freed < self.end) & (len(known) > 0)
         survives = self.before[rows] | beyond(freed, after, self.end) | dropped
@@ -144,7 +141,7 @@ class _Inference:
         category[stays] = np.where(self.before[rows][stays], UNKNOWN, ACTIVATION)
         if alive.any():
             live = rows[alive]
-            owed = self.bytes[self.is_parameter & (self.lifetimes.freed >= self.end)]
+            owed = self.bytes[self.is_parameter & (self.facts.lives)]
             category[alive] = np.where(
                 one_for_each(self.bytes[live], self.lifetimes.born[live], owed), GRADIENT, TEMPORARY
             )
@@ -155,18 +152,18 @@ class _Inference:
 
         In a backward that still runs, what became of earlier allocations of the same stack tells.
         """
-        bucket = (self.mark & Mark.COMMUNICATION) != 0
+        bucket = self.facts.marked(Mark.COMMUNICATION)
         if not bucket.any():
             return
         reduced = bucket & (self.role == Role.BACKWARD)
-        after = np.minimum(self.next_optimizer, self.next_forward)
+        after = np.minimum(self.facts.next_optimizer, self.facts.next_forward)
         left = reduced & beyond(self.lifetimes.freed, after, self.end)
         stack = self.lifetimes.stack
         ended = np.bincount(stack[reduced & ~left & (self.lifetimes.freed < self.end)], minlength=1)
         stayed = np.bincount(stack[left], minlength=len(ended))
         ended = np.pad(ended, (0, len(stayed) - len(ended)))
         usual = np.flatnonzero(stayed > ended)
-        alive = reduced & (self.lifetimes.freed >= self.end) & np.isin(stack, usual)
+        alive = reduced & (self.facts.lives) & np.isin(stack, usual)
         self.category[bucket] = WORKSPACE
         self.category[left | alive] = GRADIENT
 
@@ -182,7 +179,7 @@ class _Inference:
         rows = np.flatnonzero(self.role == Role.FORWARD)
         rows = np.concatenate([rows, np.flatnonzero((self.role == Role.NEUTRAL) & (self.phases == FORWARD))])
         freed = self.lifetimes.freed[rows]
-        kept = (freed >= self.end) | beyond(freed, self.next_backward[rows], self.end)
+        kept = (freed >= self.end) | beyond(freed, self.facts.next_backward[rows], self.end)
         self.category[rows] = np.where(kept, ACTIVATION, TEMPORARY)
 
     def _others(self) -> None:
@@ -191,11 +188,11 @@ class _Inference:
         if not len(rows):
             return
         freed = self.lifetimes.freed[rows]
-        feeds = ~self.before[rows] & (self.next_forward[rows] < np.minimum(freed, self.end))
+        feeds = ~self.before[rows] & (self.facts.next_forward[rows] < np.minimum(freed, self.end))
         again = self._recurs(self.lifetimes.stack[rows])
         self.category[rows[feeds & again]] = INPUT
         self.category[rows[~feeds & (freed < self.end)]] = TEMPORARY
-        held = (self.mark[rows] & Mark.CACHE) != 0
+        held = self.facts.marked(Mark.CACHE)[rows]
         self.category[rows[held]] = BUFFER
 
     def _recurs(self, stack: StackArray) -> BoolArray:
@@ -213,84 +210,36 @@ class _Inference:
 
     def _workspaces(self) -> None:
         """The workspaces of cuBLAS: one a handle and stream, made at a thread's first product and never given back."""
-        sized = np.isin(self.bytes, _WORKSPACES) & (self.lifetimes.freed >= self.end)
-        candidates = sized & ((self.phases == FORWARD) | (self.phases == BACKWARD) | self.from_engine)
+        sized = np.isin(self.bytes, _WORKSPACES) & (self.facts.lives)
+        candidates = sized & ((self.phases == FORWARD) | (self.phases == BACKWARD) | self.facts.from_engine)
         candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
         rows = np.flatnonzero(candidates)
         engine = (self.phases[rows] == BACKWARD).astype(np.int64)
-        chosen = first_of_size(self.bytes[rows], self.stream[rows] * 2 + engine, self.lifetimes.born[rows])
+        older = self.before & (self.role == Role.UNFRAMED) & (self.category == UNKNOWN) & self.facts.lives
+        self.category[older & (self.bytes == _WORKSPACES[0])] = WORKSPACE  # no other tensor has this odd size
+        chosen = first_of_size(self.bytes[rows], self.lifetimes.stream[rows] * 2 + engine, self.lifetimes.born[rows])
         self.category[rows[chosen]] = WORKSPACE
 
     def _without_frames(self) -> None:
-        """Blocks from before the recording that no stack explains, by the sizes of what came later.
-
-        A parameter is as large as its gradient, and older (so at lower addresses) than its optimizer states.
-        """
-        rows = np.flatnonzero((self.role == Role.UNFRAMED) & self.before & ~self.from_engine)
-        if not len(rows) or self.is_parameter.any():
-            return
-        sizes, owed = self._gradients_of_one_step()
-        if not len(sizes):
-            return
-        fits = np.isin(self.bytes[rows], sizes)
-        stays = self.lifetimes.freed[rows] >= self.end
-        self.category[rows[fits & ~stays]] = GRADIENT
-        mine = rows[fits & stays]
-        first = one_for_each(self.bytes[mine], self._likeness_to_states(mine), np.repeat(sizes, owed))
-        self.category[mine] = np.where(first, PARAMETER, OPTIMIZER_STATE)
-        self.is_parameter[mine[first]] = True
-        self._backwards()
-
-    def _likeness_to_states(self, rows: IntArray) -> IntArray:
-        """A rank that is higher where blocks look more like optimizer states than like parameters.
-
-        States are made one after another for each parameter, so in their segments two of a size lie side by side;
-        parameters of a size are parted by the others of their layer. Among equals, ordinary segments obtained later
-        lie lower (the driver hands out addresses downwards), and expandable ones fill upwards.
-        """
-        order = np.argsort(self.lifetimes.address[rows], kind="stable")
-        size, span = self.bytes[rows[order]], self.history.span[rows[order]]
-        twin = np.zeros(len(rows), np.float64)
-        same = (size[1:] == size[:-1]) & (span[1:] == span[:-1])
-        twin[1:] += same
-        twin[:-1] += same
-        _, segment = np.unique(span, return_inverse=True)
-        weight = np.maximum(np.bincount(segment, weights=size), 1)
-        paired = (np.bincount(segment, weights=size * (twin > 0)) / weight)[segment]
-        expandable = self.history.spans.is_expandable[span] & (span >= 0) if len(self.history.spans) else span < 0
-        place = np.where(expandable, 1, -1) * np.arange(len(rows))
-        rank = np.empty(len(rows), np.int64)
-        rank[order[np.lexsort((place, np.round(paired, 1)))]] = np.arange(len(rows))
-        return rank
-
-    def _gradients_of_one_step(self) -> tuple[IntArray, IntArray]:
-        """Sizes of parameters and how many there are of each: from optimizer states, else from one step's gradients."""
-        state = (self.category == OPTIMIZER_STATE) & (self.bytes > 8) & (self.lifetimes.freed >= self.end)
-        if state.any():
-            sizes, count = np.unique(self.bytes[state], return_counts=True)
-            each = max(1, len(np.unique(self.lifetimes.stack[state])))
-            return sizes, np.maximum(count // min(each, 2), 1)
-        gradients = np.flatnonzero(self.category == GRADIENT)
-        if not len(gradients):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        round_ = self.next_forward[gradients]
-        rounds, counts = np.unique(round_, return_counts=True)
-        one = gradients[round_ == rounds[np.argmax(counts)]]
-        return np.unique(self.bytes[one], return_counts=True)
+        found = settle(self.facts, self.category, self.is_parameter)
+        if found.any():
+            self.is_parameter |= found
+            self._backwards()
 
     def _constructed(self) -> None:
         """What a constructor made is a parameter if a gradient or a state is as large, else a buffer."""
-        rows = np.flatnonzero((self.role == Role.LOAD) & ((self.mark & Mark.CONSTRUCTOR) != 0))
+        made = (self.role == Role.LOAD) & self.facts.marked(Mark.CONSTRUCTOR)
+        rows = np.flatnonzero(made & ~self.facts.marked(Mark.GRADIENT_BUFFER))
         if not len(rows):
             return
         trained = np.unique(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
-        cached = (self.mark[rows] & Mark.CACHE) != 0
+        cached = self.facts.marked(Mark.CACHE)[rows]
         learns = (np.isin(self.bytes[rows], trained) | (len(trained) == 0)) & ~cached
         self.category[rows] = np.where(learns, PARAMETER, BUFFER)
 
     def _as_later_ones(self) -> None:
         """What is alive from before a trace that wrapped is what later live blocks of the same stack are."""
-        live = (self.lifetimes.freed >= self.end) & (self.role == Role.NEUTRAL)
+        live = (self.facts.lives) & (self.role == Role.NEUTRAL)
         rows = np.flatnonzero(live & self.before & (self.category == UNKNOWN))
         later = np.flatnonzero(live & ~self.before & np.isin(self.lifetimes.stack, self.lifetimes.stack[rows]))
         if len(rows) and len(later):
@@ -303,10 +252,9 @@ class _Inference:
 
         Where gradients but no optimizer are seen, it may as well be the state of one written by hand.
         """
-        trains = bool(np.any(self.role == Role.BACKWARD)) or bool(self.from_engine.any())
-        if trains and self.steps.source != "annotations" and not np.any(self.role == Role.OPTIMIZER):
+        if self.facts.trains and self.steps.source != "annotations" and not np.any(self.role == Role.OPTIMIZER):
             return
-        live = self.lifetimes.freed >= self.end
+        live = self.facts.lives
         model = np.sort(self.bytes[live & self.is_parameter])
         rows = np.flatnonzero((self.role == Role.NEUTRAL) & (self.category == UNKNOWN))
         stacks, count = np.unique(self.lifetimes.stack[rows], return_counts=True)

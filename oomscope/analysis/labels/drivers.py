@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.labels import categories as kinds
+from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.model_copies import find_duplicates
 from oomscope.analysis.labels.phases import OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark, Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE
+from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE
 from oomscope.analysis.records import Location
 from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray, StackTable, UInt8Array

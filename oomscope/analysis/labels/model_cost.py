@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.labels.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
+from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from oomscope.analysis.records import Bill
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import DeviceHistory

@@ -44,14 +44,14 @@ def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
     """Which allocations without Python frames must come from the autograd engine.
 
     Those during the recording, if other allocations have frames and anything speaks of training. Those from before it,
-    if others from before it have frames: then the recorder was already on.
+    if the model's own blocks have frames: then the recorder was on when it was made, and has been since.
     """
     unframed = role == Role.UNFRAMED
     before = lifetimes.born == BEFORE
     trains = bool(np.any((role == Role.BACKWARD) | (role == Role.OPTIMIZER)))
     runs = bool(np.any(role == Role.FORWARD))
     during = unframed & ~before & (trains or runs)
-    if not (trains and bool(np.any(before & ~unframed))):
+    if not (trains and bool(np.any(before & (role == Role.LOAD)))):
         return np.asarray(during)
     # Under ``context="all"`` a block that is gone has lost the stack it was allocated with, which is no sign.
     gone = before & (lifetimes.block < 0)

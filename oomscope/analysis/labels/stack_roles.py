@@ -14,6 +14,7 @@ from enum import IntEnum, IntFlag
 import numpy as np
 
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, UInt8Array, frame_kind, package_path
+from oomscope.model.arrays import StackArray
 
 
 class Role(IntEnum):
@@ -45,8 +46,8 @@ class Mark(IntFlag):
     """A cache of keys and values."""
     LINEAR = 32
     """A linear or convolution layer, whose output is no larger than batch × features."""
-    BUFFER = 64
-    """`Module._apply` moving a buffer."""
+    ZERO_GRAD = 64
+    """Gradients are dropped."""
     CONSTRUCTOR = 128
     """Only a constructor says that this is a model."""
     CONCATENATION = 256
@@ -54,6 +55,10 @@ class Mark(IntFlag):
     """Code that inductor generated."""
     EXPLICIT = 1024
     """The backward is known from frames, not from their absence."""
+    UPDATE = 2048
+    """One of torch's optimizers is changing its parameters, which makes no state."""
+    GRADIENT_BUFFER = 4096
+    """The innermost frame makes one buffer for many gradients."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +68,16 @@ class StackRoles:
     Attributes:
         role: uint8[stacks + 1], `Role` numbers.
         mark: int64[stacks + 1], `Mark` bits.
+        apply_line: int64[stacks + 1], the line that the innermost `Module._apply` is at; -1 where there is none.
+        site_line: int64[stacks + 1], the line of the innermost Python frame; -1 where there is none.
+        recursive_line: the line where `Module._apply` calls itself for children; -1 where that was not seen.
     """
 
     role: UInt8Array
     mark: IntArray
+    apply_line: IntArray
+    site_line: IntArray
+    recursive_line: int = -1
 
 
 class _Sign(IntFlag):
@@ -106,6 +117,10 @@ _OPTIMIZER_FILE = _files(
 _SCALER = _files(r"torch/(?:cuda/)?amp/grad_scaler\.py$")
 _OPTIMIZER_NAME = re.compile(r"optim", re.IGNORECASE)
 _STATE_NAME = re.compile(r"^_?init(_|$)|_init_group|_init_state|load_state_dict|_process_value|_get_state|setup_state")
+_UPDATE_NAME = re.compile(r"_(?:multi_tensor|single_tensor|fused)_")
+"""How torch's optimizers call what changes the parameters. SGD makes its momentum there; all others make their state in
+``_init_group``."""
+_GRADIENT_BUFFERS = _files(r"megatron/.*(?:param_and_grad_buffer|grad_buffer|model/distributed)\.py")
 _LOAD_FILE = _files(
     r"torch/nn/init\.py", r"torch/serialization\.py", "safetensors/", r"torch/nn/parameter\.py",
     r"accelerate/utils/modeling\.py", r"accelerate/big_modeling\.py", r"torch/optim/swa_utils\.py", "model_loader/",
@@ -115,7 +130,7 @@ _LOAD_NAME = re.compile(
     r"^(_apply|load_state_dict|_load_from_state_dict|from_pretrained|_load_pretrained_model|reset_parameters"
     r"|_load_state_dict_into_meta_model|__deepcopy__|deepcopy|_reconstruct|_deepcopy_\w+|load_model|load_weights"
     r"|load_checkpoint|_init_flat_param\w*|flatten_tensors\w*|_init_sharded_param|_get_shard|_init_weights"
-    r"|create_parameter|init_weights|_init_param_handle\w*)$"
+    r"|create_parameter|init_weights|_init_param_handle\w*|flatten_parameters|_init_flat_weights)$"
 )
 _COMMUNICATION_FILE = _files(
     r"torch/nn/parallel/(?:distributed|comm)\.py", "torch/distributed/", "deepspeed/(?:comm|runtime)/"
@@ -140,13 +155,18 @@ _ENGINE_FILE = _files(
 _ENGINE_NAME = re.compile(r"hook|backward|unpack")
 
 
+_INNERMOST = int(Mark.COMMUNICATION | Mark.CONCATENATION | Mark.GRADIENT_BUFFER)
+"""Marks that only the frame that allocates can bear."""
+
+
 def find_roles(stacks: StackTable) -> StackRoles:
     """The role and the marks of every stack; one look at each distinct frame, the rest by columns."""
     count = len(stacks)
     role = np.full(count + 1, Role.UNFRAMED, np.uint8)
     mark = np.zeros(count + 1, np.int64)
     if not count:
-        return StackRoles(role, mark)
+        nothing = np.full(1, -1, np.int64)
+        return StackRoles(role, mark, nothing, nothing)
     looked = [_look(frame) for frame in stacks.frames]
     signs = np.array([int(sign) for sign, _ in looked], np.int64)[stacks.members]
     marks = np.array([int(found) for _, found in looked], np.int64)[stacks.members]
@@ -174,15 +194,18 @@ def find_roles(stacks: StackTable) -> StackRoles:
 
     under = np.zeros(count, np.bool_)
     under[owner[(signs & _Sign.BACKWARD) != 0]] = True
-    under |= framed & ((signs[np.maximum(outermost, 0)] & _Sign.ENGINE) != 0)
+    engine = framed & ((signs[np.maximum(outermost, 0)] & _Sign.ENGINE) != 0)
+    under |= engine & (role[:count] != Role.OPTIMIZER)  # a hook may step the optimizer for its own parameter
     role[:count][under] = Role.BACKWARD
 
-    mark[:count] = _or(marks & ~int(Mark.COMMUNICATION | Mark.CONCATENATION), owner, count)
-    mark[:count][framed] |= marks[innermost[framed]] & int(Mark.COMMUNICATION | Mark.CONCATENATION)
+    mark[:count] = _or(marks & ~_INNERMOST, owner, count)
+    mark[:count][framed] |= marks[innermost[framed]] & _INNERMOST
     mark[:count][constructor] |= int(Mark.CONSTRUCTOR)
     mark[:count][under] |= int(Mark.EXPLICIT)
-    mark[:count][_moves_buffer(stacks, signs, owner, count)] |= int(Mark.BUFFER)
-    return StackRoles(role, mark)
+    apply_line, recursive_line = _apply_lines(stacks, signs, owner, count)
+    site_line = np.full(count + 1, -1, np.int64)
+    site_line[:count][framed] = _lines(stacks, stacks.members[innermost[framed]])
+    return StackRoles(role, mark, apply_line, site_line, recursive_line)
 
 
 def tells_backward(frame: Frame) -> bool:
@@ -200,7 +223,9 @@ def _look(frame: Frame) -> tuple[_Sign, Mark]:
     if path is None:
         path = _INDUCTOR if kind is FrameKind.TORCH else frame.filename.replace("\\", "/")
     short = name.rpartition(".")[2]
-    return _sign(path, short), _mark(path, short)
+    # A thread begins with the program's own code. Where torch's comes first, C++ has called it: autograd's engine.
+    engine = _Sign.ENGINE if kind is FrameKind.TORCH else _Sign.NONE
+    return _sign(path, short) | engine, _mark(path, short)
 
 
 def _sign(path: str, name: str) -> _Sign:
@@ -233,8 +258,13 @@ def _mark(path: str, name: str) -> Mark:
     mark = Mark.NONE
     if _COMMUNICATION_FILE.search(path) and not _LOAD_NAME.match(name) and name not in ("forward", "_run_ddp_forward"):
         mark |= Mark.COMMUNICATION
-    if _is_optimizer(path, name) and _STATE_NAME.search(name):
-        mark |= Mark.STATE
+    if _is_optimizer(path, name):
+        mark |= Mark.STATE if _STATE_NAME.search(name) else Mark.NONE
+        mark |= Mark.UPDATE if _UPDATE_NAME.match(name) and not path.endswith("/sgd.py") else Mark.NONE
+    if name == "zero_grad":
+        mark |= Mark.ZERO_GRAD
+    if name == "__init__" and _GRADIENT_BUFFERS.search(path):
+        mark |= Mark.GRADIENT_BUFFER
     for pattern, text, found in (
         (_LOSS, name, Mark.LOSS),
         (_ATTENTION, name, Mark.ATTENTION),
@@ -247,26 +277,22 @@ def _mark(path: str, name: str) -> Mark:
     return mark
 
 
-_BUFFERS_AFTER = 40
-"""`Module._apply` recurses first, moves parameters some 30 lines further down, and buffers more than 45 (torch 2.x)."""
-
-
-def _moves_buffer(stacks: StackTable, signs: IntArray, owner: IntArray, count: int) -> IntArray:
-    """Stacks whose innermost `Module._apply` stands at the line that moves buffers.
-
-    Snapshots hold no source, but the line of the recursive call, seen in the same file, shows where in the function
-    another line stands.
-    """
+def _apply_lines(stacks: StackTable, signs: IntArray, owner: IntArray, count: int) -> tuple[IntArray, int]:
+    """For each stack, the line of its innermost `Module._apply`, -1 where there is none; and that of the recursion."""
+    line = np.full(count + 1, -1, np.int64)
     applies = np.flatnonzero((signs & _Sign.APPLY) != 0)
     if not len(applies):
-        return applies
-    lines = np.array([stacks.frames[frame].line % (1 << 31) for frame in stacks.members[applies].tolist()], np.int64)
+        return line, -1
+    lines = _lines(stacks, stacks.members[applies])
     first = _first(applies, owner[applies], count)
     is_first = first[owner[applies]] == applies
+    line[owner[applies[is_first]]] = lines[is_first]
     recursive = lines[~is_first]
-    if not len(recursive):
-        return applies[:0]
-    return np.asarray(owner[applies[is_first & (lines - recursive.min() > _BUFFERS_AFTER)]])
+    return line, int(recursive.min()) if len(recursive) else -1
+
+
+def _lines(stacks: StackTable, frames: StackArray) -> IntArray:
+    return np.array([stacks.frames[frame].line % (1 << 31) for frame in frames.tolist()], np.int64)
 
 
 def _first(position: IntArray, owner: IntArray, count: int) -> IntArray:

@@ -11,7 +11,7 @@ from oomscope.analysis.labels.drivers import find_drivers
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.passes.failing_pass import find_failing_pass
-from oomscope.analysis.passes.finished import goes_on, trains, trains_within
+from oomscope.analysis.passes.finished import goes_on, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
 from oomscope.analysis.study import DeviceStudy
@@ -65,7 +65,14 @@ class Circumstances:
     @cached_property
     def _loop(self) -> LoopFacts:
         study, entry = self.study, self.request.entry
-        return LoopFacts(goes_on(study, entry), trains_within(study, entry), trains(study, entry))
+        graphs = any(driver.slug == "retained_graph" for driver in self.drivers)
+        unframed = bool(self.growth) and self.growth[0].site is None
+        return LoopFacts(
+            goes_on(study, entry),
+            trains_within(study, entry),
+            trained_before(study, entry),
+            graphs or unframed,
+        )
 
     @cached_property
     def drivers(self) -> tuple[Driver, ...]:
