@@ -75,7 +75,7 @@ def test_a_block_that_is_gone_before_its_successor_is_no_cache(apart, found):
     assert rules.LEAST_OVERLAP == 0.9
     script, held = Script(), 0
     for number in range(31):
-        early = number % 10 == 5 and number // 10 < apart or apart > 3 and number in (7, 17)
+        early = (number % 10 == 5 and number // 10 < apart) or (apart > 3 and number in (7, 17))
         if held and early:
             script.free(held)
         new = script.layer(32, 60, 8.0 + number)
