@@ -41,6 +41,8 @@ def _loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
 
 def _in_thread(study: DeviceStudy, entry: int) -> bool:
     """Whether `entry` was made by a thread that the program started."""
+    if not 0 <= entry < study.history.entries:
+        return False
     stack = int(study.history.trace.stack[entry])
     return stack >= 0 and study.loops.is_thread(stack)
 
@@ -112,4 +114,4 @@ def pass_begins(study: DeviceStudy, entry: int) -> IntArray:
 
 def is_failure(study: DeviceStudy, entry: int) -> bool:
     """Whether `entry` is a request that failed."""
-    return bool(study.history.trace.action[entry] == Action.OOM)
+    return 0 <= entry < study.history.entries and bool(study.history.trace.action[entry] == Action.OOM)
