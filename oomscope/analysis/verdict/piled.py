@@ -28,6 +28,8 @@ class LoopFacts:
         trained_before: whether the program had a backward before this loop began.
         keeps_graph: whether what grows by site is autograd graphs.
         models: whole models that finished passes left behind.
+        rising: bytes by which a tensor has grown that the request would replace by a larger one.
+        failed_tries: bytes that earlier passes left which failed as well.
     """
 
     goes_on: bool = True
@@ -35,6 +37,8 @@ class LoopFacts:
     trained_before: bool = False
     keeps_graph: bool = False
     models: KeptModels | None = None
+    rising: int = 0
+    failed_tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ def find_piled(
         growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
     debris = tuple(one for one in suspects if is_finished_with(one))
     retained = sum(one.retained for one in debris)
+    if not suspects:
+        retained = loop.failed_tries
     kept = [one for one in suspects if one not in debris and _piles_up(one, loop)]
     by_objects = sum(one.finished_bytes for one in kept)
     by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
@@ -98,7 +104,7 @@ def find_piled(
         models = loop.models
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
     return Piled(
-        grown=max(by_objects, by_sites),
+        grown=max(by_objects, by_sites, loop.rising),
         steady=max(surely, max(steady - retained, 0)),
         retained=retained,
         per_pass=each or None,
