@@ -356,6 +356,7 @@ class Suspect:
         path: the ways to the largest of what it retains.
         finished_bytes: bytes of `retained` that finished passes made.
         keeps_graph: whether most of it was saved for a backward.
+        reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
     """
 
@@ -368,6 +369,7 @@ class Suspect:
     path: tuple[str, ...] = ()
     finished_bytes: int = 0
     keeps_graph: bool = False
+    reaches: int = 0
     at: Location | None = None
 
 

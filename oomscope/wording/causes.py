@@ -57,6 +57,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.growth.reallocation": "One tensor is replaced by a larger one again and again at {place:place}: it has "
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
+    "causes.growth.reached": "`{holder}` reaches {bytes:bytes} of it.",
     "causes.growth.without": "Without it, this request would have needed {needs:bytes} of the {limit:bytes} that this "
     "process may hold.",
     "causes.retained.exception": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: a stored "

@@ -98,6 +98,8 @@ def find_piled(
     steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
     surely = sum(one.finished_bytes for one in kept if _surely(one, loop))
     holder = max(kept, key=lambda one: one.finished_bytes, default=None)
+    if holder is not None and 2 * holder.finished_bytes < by_sites:
+        holder = None  # most of it is kept by something else
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)
     if loop.models is not None and loop.models.bytes > max(by_objects, by_sites):

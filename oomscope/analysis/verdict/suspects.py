@@ -40,7 +40,11 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     found: list[Suspect] = []
     told = [*recorded_holders(study), *kept_models(study)]
     for holder in sorted(told, key=lambda one: -(one.retained or 0)):
-        if holder.kind in BELONGINGS or not holder.holder or (holder.retained or 0) < LEAST_SHARE * allocated:
+        if (
+            holder.kind in BELONGINGS
+            or not holder.holder
+            or max(holder.retained or 0, holder.bytes or 0) < LEAST_SHARE * allocated
+        ):
             continue
         if any(is_within(holder.holder, other.holder) for other in found):
             continue
@@ -99,6 +103,7 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
         keeps_graph=bool(2 * int(size[saved].sum()) >= retained),
+        reaches=holder.bytes or 0,
         at=None if holder.at is None else Location(*holder.at[:3]),
     )
 

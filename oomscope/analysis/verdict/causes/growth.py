@@ -53,7 +53,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         first = _by_site(growth)
     needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
     limit = circumstances.request.limit.low
-    return (first, note("causes.growth.without", needs=needs, limit=limit), *clauses.cap(circumstances))
+    held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
+    return (first, *held, note("causes.growth.without", needs=needs, limit=limit), *clauses.cap(circumstances))
 
 
 def _by_site(growth: tuple[Growth, ...]) -> Note:
@@ -79,4 +80,6 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     del tested
     piled = circumstances.piled
     named = bool(piled.holder or piled.models or circumstances.rising or circumstances.growth)
-    return named and 0 < piled.grown <= circumstances.request.totals.active
+    # What a series has grown by counts in the tensor that is there and in the request for the next.
+    most = circumstances.request.totals.active + (circumstances.request.size if circumstances.rising else 0)
+    return named and 0 < piled.grown <= most
