@@ -215,10 +215,24 @@ class _Inference:
         candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
         rows = np.flatnonzero(candidates)
         engine = (self.phases[rows] == BACKWARD).astype(np.int64)
+        self.category[self._outlives_gradients()] = WORKSPACE
         older = self.before & (self.role == Role.UNFRAMED) & (self.category == UNKNOWN) & self.facts.lives
         self.category[older & (self.bytes == _WORKSPACES[0])] = WORKSPACE  # no other tensor has this odd size
         chosen = first_of_size(self.bytes[rows], self.lifetimes.stream[rows] * 2 + engine, self.lifetimes.born[rows])
         self.category[rows[chosen]] = WORKSPACE
+
+    def _outlives_gradients(self) -> BoolArray:
+        """Which blocks of a size that a parameter and a workspace share stayed while later gradients were dropped."""
+        found = np.zeros(len(self.facts), np.bool_)
+        gradient = (self.category == GRADIENT) & ~self.before
+        for size in _WORKSPACES.tolist():
+            mine = np.flatnonzero(gradient & (self.bytes == size) & (self.phases == BACKWARD))
+            stays = mine[self.facts.lives[mine]]
+            dropped = self.lifetimes.born[mine[~self.facts.lives[mine]]]
+            if len(stays) and len(dropped):
+                first = stays[np.argmin(self.lifetimes.born[stays])]
+                found[first] = self.lifetimes.born[first] < dropped.min()
+        return found
 
     def _without_frames(self) -> None:
         found = settle(self.facts, self.category, self.is_parameter)
