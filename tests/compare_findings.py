@@ -33,8 +33,8 @@ WORDS = frozenset({
 WORDS_OF = frozenset({("advice", "source")})
 """Keys that hold words in the records of one list, and slugs elsewhere."""
 
-IGNORED = frozenset({"tool"})
-"""Top-level keys that tell of the program, not of the snapshot."""
+IGNORED = frozenset({"tool", "schema_version"})
+"""Top-level keys that tell of the program and its format, not of the snapshot."""
 
 SECONDS = "600"
 """For replays: enough that the answers do not depend on how busy the machine is."""

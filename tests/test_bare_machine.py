@@ -16,7 +16,8 @@ CONFTESTS = sorted(TESTS.rglob("conftest.py"))
 ABSENT = "import sys; sys.modules.update(dict.fromkeys(('torch', 'selenium', 'pynvml')))\n"
 """A module that is None cannot be imported: `ModuleNotFoundError`, as where it is not installed."""
 
-ASKS_TORCH = re.compile(r"""importorskip\(\s*["']torch\b""")
+ASKS_TORCH = re.compile(r"""importorskip\(\s*["']torch\b|^from tests\.recording\.fake import""", re.MULTILINE)
+"""What skips a test, or a whole module, where torch is missing; the fake backend is made of torch's tensors."""
 
 
 def pytest_without_extras(*arguments: str, path: str = os.defpath) -> subprocess.CompletedProcess[str]:

@@ -52,6 +52,7 @@ SITES = OLD["devices"][0]["sites"]
 CASES = {
     "nothing": (OLD, []),
     "the program's version": (changed("tool", "version", to="2"), []),
+    "the format's version": (changed("schema_version", to=2), []),
     "a slug": (changed(*VERDICT, "cause", to="capacity"), [("figure", "devices[0].oom.verdict.cause")]),
     "zero for unknown": (changed(*VERDICT, "spare", to=None), [("figure", "devices[0].oom.verdict.spare")]),
     "false for zero": (changed(*VERDICT, "spare", to=False), [("figure", "devices[0].oom.verdict.spare")]),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from oomscope.recording.options import Options
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "oomscope"
@@ -54,3 +57,8 @@ def test_the_examples_of_recording_are_those_that_run_on_a_gpu(example: Path):
         r"```python\n(.*?)```", (PACKAGE / "docs" / "recording.md").read_text(encoding="utf-8"), re.DOTALL
     )
     assert example.read_text(encoding="utf-8").strip() in [block.strip() for block in blocks]
+
+
+def test_every_option_of_recording_is_in_its_table():
+    text = (PACKAGE / "docs" / "recording.md").read_text(encoding="utf-8")
+    assert [one.name for one in fields(Options) if f"\n| `{one.name}` |" not in text] == []

@@ -141,7 +141,7 @@ class DeviceStudy:
     @cached_property
     def steps(self) -> Steps:
         """The iterations of the program."""
-        return find_steps(self.snapshot, self.history, self.phases)
+        return find_steps(self.snapshot, self.history, self.phases, self.loops)
 
     @cached_property
     def _categorized(self) -> tuple[UInt8Array, str]:

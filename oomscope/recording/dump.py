@@ -73,18 +73,23 @@ def make(job: Job, options: Options, backend: Backend) -> Dump:
 
 def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     facts = Facts(backend)
-    # The census first: the snapshot's own objects would be as many again to walk over.
+    start = perf_counter()
+    # Stacks before all else: other threads run on meanwhile.
+    found = facts.ask("stacks", lambda: stacks.describe(_raised(job, backend)))
+    took = perf_counter() - start
+    # Then the census: the snapshot's own objects would be as many again to walk over.
     census = facts.ask("census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "walk": None})
     start = perf_counter()
     key = {
-        **facts.ask("facts", lambda: facts.collect(job.request, _raised(job, backend)), {"schema_version": 1}),
+        **facts.ask("facts", lambda: facts.collect(job.request), {"schema_version": 1}),
+        "stacks": found,
         "reason": job.reason,
         "captured_at": job.captured_at,
         **job.own,
         **census,
         "autograd": facts.ask("autograd", lambda: _backward(job, backend, census["tensors"])),
         "exception": _exception(job),
-        "seconds": {"facts": round(perf_counter() - start, 4)},
+        "seconds": {"stacks": round(took, 4), "facts": round(perf_counter() - start, 4)},
     }
     if facts.failures:
         key["failures"] = facts.failures
@@ -108,7 +113,7 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
         backend.torch,
         device_type=backend.device_type,
         tracked=job.tracked,
-        error=job.error,
+        error=_raised(job, backend),
         seconds=options.walk_budget,
         read_saved=not is_racing,
     )

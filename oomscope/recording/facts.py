@@ -1,4 +1,4 @@
-"""What a snapshot lacks: versions, the devices and who is on them, the process, the stacks. Any may be missing."""
+"""What a snapshot lacks: versions, the devices and who is on them, the process. Any may be missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
-from oomscope.recording import process, stacks
+from oomscope.recording import process
 from oomscope.recording.backend import Backend
 from oomscope.version import __version__
 
@@ -28,8 +28,8 @@ class Facts:
             self.failures.append(f"{part}: {type(problem).__name__}: {problem}")
             return otherwise
 
-    def collect(self, request: dict[str, int] | None, error: BaseException | None) -> dict[str, Any]:
-        """Everything but what the session itself knows; `error` is what was raised, where that has happened."""
+    def collect(self, request: dict[str, int] | None) -> dict[str, Any]:
+        """Everything but stacks and what the session itself knows."""
         self.ask("constants", self._backend.prepare)
         return {
             "schema_version": SCHEMA_VERSION,
@@ -40,7 +40,6 @@ class Facts:
             **(self._backend.constants or {}),
             "allocator": self.ask("allocator", self._backend.allocator),
             "process": self.ask("process", process.describe),
-            "stacks": self.ask("stacks", lambda: stacks.describe(error)),
         }
 
     def _devices(self, request: dict[str, int] | None) -> list[dict[str, Any]]:

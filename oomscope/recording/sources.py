@@ -15,6 +15,7 @@ import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from pathlib import PurePath
 from time import monotonic
 from typing import Any
@@ -27,7 +28,8 @@ _MOST_SECONDS = 0.03
 _MOST_BYTES = 4_000_000  # of one file; longer ones are data or generated
 _LONGEST_LINE = 200
 _NEIGHBOURS = 1  # lines before and after
-_MOST_STACKS = 300  # of live blocks, largest first
+_MOST_BLOCKS = 4000  # live ones, largest first; smaller ones seldom tell of another place
+_MOST_STACKS = 300  # of these blocks, by their bytes
 _MOST_OF_A_THREAD = 8  # places of one thread that is not the failing one
 _PACKAGES = ("site-packages", "dist-packages")
 _SECRET = re.compile(
@@ -162,14 +164,18 @@ def _is_plumbing(filename: str) -> bool:
 
 
 def _live_stacks(payload: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """The stacks of live blocks, by the bytes that each made."""
-    known: dict[int, tuple[int, list[dict[str, Any]]]] = {}
-    for segment in payload.get("segments", []):
-        for block in segment["blocks"]:
-            frames = block.get("frames")
-            if frames and block["state"].startswith("active"):
-                # torch writes each stack once and refers to it from every block.
-                total, _ = known.get(id(frames), (0, frames))
-                known[id(frames)] = (total + block["size"], frames)
-    for _, frames in sorted(known.values(), key=lambda stack: -stack[0])[:_MOST_STACKS]:
+    """The stacks of the largest live blocks, by the bytes that each stack made."""
+    live = [
+        (block["size"], block["frames"])
+        for segment in payload.get("segments", [])
+        for block in segment["blocks"]
+        if block["state"] != "inactive" and block.get("frames")
+    ]
+    live.sort(key=itemgetter(0), reverse=True)
+    known: dict[tuple[int, ...], tuple[int, list[dict[str, Any]]]] = {}
+    for size, frames in live[:_MOST_BLOCKS]:
+        # torch writes each frame once, but a list of them for every allocation.
+        stack = tuple(map(id, frames))
+        known[stack] = (known[stack][0] + size if stack in known else size, frames)
+    for _, frames in sorted(known.values(), key=itemgetter(0), reverse=True)[:_MOST_STACKS]:
         yield frames

@@ -192,13 +192,15 @@ def test_generations_from_before_a_wrapped_trace_count():
     assert (growth.generations, growth.live_bytes, growth.spared_bytes) == (10, 40 * MIB, 36 * MIB)
 
 
-def test_growth_over_time_needs_no_steps():
-    program, keeping = Program(), (frame("keep", 5, "/workspace/serve.py"), MAIN)
+def test_growth_over_time_needs_no_steps_and_no_loop():
+    """A script that calls the same function again and again, on a new line each time."""
+    program = Program()
     for number in range(40):
-        program.alloc(2 * MIB, keeping)
-        program.free(program.alloc(3 * MIB, (frame(f"work_{number}", number, "/workspace/serve.py"), MAIN)))
+        calling = frame("<module>", 100 + 2 * number, "/workspace/serve.py")
+        program.alloc(2 * MIB, (frame("keep", 5, "/workspace/serve.py"), calling))
+        program.free(program.alloc(3 * MIB, (frame(f"work_{number}", number, "/workspace/serve.py"), calling)))
     (growth,) = diagnose(program.history()[0]).growth()
-    assert growth.kind == "time"
+    assert (growth.kind, growth.loop, growth.blocks) == ("time", None, 40)
 
 
 def test_filling_a_list_in_one_go_is_no_growth():

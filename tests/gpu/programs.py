@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import threading
+from collections import deque
 from pathlib import Path
 
 import torch
@@ -195,6 +197,72 @@ def retry():
         attempt(48)
 
 
+def serve(model, tokens, here):
+    """One request: it reads its tokens with others at its side, and keeps what it makes until it is done."""
+    with torch.no_grad():
+        made = [model(tokens)]
+        here.wait(60)
+        while True:
+            made.append(model(tokens))
+
+
+def serve_threads(calls=16):
+    """Many calls of one function at once, each in a thread of its own with activations of its own."""
+    model = GPT(layers=4).to(DEVICE)
+    here = threading.Barrier(calls)
+    threads = [threading.Thread(target=serve, args=(model, tokens_of(2), here)) for _ in range(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate: in a thread")
+
+
+def attempt_and_reject(model):
+    """A step whose result is found wanting only once its graph is there."""
+    loss = loss_of(model, tokens_of(2))
+    raise ValueError(f"a loss of {loss.item():.3f} is no good")
+
+
+def exception_list():
+    """Tries again and again, with the errors kept for the log: each holds the frames that it went through."""
+    model, errors = GPT(layers=4).to(DEVICE), []
+    for _ in range(10_000):
+        try:
+            attempt_and_reject(model)
+        except ValueError as error:
+            errors.append(error)
+
+
+def prefetch_deque():
+    """A queue of batches that is filled faster than it is emptied."""
+    window = deque(maxlen=100_000)
+    for _ in range(100_000):
+        window.append(torch.empty(8 << 20, dtype=torch.uint8, device=DEVICE))
+
+
+def metric_outputs():
+    """Validation without no_grad: an object keeps every prediction with its graph."""
+    metric = Metric()
+    model = GPT(layers=4).to(DEVICE)
+    for _ in range(10_000):
+        metric.update(model(tokens_of(2)))
+
+
+class Metric:
+    def __init__(self):
+        self.outputs = []
+
+    def update(self, prediction):
+        self.outputs.append({"prediction": prediction})
+
+
+def backward_anomaly():
+    """An OOM in backward while anomaly mode keeps where forward was."""
+    with torch.autograd.detect_anomaly():
+        backward()
+
+
 def worker():
     """An OOM in a DataLoader worker: another process."""
     from torch.utils.data import DataLoader
@@ -232,6 +300,11 @@ PROGRAMS = {
         leak_hook,
         leak_cycle,
         retry,
+        serve_threads,
+        exception_list,
+        prefetch_deque,
+        metric_outputs,
+        backward_anomaly,
         worker,
         two_devices,
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+import pytest
 
 from oomscope.recording.backend import Backend
+
+torch = pytest.importorskip("torch", reason="the fake backend is made of CPU tensors")
 
 TOTAL = 16 << 30
 MESSAGE = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB"

@@ -1,4 +1,4 @@
-"""Calls of one function by several threads that were underway at the same time.
+"""Calls of one function, by several threads or tasks, that were underway at the same time.
 
 One thread finishes a call before it begins the next. Where a trace has more beginnings than ends, calls overlap: what
 they hold is needed at once, and no generations of one loop.
@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.passes.script_stacks import THREAD
 from oomscope.analysis.records import CallsInProgress
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
 
 LEAST_AT_ONCE = 2
+"""Calls; one alone is not at the same time as another."""
+LEAST_CAUGHT_UP = 0.1
+"""Of the calls begun: how many a line must have caught up with at some time, to be one that ends every call.
+
+A line that calls come to rarely falls behind from the start."""
+LEAST_OF_CALLS = 0.25
+"""Of the calls begun: how many must have come to a line for it to tell how far they are, where none has ended yet."""
 
 
 def find_calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
-    """The functions that threads of the program were in more than once at `entry`, most calls first.
+    """The functions that threads and tasks of the program were in more than once at `entry`, most calls first.
 
     Told from the trace alone: a call begins where its first line allocates, and has ended once its last line has.
     """
@@ -29,28 +35,40 @@ def _find(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
     events = trace.entries(Action.ALLOC)
     events = events[(events <= entry) & (trace.stack[events] >= 0)]
     stack = trace.stack[events]
-    stack = stack[script.thread[stack] == THREAD]
-    paths = [script.paths[number] for number in script.path_of[stack].tolist()]
-    root = np.array([path[0] if path and path[0] >= 0 else -1 for path in paths], np.int64)
-    function = np.where(root >= 0, script.function[root], -1) if len(root) else root
+    stack = stack[script.task[stack] >= 0]
+    function = script.function[script.task[stack]]
     found = []
-    for number in np.unique(function[function >= 0]).tolist():
+    for number in np.unique(function).tolist():
         mine = function == number
-        calls = _begun(stack[mine]) - _ended(stack[mine])
+        calls = _underway(stack[mine])
         if calls >= LEAST_AT_ONCE:
-            frame = script.frames[int(root[mine].min())]
-            line = int(script.line[np.unique(root[mine])].min())
-            found.append(CallsInProgress(frame.name, frame.filename, line, calls))
+            places = np.unique(script.task[stack[mine]])
+            first = script.frames[int(places[np.argmin(script.line[places])])]
+            found.append(CallsInProgress(first.name, first.filename, first.line, calls))
     return tuple(sorted(found, key=lambda one: -one.calls))
 
 
-def _begun(stack: IntArray) -> int:
-    """How often the allocation came that came first of all."""
-    return int(np.count_nonzero(stack == stack[0]))
+def _underway(stack: IntArray) -> int:
+    """How many calls have begun and not ended.
+
+    The stack that came first of all begins a call. Of those that every call comes to, the one that was first seen last
+    ends it: whenever nothing is underway, it has caught up with the beginnings.
+    """
+    begins = np.cumsum(stack == stack[0])
+    stacks, first, count = np.unique(stack, return_index=True, return_counts=True)
+    stacks, count = stacks[np.argsort(first)][1:], count[np.argsort(first)][1:]
+    behind = [_behind(stack, begins, one) for one in stacks.tolist()]
+    caught_up = np.array([begins[lag <= 0].max(initial=0) for lag in behind], np.int64)
+    telling = caught_up >= max(LEAST_CAUGHT_UP * begins[-1], LEAST_AT_ONCE)
+    if not telling.any():
+        telling = count >= LEAST_OF_CALLS * begins[-1]
+    return int(behind[int(np.flatnonzero(telling)[-1])][-1]) if telling.any() else 0
 
 
-def _ended(stack: IntArray) -> int:
-    """How often the allocation came that a call makes last: of all stacks the one that was first seen last."""
-    stacks, first = np.unique(stack, return_index=True)
-    last = stacks[np.argmax(first)]
-    return int(np.count_nonzero(stack == last)) if last != stack[0] else len(stack)
+def _behind(stack: IntArray, begins: IntArray, last: int) -> IntArray:
+    """By how many calls the stack `last` is behind the beginnings, after each allocation.
+
+    It may come more than once in a call: as often as the two were related when most had ended.
+    """
+    ends = np.cumsum(stack == last)
+    return np.asarray(begins - np.round(ends / max(round(float((ends / begins).max())), 1)).astype(np.int64))

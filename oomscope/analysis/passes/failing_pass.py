@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.loop_that_matters import gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.records import FailingPass, Location
@@ -22,20 +23,24 @@ LEAST_COMPARED = 1 << 20
 SAME = 0.05
 """By how much requests may differ and still be called equal, or their ratios one ratio."""
 LEAST_AGREEING = 0.6
-"""Of the bytes compared: how many must share the ratio. Some scale with the square of a sequence, or not at all."""
+"""Of the bytes compared: how many must share the ratio. Some lines scale with the square of a sequence's length."""
 LEAST_CHANGED = 0.2
 """Of the bytes compared: how many must have changed before the rest (weights, masks) is left out of the ratio."""
 LEAST_STAIRS = 3
 """Passes that rose one after another; twice may be chance."""
+MOST_LAST_STAIR = 2.0
+"""Of the highest stair before it, as a ratio: a last one that is higher is no stair, but one large batch."""
 
 
 def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
-    """How far the loop had come at `entry`; None where it is in no loop of the script.
+    """How far the loop had come at `entry`; None where it is in no loop of the script, or in many calls at once.
 
     Args:
         study: of the device.
         entry: of the failed request, or any other instant.
     """
+    if _is_one_of_many(study, entry):
+        return None
     run = _gathering_too_long(study, entry) or loop_that_matters(study, entry)
     if run is None or not run.is_running(entry):
         return None
@@ -50,6 +55,16 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
     )
+
+
+def _is_one_of_many(study: DeviceStudy, entry: int) -> bool:
+    """Whether `entry` is part of a call of which others are underway: their lines alternate, and tell no passes."""
+    stack, script = int(study.history.trace.stack[entry]), study.loops.script
+    if stack < 0 or script.task[stack] < 0:
+        return False
+    frame = script.frames[int(script.task[stack])]
+    calls = find_calls_in_progress(study, entry)
+    return any((one.function, one.file) == (frame.name, frame.filename) for one in calls)
 
 
 def _gathering_too_long(study: DeviceStudy, entry: int) -> LoopRun | None:
@@ -121,16 +136,18 @@ def _common_ratio(size: FloatArray, past: FloatArray) -> float | None:
 
 
 def _staircase(study: DeviceStudy, run: LoopRun, index: int, entry: int, stack: int) -> tuple[int, int] | None:
-    """What the request that grew most asked for in the first and in this pass, if it never fell in between."""
+    """The most that the line which grew most asked for in the first and in this pass, if it rose stair by stair."""
     if stack < 0 or index < LEAST_STAIRS:
         return None
     trace = study.history.trace
     entries = trace.entries(Action.ALLOC, Action.OOM)
     entries = entries[(trace.stack[entries] == stack) & (entries >= run.begin) & (entries <= entry)]
     number = np.searchsorted(run.starts, entries, side="right")
-    sizes = trace.size[entries[np.unique(number, return_index=True)[1]]]
-    rises = np.diff(sizes)
-    if np.any(rises < 0) or np.count_nonzero(rises > 0) < LEAST_STAIRS:
+    passes, first = np.unique(number, return_index=True)
+    sizes = np.maximum.reduceat(trace.size[entries], first) if len(passes) else trace.size[entries]
+    rises = sizes[1:] / np.maximum(sizes[:-1], 1)
+    rising = rises[rises > 1]
+    if np.any(rises < 1) or len(rising) < LEAST_STAIRS or rising[-1] > MOST_LAST_STAIR * rising[:-1].max():
         return None
     return int(sizes[0]), int(sizes[-1])
 

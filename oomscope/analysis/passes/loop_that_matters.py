@@ -67,7 +67,7 @@ def _gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
     passes = np.unique(np.searchsorted(run.starts, lifetimes.born[held], side="right"))
     if len(passes) < max(2, GATHERS * len(run.starts)):
         return False
-    left = held[lifetimes.freed[held] > end_of_step(study.loops, run)]
+    left = held[lifetimes.freed[held] >= end_of_step(study.loops, run)]
     return bool(size[left].sum() <= GIVEN_BACK * size[held].sum())
 
 

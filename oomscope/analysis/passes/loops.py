@@ -125,6 +125,18 @@ class Loops:
         (innermost,) = self._around(np.array([entry]), thread).tolist()
         return tuple(one for one in self.chain(innermost) if self.runs[one].certain)[::-1]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there are stacks of a script at all; else nothing is known of its loops."""
+        return any(len(events) for events in self._events.values())
+
+    def share(self, loop: int) -> float:
+        """The part of the script's allocations that lies in a loop, from its first run to its last."""
+        runs = self.runs_of(loop)
+        events = self._events[runs[0].thread]
+        first, last = np.searchsorted(events, [runs[0].begin, runs[-1].end])
+        return float(last - first) / max(len(events), 1)
+
     def runs_of(self, loop: int) -> tuple[LoopRun, ...]:
         """All runs of a loop, first to last."""
         return tuple(run for run in self.runs if run.loop == loop)

@@ -13,9 +13,22 @@ import numpy as np
 from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray
 
-_LEAST_BIRTHS = 8
-_LEAST_SIZES = 5
-_MOST_ROUNDS_AGO = 3
+LEAST_BIRTHS = 8
+"""Blocks of one stack; fewer may be batches that happened to become longer."""
+LEAST_SIZES = 5
+"""Of them that differ."""
+LEAST_RISING = 0.5
+"""Of the rounds: how many must be larger than the one before. Every join adds something; a batch keeps its size for a
+while."""
+MOST_FALLS = 0.05
+"""Of the blocks: how many may be smaller than the one before, where a new sequence began."""
+LEAST_OVERLAP = 0.9
+"""Of the blocks: how many must still be there when their successor is made. A join reads the old block."""
+LEAST_RELEASED = 0.8
+"""Of the blocks: how many must be gone two successors later. What is not is kept, not replaced."""
+LEAST_REPLACEMENTS = 3
+"""Of each block of a round; so many blocks make a round at most."""
+MOST_ROUNDS_AGO = 3
 """Rounds; what has not grown for longer than that was growing earlier and no longer is."""
 
 
@@ -44,12 +57,12 @@ def find_reallocations(history: DeviceHistory, eligible: BoolArray, at: int) -> 
     rows = np.flatnonzero(eligible & (lifetimes.stack >= 0) & (lifetimes.born <= at))
     rows = rows[np.lexsort((lifetimes.born[rows], lifetimes.stack[rows]))]
     stack = lifetimes.stack[rows]
-    if len(rows) < _LEAST_BIRTHS:
+    if len(rows) < LEAST_BIRTHS:
         return []
     starts = np.flatnonzero(np.append(True, stack[1:] != stack[:-1]))
     ends = np.append(starts[1:], len(rows))
     alive = np.add.reduceat((lifetimes.freed[rows] > at).astype(np.int64), starts)
-    chosen = np.flatnonzero((ends - starts >= _LEAST_BIRTHS) & (alive > 0))
+    chosen = np.flatnonzero((ends - starts >= LEAST_BIRTHS) & (alive > 0))
     found = [_of_stack(history, rows[starts[one] : ends[one]], at) for one in chosen.tolist()]
     return [one for one in found if one is not None]
 
@@ -69,26 +82,28 @@ def _of_stack(history: DeviceHistory, rows: IntArray, at: int) -> Reallocation |
 
 def _rises(size: IntArray) -> bool:
     falls = int(np.count_nonzero(size[1:] < size[:-1]))
-    return len(size) >= _LEAST_BIRTHS and falls <= 0.05 * len(size) and bool(size[-1] > size[0])
+    return len(size) >= LEAST_BIRTHS and falls <= MOST_FALLS * len(size) and bool(size[-1] > size[0])
 
 
 def _follow(history: DeviceHistory, rows: IntArray, at: int) -> Reallocation | None:
     """Whether each of `rows`, in order of birth, replaces the one `lag` before it."""
     lifetimes, size = history.lifetimes, history.size[rows]
     live = rows[lifetimes.freed[rows] > at]
-    if len(np.unique(size)) < _LEAST_SIZES or not len(live):
+    if len(np.unique(size)) < LEAST_SIZES or not len(live):
         return None
     lag = int(np.median(np.diff(np.flatnonzero(np.append(True, size[1:] != size[:-1])))))
     for guess in dict.fromkeys((lag, len(live), len(live) - 1)):
-        if 0 < guess <= len(rows) // 3 and _replaces(history, rows, guess):
+        if 0 < guess <= len(rows) // LEAST_REPLACEMENTS and _replaces(history, rows, guess):
             lag = guess
             break
     else:
         return None
     born = lifetimes.born[rows]
-    if at - born[-1] > _MOST_ROUNDS_AGO * float(np.median(born[lag:] - born[:-lag])):
+    if at - born[-1] > MOST_ROUNDS_AGO * float(np.median(born[lag:] - born[:-lag])):
         return None
     rounds = size[: len(size) // lag * lag].reshape(-1, lag).sum(axis=1).astype(np.float64)
+    if np.mean(np.diff(rounds) > 0) < LEAST_RISING:
+        return None
     place = np.arange(len(rounds), dtype=np.float64)
     fit = float(np.corrcoef(place, rounds)[0, 1]) ** 2
     newest = live[-lag:]
@@ -103,4 +118,4 @@ def _replaces(history: DeviceHistory, rows: IntArray, lag: int) -> bool:
     successor = born[lag:]
     overlap = freed[:-lag] > successor
     released = freed[: -lag - lag] < born[lag + lag :] if len(rows) > 2 * lag else np.ones(1, np.bool_)
-    return bool(np.mean(overlap) >= 0.9 and np.mean(released) >= 0.8)
+    return bool(np.mean(overlap) >= LEAST_OVERLAP and np.mean(released) >= LEAST_RELEASED)

@@ -35,6 +35,8 @@ _OPTIMIZER_FILE = re.compile(r"torch/optim/optimizer\.py$")
 _CONTAINER_FILE = re.compile(r"torch/nn/modules/container\.py$")
 _ONE_CALL_FILE = re.compile(r"torch/(functional|_tensor|nn/functional)\.py$")
 """Functions of torch that make a tensor for their caller and hold no loop over anything."""
+_RUNNER_FILE = re.compile(r"(^|/)(threading\.py|concurrent/futures/thread\.py|asyncio/events\.py)$")
+"""What runs several calls of the program in turn or at once."""
 _THREAD_FILE = re.compile(r"(^|/)threading\.py$")
 
 
@@ -53,6 +55,8 @@ class ScriptStacks:
         wrapped: bool[paths], whether a call of another Module lies between `MODULE` and the location after it.
         alone: bool[stacks], whether the allocation is made by the script's own line, and by no loop within torch.
         thread: int64[stacks], `OTHER`, `MAIN` or `THREAD`.
+        task: int64[stacks], the outermost location of the script in the call that a thread or an event loop runs, -1
+            where it is run by neither.
     """
 
     frames: tuple[Frame, ...]
@@ -64,6 +68,7 @@ class ScriptStacks:
     wrapped: BoolArray
     alone: BoolArray
     thread: IntArray
+    task: IntArray
 
 
 def find_script(stacks: StackTable) -> ScriptStacks:
@@ -78,7 +83,9 @@ def find_script(stacks: StackTable) -> ScriptStacks:
     barrier[owner[walls]] = position[walls]
     calls_module = (barrier >= 0) & (kind[np.maximum(barrier, 0)] == _MODULE_CALL) if len(kind) else barrier >= 0
     # A closure may hold a whole step; else what runs in an optimizer goes through parameters.
-    steps = np.flatnonzero((kind == _OPTIMIZER) & (barrier[owner] < 0))
+    closure = np.zeros(count, np.bool_)
+    closure[owner[np.array(["closure" in frame.name for frame in stacks.frames], np.bool_)[stacks.members]]] = True
+    steps = np.flatnonzero((kind == _OPTIMIZER) & (barrier[owner] < 0) & ~closure[owner])
     barrier[owner[steps]] = position[steps]
     mine = (kind == _SCRIPT) & (position > barrier[owner])
     above = _lists(mine, members, owner, count)
@@ -101,6 +108,7 @@ def find_script(stacks: StackTable) -> ScriptStacks:
         wrapped=np.array([is_wrapped for _, is_wrapped in numbers], np.bool_),
         alone=_alone(stacks, kind, barrier, position, owner),
         thread=_threads(stacks, position, owner),
+        task=_tasks(stacks, kind, members, position, owner),
     )
 
 
@@ -218,3 +226,15 @@ def _threads(stacks: StackTable, position: IntArray, owner: IntArray) -> IntArra
         main = max(votes, key=lambda root: (root[1] == "<module>" or "runpy" in root[0], len(votes[root])))
         whose[votes[main]] = MAIN
     return whose
+
+
+def _tasks(stacks: StackTable, kind: IntArray, members: StackArray, position: IntArray, owner: IntArray) -> IntArray:
+    """Where the call begins that a thread or an event loop runs: the script's first frame inside it."""
+    runs = [bool(_RUNNER_FILE.search(frame.filename.replace("\\", "/"))) for frame in stacks.frames]
+    rows = np.flatnonzero(np.array(runs, np.bool_)[stacks.members])
+    runner = np.full(len(stacks), -1, np.int64)
+    runner[owner[rows[::-1]]] = position[rows[::-1]]
+    task = np.full(len(stacks), -1, np.int64)
+    inside = np.flatnonzero((kind == _SCRIPT) & (position < runner[owner]))
+    task[owner[inside]] = members[inside]
+    return task

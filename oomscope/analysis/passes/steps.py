@@ -8,22 +8,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
-from oomscope.analysis.passes.rounds import find_rounds
+from oomscope.analysis.passes.loops import Loops
 from oomscope.analysis.records import StepPeak, Steps
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
 
 
-def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array) -> Steps:
+def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array, loops: Loops) -> Steps:
     """The steps of one device, first to last; the last may be unfinished.
 
     Recorded marks and ``ProfilerStep#`` ranges say where a step begins; ``Optimizer.step#`` ranges where one ends.
-    Without any, optimizer allocations (else backward ones) mark the ends, or the stacks that repeat.
+    Without any, optimizer allocations mark the ends, or the passes of the script's outermost loop are the steps.
 
     Args:
         snapshot: the whole snapshot.
         history: one of its devices.
         phases: uint8[lifetimes], from `phase_of`.
+        loops: of the script on that device.
     """
     if not history.entries:
         return Steps(0, "none")
@@ -41,13 +42,36 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array) -
             return _from_ends(_whole_rounds(after, history, phases), history, phases, "annotations")
     births = np.flatnonzero(history.lifetimes.born > BEFORE)
     births = births[np.argsort(history.lifetimes.born[births])]
-    for phase in (OPTIMIZER, BACKWARD):
-        if np.any(phases[births] == phase):
-            after = _bursts(births, phases, phase, history)
-            if phase == OPTIMIZER or len(after) > 1:
-                return _from_ends(after, history, phases, "inferred")
-    begins_at = find_rounds(births, history, snapshot.stacks)
-    return _made(begins_at, [], history, "inferred") if len(begins_at) else Steps(0, "none")
+    if np.any(phases[births] == OPTIMIZER):
+        return _from_ends(_bursts(births, phases, OPTIMIZER, history), history, phases, "inferred")
+    if len(begins_at := _passes(loops)):
+        return _made(begins_at, [], history, "inferred")
+    if not loops.is_known and len(after := _bursts(births, phases, BACKWARD, history)) > 1:
+        return _from_ends(after, history, phases, "inferred")
+    return Steps(0, "none")
+
+
+LEAST_PASSES = 3
+"""Passes of an outer loop that are taken for the steps before those of a loop within are: two may be two epochs."""
+LEAST_COVERED = 0.5
+"""Of the script's allocations: what a loop must span. A short one sets something up."""
+
+
+def _passes(loops: Loops) -> IntArray:
+    """The entries at which passes of the loop begin that most of the script runs in; empty where there is none.
+
+    Layers of a model are no steps, and neither is what one line makes.
+    """
+    found: dict[int, list[IntArray]] = {}
+    for run in loops.runs:
+        if run.certain and not run.one_line and not run.thread:
+            found.setdefault(run.loop, []).append(run.starts)
+    wide = [loop for loop in found if loops.share(loop) >= LEAST_COVERED]
+    for least in (LEAST_PASSES, 2):
+        for loop in wide:
+            if sum(map(len, found[loop])) >= least:
+                return np.concatenate(found[loop])
+    return np.zeros(0, np.int64)
 
 
 def _profiler_steps(snapshot: Snapshot) -> list[tuple[int, str]]:
@@ -56,6 +80,10 @@ def _profiler_steps(snapshot: Snapshot) -> list[tuple[int, str]]:
         for mark in snapshot.annotations
         if mark.stage == "START" and mark.name.startswith("ProfilerStep#")
     )
+
+
+UNFINISHED = 1
+"""By how much optimizers that step in turn may differ: the round in progress has stepped some of them."""
 
 
 def _optimizer_ends(snapshot: Snapshot, device: int) -> list[int]:
@@ -67,7 +95,7 @@ def _optimizer_ends(snapshot: Snapshot, device: int) -> list[int]:
         return []
     counts = Counter(mark.name for mark in marks)
     most = max(counts.values())
-    chosen = [name for name, count in counts.items() if count >= most - 1]
+    chosen = [name for name, count in counts.items() if count >= most - UNFINISHED]
     last = [mark.name for mark in marks if mark.name in chosen][-1]
     return [mark.time_us for mark in marks if mark.name == last]
 
@@ -97,7 +125,8 @@ def _from_ends(after: IntArray, history: DeviceHistory, phases: UInt8Array, sour
     return _made(np.unique(begins[begins < history.entries]), [], history, source)
 
 
-_MOST_OPTIMIZERS = 4
+MOST_OPTIMIZERS = 4
+"""That step in turn and share a name; more would be a period found by chance."""
 
 
 def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -> IntArray:
@@ -111,7 +140,7 @@ def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -
     stacks: list[set[int]] = [set() for _ in after]
     for number, stack in np.unique(np.stack([step, lifetimes.stack[rows]], axis=1), axis=0).tolist():
         stacks[number].add(stack)
-    for period in range(1, min(_MOST_OPTIMIZERS, len(after) // 2) + 1):
+    for period in range(1, min(MOST_OPTIMIZERS, len(after) // 2) + 1):
         if all(one == other for one, other in zip(stacks, stacks[period:], strict=False)):
             return after[period - 1 :: period]
     return after

@@ -44,12 +44,25 @@ def _by_locals(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
         function, colon, variable = (holder.holder or "").partition(": ")
         if holder.kind == "tensor" and colon and variable.isidentifier() and not function.endswith(".py"):
             calls[function] = max(calls.get(function, 0), holder.tensors or 0)
+    for function, frames in _suspended(study).items():
+        calls[function] = max(calls.get(function, 0), frames)
     found = []
     for function, count in sorted(calls.items(), key=lambda pair: -pair[1]):
         place = _defined(study, function)
         if count >= LEAST_CALLS and place is not None:
             found.append(CallsInProgress(place.function, place.file, place.line, count))
     return tuple(found)
+
+
+def _suspended(study: DeviceStudy) -> dict[str, int]:
+    """How many coroutines wait within each function: the ways to the tensors that their variables hold."""
+    ways: dict[str, set[str]] = {}
+    for tensor in study.snapshot.recorded.tensors_on(study.index):
+        for path in tensor.holders[:1]:
+            way, arrow, place = path.rpartition(" → ")
+            if arrow and way.endswith("<coroutine>"):
+                ways.setdefault(place.partition(": ")[0], set()).add(way)
+    return {function: len(known) for function, known in ways.items()}
 
 
 def _defined(study: DeviceStudy, function: str) -> Location | None:

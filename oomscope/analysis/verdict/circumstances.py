@@ -11,6 +11,7 @@ from oomscope.analysis.labels.drivers import find_drivers
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.passes.failing_pass import find_failing_pass
+from oomscope.analysis.passes.finished import goes_on, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
 from oomscope.analysis.study import DeviceStudy
@@ -19,7 +20,7 @@ from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.limits import outside_bytes
-from oomscope.analysis.verdict.piled import Piled, find_piled
+from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.shortage import Shortage
 from oomscope.analysis.verdict.suspects import find_suspects
 from oomscope.analysis.verdict.waiting import opened_within_the_call
@@ -59,7 +60,19 @@ class Circumstances:
     @cached_property
     def piled(self) -> Piled:
         """What finished passes have left behind, and what the program has finished with."""
-        return find_piled(self.growth, self.suspects, self.in_progress)
+        return find_piled(self.growth, self.suspects, self.in_progress, self._loop)
+
+    @cached_property
+    def _loop(self) -> LoopFacts:
+        study, entry = self.study, self.request.entry
+        graphs = any(driver.slug == "retained_graph" for driver in self.drivers)
+        unframed = bool(self.growth) and self.growth[0].site is None
+        return LoopFacts(
+            goes_on(study, entry),
+            trains_within(study, entry),
+            trained_before(study, entry),
+            graphs or unframed,
+        )
 
     @cached_property
     def drivers(self) -> tuple[Driver, ...]:

@@ -9,8 +9,27 @@ from oomscope.analysis.verdict.suspects import is_finished_with
 
 LEAST_PASSES = 3
 """What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""
+MOSTLY = 0.5
+"""Of the allocated bytes: an object that keeps more piles up from two passes on; a double buffer is not that large."""
 STEADY = 0.9
 """R² of live bytes over passes from which on growth is beyond doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFacts:
+    """What is known of a loop whose passes are counted.
+
+    Attributes:
+        goes_on: whether it was running when the request failed; what a loop has filled that ended is in use.
+        trains_within: whether its passes have a backward of their own, so that each is a whole step.
+        trained_before: whether the program had a backward before this loop began.
+        keeps_graph: whether what grows by site is autograd graphs.
+    """
+
+    goes_on: bool = True
+    trains_within: bool = False
+    trained_before: bool = False
+    keeps_graph: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +56,10 @@ class Piled:
 
 
 def find_piled(
-    growth: tuple[Growth, ...], suspects: tuple[Suspect, ...], in_progress: tuple[CallsInProgress, ...]
+    growth: tuple[Growth, ...],
+    suspects: tuple[Suspect, ...],
+    in_progress: tuple[CallsInProgress, ...],
+    loop: LoopFacts,
 ) -> Piled:
     """What has piled up.
 
@@ -47,22 +69,26 @@ def find_piled(
     Args:
         growth: what grew until the request failed.
         suspects: the objects that keep memory alive.
+        loop: what is known of the loop whose passes are counted.
         in_progress: calls that were underway at the same time: what they hold is at work, however many there are.
     """
     underway = {one.function for one in in_progress}
     growth = tuple(one for one in growth if not _is_of(one, underway))
+    if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
+        growth = ()  # before any backward, graphs are gathered for the first one; a collection tells otherwise
     debris = tuple(one for one in suspects if is_finished_with(one))
     retained = sum(one.retained for one in debris)
-    kept = [one for one in suspects if one not in debris and one.passes >= LEAST_PASSES]
+    kept = [one for one in suspects if one not in debris and _piles_up(one, loop)]
     by_objects = sum(one.finished_bytes for one in kept)
     by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
     steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
+    surely = sum(one.finished_bytes for one in kept if _surely(one, loop))
     holder = max(kept, key=lambda one: one.finished_bytes, default=None)
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)
     return Piled(
         grown=max(by_objects, by_sites),
-        steady=max(by_objects, max(steady - retained, 0)),
+        steady=max(surely, max(steady - retained, 0)),
         retained=retained,
         per_pass=each or None,
         passes=passes,
@@ -75,3 +101,23 @@ def _is_of(growth: Growth, functions: set[str]) -> bool:
     """Whether a site that seems to grow belongs to one of `functions`."""
     places: tuple[Location | None, ...] = (growth.site, growth.caller)
     return any(place is not None and place.function in functions for place in places)
+
+
+_COLLECTIONS = ("list", "dict", "deque", "set", "collection", "attribute", "global", "closure")
+
+
+def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
+    """Whether what an object keeps of finished passes is left over, and not the work of a step that goes on.
+
+    A graph that a variable holds is work where the backward comes once, after the loop: losses of micro-batches that
+    are summed, steps of an inner loop that is differentiated through, layers of a model that is a plain function.
+    """
+    enough = LEAST_PASSES - 1 if suspect.share >= MOSTLY else LEAST_PASSES
+    if not loop.goes_on or suspect.passes < enough:
+        return False
+    return loop.trains_within or suspect.kind in _COLLECTIONS or not suspect.keeps_graph
+
+
+def _surely(suspect: Suspect, loop: LoopFacts) -> bool:
+    """Whether no later backward can be what it is kept for: it keeps no graph, or each pass had its own backward."""
+    return loop.trains_within or not suspect.keeps_graph or (loop.trained_before and suspect.kind in _COLLECTIONS)

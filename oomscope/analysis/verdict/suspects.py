@@ -25,6 +25,10 @@ _CYCLE = re.compile(r"^reference cycle\b")
 _OWN_TRACEBACK = re.compile(r"^sys: last_(?:exc|value|traceback)(?:\.__traceback__)? → ")
 """The way through the very exception of this failure, where the dump was made while it was handled: its frames were
 running when the request failed."""
+_ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
+"""The collection and the first item on the way to something."""
+LEAST_MODELS = 2
+"""What a sweep over settings keeps: more than the model that is in use."""
 _RUNNING = ("call", "in_flight")
 _FINISHED_WITH = ("exception", "cycle")
 """Kinds whose memory no running code uses any more."""
@@ -34,7 +38,8 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
     found: list[Suspect] = []
-    for holder in sorted(recorded_holders(study), key=lambda one: -(one.retained or 0)):
+    told = [*recorded_holders(study), *kept_models(study)]
+    for holder in sorted(told, key=lambda one: -(one.retained or 0)):
         if holder.kind in BELONGINGS or not holder.holder or (holder.retained or 0) < LEAST_SHARE * allocated:
             continue
         if any(is_within(holder.holder, other.holder) for other in found):
@@ -48,6 +53,25 @@ def recorded_holders(study: DeviceStudy) -> Iterator[RecordedHolder]:
     for holder in study.snapshot.recorded.holders_on(study.index):
         name = holder.holder or ""
         yield replace(holder, holder=_OWN_TRACEBACK.sub("", name)) if _OWN_TRACEBACK.match(name) else holder
+
+
+def kept_models(study: DeviceStudy) -> Iterator[RecordedHolder]:
+    """Collections of whole models and optimizers: ``results`` for ``results[0.003][1].model`` and the like.
+
+    A model by itself is no suspect, nor is a list of two that are trained together; but one for each finished pass is.
+    """
+    items: dict[str, set[str]] = {}
+    sums: dict[str, list[int]] = {}
+    for holder in study.snapshot.recorded.holders_on(study.index):
+        match = _ITEM.match(holder.holder or "")
+        if holder.kind in BELONGINGS and match is not None:
+            items.setdefault(match[1], set()).add(match[2])
+            total = sums.setdefault(match[1], [0, 0])
+            total[0] += holder.retained or 0
+            total[1] += holder.tensors or 0
+    for name, known in items.items():
+        if len(known) >= LEAST_MODELS:
+            yield RecordedHolder(name, "collection", study.index, sums[name][0], sums[name][0], sums[name][1])
 
 
 def is_finished_with(suspect: Suspect) -> bool:
@@ -89,7 +113,7 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     told = [
         (tensor, path)
         for tensor in study.snapshot.recorded.tensors_on(study.index)
-        for path in (_OWN_TRACEBACK.sub("", way) for way in tensor.holders[:1])
+        for path in (_OWN_TRACEBACK.sub("", way) for way in tensor.holders[:1] or [tensor.name or ""])
         if tensor.address is not None and is_within(path, holder)
     ]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))

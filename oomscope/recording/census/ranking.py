@@ -56,6 +56,8 @@ def _tops(holding: Holding, below: list[list[int]], bytes_below: list[int]) -> l
         if not bytes_below[node]:
             continue
         if node not in holding.cycles and _is_seen_through(item, attributes):
+            if is_a(item, types.FunctionType):
+                attributes.add(id(item.__closure__))
             named = instance_dict(item)
             if named is not None:
                 attributes.add(id(named))

@@ -103,6 +103,16 @@ def thread_frames() -> list[list[FrameType]]:
     return stacks
 
 
+def raising_frames(error: BaseException) -> list[FrameType]:
+    """The frames that `error` came through, outermost first: they ran when it was raised, whatever has ended since."""
+    trace, frames = error.__traceback__, []
+    while trace is not None:
+        if not is_own(trace.tb_frame.f_code.co_filename):
+            frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    return frames
+
+
 def _stack(frame: FrameType | None) -> list[FrameType]:
     stack = []
     while frame is not None:

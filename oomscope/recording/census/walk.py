@@ -63,7 +63,7 @@ def take_census(
         torch: The module.
         device_type: ``"cuda"``, as ``tensor.device.type`` has it.
         tracked: Objects by the names their owner gave them.
-        error: The exception that is passing through the caller, whose traceback holds frames too.
+        error: The exception that is passing through the caller: the frames of its traceback count as running.
         seconds: The budget; when it is spent, what is known so far is returned and said to be incomplete.
         read_saved: Whether to read what the autograd graph saved.
     """
@@ -115,6 +115,8 @@ class _Walk:
         graph.add((tensor.grad_fn for tensor in loose if tensor.grad_fn is not None), deadline)
         self._facts.update(tensors=len(found.tensors), nodes=len(graph.nodes))
         stacks = places.thread_frames()
+        if error is not None:
+            stacks.append(places.raising_frames(error))
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
         heap = Heap(objects, deadline)
         self._note_limits(heap)

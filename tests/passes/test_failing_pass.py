@@ -1,0 +1,288 @@
+"""The failing pass against the last one that was finished."""
+
+from __future__ import annotations
+
+import pytest
+
+from oomscope.analysis.passes import calls_in_progress as rules_of_calls
+from oomscope.analysis.passes import failing_pass as rules
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.failing_pass import find_failing_pass
+from oomscope.analysis.passes.finished import finished_before, passes_of
+from oomscope.analysis.passes.loop_that_matters import pass_begins
+from oomscope.analysis.records import CallsInProgress, FailingPass
+from tests.analysis.asking import diagnose
+from tests.analysis.programs import MIB
+from tests.passes.scripts import BACKWARD_CALL, IN_THREAD, OPTIMIZER_CALL, Script
+from tests.shared import needs_shared, shared_snapshot
+
+
+def failing(script: Script) -> FailingPass | None:
+    diagnosis = diagnose(script.snapshot())
+    return find_failing_pass(diagnosis.study, diagnosis.at)
+
+
+def step(script: Script, mib: float, *, fails: bool = False, layers: int = 3) -> None:
+    batch = script.at(31, mib)
+    kept = [script.layer(32, 10 + layer, 2 * mib) for layer in range(layers)]
+    if fails:
+        script.fails(33, 4 * mib)
+        return
+    kept += [script.at(33, 4 * mib), script.at(34, 8, *BACKWARD_CALL)]
+    script.free(script.at(35, 8, *OPTIMIZER_CALL), batch, *kept)
+
+
+def steps(*mib: float) -> Script:
+    """A step of each size, the last of which fails."""
+    script = Script()
+    with script.call(50, "train"):
+        for size in mib[:-1]:
+            step(script, size)
+        step(script, mib[-1], fails=True)
+    return script
+
+
+def test_a_batch_eight_times_as_large_is_told_with_its_line():
+    found = failing(steps(2, 2, 16))
+    assert found is not None
+    assert found.loop is not None
+    assert (found.loop.function, found.loop.line) == ("train", 31)
+    assert (found.index, found.completed, found.ratio, found.staircase) == (2, 2, 8.0, None)
+    assert found.grew_at is not None
+    assert found.grew_at.line == 33
+
+
+def test_a_pass_like_the_last_has_ratio_one_and_no_line_that_grew():
+    found = failing(steps(4, 4, 4, 4))
+    assert found is not None
+    assert (found.completed, found.ratio, found.grew_at) == (3, 1.0, None)
+
+
+def test_what_fails_before_any_loop_has_come_back_is_in_no_pass():
+    assert failing(steps(4)) is None
+
+
+def test_batches_that_grow_pass_after_pass_are_a_staircase():
+    found = failing(steps(2, 3, 4, 5, 6))
+    assert found is not None
+    assert found.staircase == (8 * MIB, 24 * MIB)
+
+
+def test_the_least_stairs():
+    assert rules.LEAST_STAIRS == 3
+    low, high = failing(steps(2, 3, 4)), failing(steps(2, 3, 4, 5))
+    assert low is not None
+    assert high is not None
+    assert (low.staircase, high.staircase) == (None, (8 * MIB, 20 * MIB))
+
+
+@pytest.mark.parametrize(("last", "is_stair"), [(2.45, True), (2.55, False)])
+def test_one_batch_that_stands_out_is_no_stair(last, is_stair):
+    """The stairs before are 1.25 at most; `MOST_LAST_STAIR` allows twice that."""
+    assert rules.MOST_LAST_STAIR == 2.0
+    found = failing(steps(1, 1.25, 1.5, 1.875, 1.875 * last))
+    assert found is not None
+    assert (found.staircase is not None) == is_stair
+
+
+def mixed(agreeing: float) -> float | None:
+    """Two requests of a pass of which `agreeing` of the bytes have doubled, and the rest has tripled."""
+    script = Script()
+    with script.call(50, "train"):
+        for factors in ((1, 1), (2, 3)):
+            script.free(
+                script.at(31, agreeing * 100 / 2 * factors[0]), script.at(32, (1 - agreeing) * 100 / 3 * factors[1])
+            )
+        script.fails(32, 0.01)
+    found = failing(script)
+    assert found is not None
+    return found.ratio
+
+
+def test_most_of_the_bytes_must_share_the_ratio():
+    assert mixed(rules.LEAST_AGREEING + 0.02) == pytest.approx(2.0, rel=0.01)
+    assert mixed(rules.LEAST_AGREEING - 0.02) is None
+
+
+def changed(part: float) -> float | None:
+    """A pass of 100 MiB of which `part` is twice what it was."""
+    script = Script()
+    with script.call(50, "train"):
+        for factor in (1, 2):
+            script.free(script.at(31, part * 50 * factor), script.at(32, (1 - part) * 100))
+        script.fails(32, 0.01)
+    found = failing(script)
+    assert found is not None
+    return found.ratio
+
+
+def test_what_does_not_grow_with_the_batch_is_left_out_of_the_ratio():
+    assert changed(rules.LEAST_CHANGED + 0.02) == 2.0
+    assert changed(rules.LEAST_CHANGED - 0.02) == 1.0
+
+
+def grown(mib: float, factor: float) -> FailingPass | None:
+    script = Script()
+    with script.call(50, "train"):
+        for number in range(3):
+            script.free(script.at(31, mib * (factor if number == 2 else 1)), script.at(32, 0.01))
+        script.fails(32, 0.01)
+    return failing(script)
+
+
+def test_what_is_called_the_same_and_what_is_too_small_to_tell():
+    same, more = grown(100, 1 + rules.SAME - 0.01), grown(100, 1 + rules.SAME + 0.01)
+    small, large = grown(0.4, 2), grown(0.5, 2)
+    assert [one and one.ratio for one in (same, more)] == [1.0, 1.06]
+    assert rules.LEAST_COMPARED == MIB
+    assert [one and one.ratio for one in (small, large)] == [None, 2.0]
+
+
+def unrolled(script: Script, cells: int) -> list[int]:
+    return [script.layer(22, 10) for _ in range(cells) for _ in (script.at(21),)]
+
+
+def text(*cells: int) -> Script:
+    """A recurrent cell over texts of these lengths; the last one fails."""
+    script = Script()
+    with script.call(50, "fit"):
+        for number in cells[:-1]:
+            first = len(script.live)
+            script.at(20)
+            unrolled(script, number)
+            script.free(script.at(25, 1, *BACKWARD_CALL), *list(script.live)[first:-1])
+        script.at(20)
+        unrolled(script, cells[-1])
+        script.fails(22, 500)
+    return script
+
+
+def test_a_run_that_gathers_for_longer_than_the_last_is_compared_with_it():
+    found = failing(text(10, 12, 40))
+    assert found is not None
+    assert (found.index, found.earlier_run_passes) == (39, 12)
+
+
+def test_a_run_no_longer_than_the_last_is_part_of_its_step():
+    found = failing(text(10, 12, 9))
+    assert found is not None
+    assert (found.index, found.earlier_run_passes) == (2, None)
+
+
+def test_the_batch_of_an_epoch_is_told_and_not_the_epoch():
+    script = Script()
+    for number in range(3):
+        script.free(script.at(40))
+        with script.call(50, "train"):
+            for _ in range(5 if number < 2 else 3):
+                step(script, 2)
+            if number == 2:
+                step(script, 2, fails=True)
+    found = failing(script)
+    assert found is not None
+    assert (found.loop and found.loop.function, found.index) == ("train", 3)
+
+
+def serving(*, finished: int, underway: int, further: int) -> Script:
+    """Requests by threads: `finished` ones one after another, then `underway` at once, `further` of them a line on."""
+    script = Script()
+    script.calls, script.inside, script.outside = [], "serve", IN_THREAD
+    for _ in range(finished):
+        script.free(script.at(5, 4), script.at(6, 4), script.at(7, 2))
+    for _ in range(underway):
+        script.at(5, 4)
+    for _ in range(further):
+        script.at(6, 4)
+    script.fails(6, 500)
+    return script
+
+
+def calls(script: Script) -> tuple[CallsInProgress, ...]:
+    diagnosis = diagnose(script.snapshot())
+    return find_calls_in_progress(diagnosis.study, diagnosis.at)
+
+
+def test_calls_that_overlap_are_counted_and_are_no_passes():
+    script = serving(finished=10, underway=32, further=20)
+    assert calls(script) == (CallsInProgress("serve", "/workspace/train/train.py", 5, 32),)
+    assert failing(script) is None
+
+
+def test_one_call_after_another_is_none_at_once():
+    assert calls(serving(finished=10, underway=1, further=1)) == ()
+    assert [one.calls for one in calls(serving(finished=10, underway=2, further=1))] == [2]
+
+
+def test_a_last_line_that_allocates_several_times_ends_one_call():
+    script = Script()
+    script.calls, script.inside, script.outside = [], "serve", IN_THREAD
+    for _ in range(6):
+        script.free(script.at(5, 4), *[script.at(7, 4) for _ in range(3)])
+    for _ in range(9):
+        script.at(5, 4)
+    script.fails(7, 500)
+    assert [one.calls for one in calls(script)] == [9]
+
+
+def begun(*counts: int) -> int:
+    """Calls at once, where each line of the call has been come to so many times, none of them to its end."""
+    script = Script()
+    script.calls, script.inside, script.outside = [], "serve", IN_THREAD
+    for line, count in enumerate(counts):
+        for _ in range(count):
+            script.at(5 + line, 4)
+    script.fails(5, 500)
+    return sum(one.calls for one in calls(script))
+
+
+def test_the_line_that_tells_how_far_calls_are_where_none_has_ended():
+    """At the edge of `LEAST_OF_CALLS`: a quarter of twelve."""
+    assert rules_of_calls.LEAST_OF_CALLS == 1 / 4
+    assert begun(12, 8, 3) == 9
+    assert begun(12, 8, 2) == 4
+
+
+@pytest.mark.parametrize(("rare", "at_once"), [(2, 1), (3, 28)])
+def test_a_line_that_calls_come_to_rarely_ends_none(rare, at_once):
+    """At the edge of `LEAST_CAUGHT_UP`: a tenth of thirty calls, after which a line falls behind."""
+    assert rules_of_calls.LEAST_CAUGHT_UP == 1 / 10
+    script = Script()
+    script.calls, script.inside, script.outside = [], "serve", IN_THREAD
+    for number in range(29):
+        made = [script.at(5, 4), script.at(6, 4)]
+        if number < rare:
+            made.append(script.at(9, 4))
+        script.free(*made)
+    script.at(5, 4)
+    script.fails(6, 500)
+    assert sum(one.calls for one in calls(script)) in (at_once, at_once - 1)
+
+
+def test_blocks_of_finished_passes_are_told_from_those_of_the_pass_in_progress():
+    script = Script()
+    with script.call(50, "train"):
+        for _ in range(3):
+            script.at(31, 4)
+            script.free(script.at(32, 4))
+        script.at(31, 4)
+        script.fails(32, 500)
+    diagnosis = diagnose(script.snapshot())
+    lifetimes = diagnosis.history.lifetimes
+    rows = lifetimes.allocated_at(diagnosis.at).nonzero()[0]
+    rows = rows[lifetimes.born[rows].argsort()]
+    assert passes_of(diagnosis.study, rows, diagnosis.at).tolist() == [0, 1, 2, 3]
+    assert finished_before(diagnosis.study, rows, diagnosis.at).tolist() == [True, True, True, False]
+    assert len(pass_begins(diagnosis.study, diagnosis.at)) == 4
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "completed", "ratio"),
+    [("oom_activations", 1, 48.0), ("oom_varlen_15.4", 1, 1.0), ("oom_leak_total_loss", 32, 1.0)],
+)
+def test_the_failing_pass_of_real_programs(name, completed, ratio):
+    snapshot = shared_snapshot(name)
+    diagnosis = diagnose(snapshot, snapshot.devices[0].index)
+    found = find_failing_pass(diagnosis.study, diagnosis.at)
+    assert found is not None
+    assert (found.completed, found.ratio) == (completed, ratio)
