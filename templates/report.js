@@ -66,7 +66,7 @@
           `active ${size(allocated + points.active[at] * 1024)}`, `reserved ${size(reserved)}`].filter(Boolean);
         const moment = beside ? undefined : data.moments[nearest(moments, points.x[at])];
         const sites = moment ? moment.sites.slice(0, 3).map(([row, bytes]) => `${data.labels[row]} ${size(bytes)}`) : [];
-        readout.textContent = parts.join(" · ") + (sites.length ? ` — largest near there: ${sites.join("; ")}` : "");
+        readout.textContent = parts.join(" · ") + (sites.length ? ` — largest sites nearby: ${sites.join("; ")}` : "");
       };
       const pick = (event) => {
         const box = svg.getBoundingClientRect();
@@ -83,8 +83,8 @@
         if (event.key === "Enter" && !beside) { live(points.x[at], holder); panel.focus(); }
       });
       region.scrollLeft = region.scrollWidth; // on a narrow screen, the end is what matters
-      readout.textContent = beside ? "Point at the figure, or walk with the arrow keys, to read values."
-        : "Point at the figure, or walk with the arrow keys, to read values; click, or press Enter, to list what was live there.";
+      readout.textContent = beside ? "Point at the figure or use the arrow keys to read values."
+        : "Point at the figure or use the arrow keys to read values; click or press Enter to list what was live there.";
     }
     const panel = document.getElementById("moment");
     const live = (x, holder) => {
@@ -97,7 +97,7 @@
         item.append(siteLink(row));
         list.append(item);
       }
-      panel.append(list, make("p", `The nearest of ${data.moments.length} instants kept in this page; its largest sites.`, {class: "quiet"}));
+      panel.append(list, make("p", `The largest sites at the nearest of the ${data.moments.length} instants stored in this page.`, {class: "quiet"}));
       panel.hidden = false;
       holder.append(panel);
     };

@@ -116,3 +116,15 @@ def test_the_graph_sees_lazy_imports_and_names_in_strings() -> None:
     assert "oomscope.commands.report" in graph["oomscope.commands"]
     assert "oomscope.reading.load" not in graph["oomscope.model.snapshot"]
     assert "oomscope.rendering.html.page" in graph["oomscope.rendering.formats"]
+
+
+def test_no_record_of_the_upper_layers_shares_its_name_with_another() -> None:
+    """One name, one meaning: a reader who has met a `Limit` knows it wherever it stands."""
+    upper = ("oomscope.commands", "oomscope.export", "oomscope.redaction", "oomscope.rendering", "oomscope.wording")
+    found: dict[str, list[str]] = {}
+    for module, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name.lstrip("_"), []).append(module)
+    shared = {name: homes for name, homes in found.items() if len(homes) > 1}
+    assert [homes for homes in shared.values() if any(home.startswith(upper) for home in homes)] == []

@@ -9,11 +9,11 @@ import click
 from oomscope.version import __version__
 
 COMMANDS = {
-    "report": "Explain a snapshot: one HTML file, or Markdown, JSON or text.",
+    "report": "Explain a snapshot as one HTML file, Markdown, JSON or text.",
     "summary": "Explain a snapshot in the terminal.",
-    "whatif": "Replay a snapshot's trace under other settings of the allocator.",
-    "run": "Run a Python program and dump GPU memory when it runs out.",
-    "export": "Write a snapshot in a form that other tools read.",
+    "whatif": "Replay a snapshot under other allocator settings.",
+    "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
+    "export": "Convert a snapshot for other tools.",
     "demo": "List the bundled snapshots, or report on one.",
 }
 """Each command, which lives in the module of its name as ``command``, with its short help."""
@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context) -> None:
     """Explain CUDA out-of-memory errors from PyTorch's memory snapshots.
 
-    SNAPSHOT is a file of torch.cuda.memory._dump_snapshot(), plain or compressed; - is standard input.
+    SNAPSHOT is a file written by torch.cuda.memory._dump_snapshot(), plain or compressed; - reads standard input.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -18,12 +18,12 @@ _ROW = re.compile(r"^\| `([^`]+)` \| (.+?) \|", re.MULTILINE)
 
 @click.command("demo")
 @click.argument("name", required=False)
-@click.option("--force", is_flag=True, help="Overwrite the report if it exists.")
+@click.option("--force", is_flag=True, help="Overwrite an existing report.")
 @options.debug_option
 def command(name: str | None, force: bool) -> None:
     """List the bundled snapshots, or report on one.
 
-    With a NAME, the report goes to NAME.html in the current folder.
+    With NAME, the report is written to NAME.html in the current folder.
     """
     if name is None:
         _list()

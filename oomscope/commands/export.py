@@ -15,17 +15,17 @@ SUFFIXES = {"memory-viz": ".pickle", "json": ".json"}
 
 @click.command("export")
 @options.snapshot_argument
-@click.option("--to", "form", type=click.Choice(tuple(SUFFIXES)), required=True, help="What to write.")
+@click.option("--to", "form", type=click.Choice(tuple(SUFFIXES)), required=True, help="Output format.")
 @options.output_options
 @options.redact_options
 @options.debug_option
 def command(snapshot: str, form: str, output: str | None, force: bool, redact: bool, redact_key: Path | None) -> None:
-    """Write a snapshot in a form that other tools read.
+    """Convert a snapshot for other tools.
 
-    memory-viz is the pickle that torch writes, from whatever SNAPSHOT is; it opens in pytorch.org/memory_viz.
+    memory-viz is the pickle that torch writes, converted from any SNAPSHOT; it opens at pytorch.org/memory_viz.
 
-    Without -o the result goes to a file in the current folder, named after the snapshot: run.pickle.xz becomes
-    run.export.pickle. Of a snapshot from stdin (-) it goes to stdout.
+    Unless -o is given, the result goes to a file in the current folder, named after the snapshot: run.pickle.xz
+    becomes run.export.pickle. For a snapshot from stdin (-) it goes to stdout.
     """
     if redact_key and not redact:
         raise click.UsageError("--redact-key needs --redact.", click.get_current_context())

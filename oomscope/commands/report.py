@@ -14,16 +14,22 @@ from oomscope.rendering.formats import FORMATS, format_of
 
 @click.command("report")
 @options.snapshot_argument
-@click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="What to write; by the name of -o, else html.")
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Output format.  [default: by the suffix of -o, else html]",
+)
 @options.output_options
 @options.analysis_options
 @options.redact_options
-@click.option("--title", help="A title for the report; shown as given, with --redact as well.")
+@click.option("--title", help="Title of the report; never redacted.")
 @click.option(
     "--bundle",
     type=click.Path(),
     metavar="ZIP",
-    help="Instead, pack HTML, Markdown, JSON and the snapshot into one file of at most 25 MB to attach to a ticket.",
+    help="Instead, write a zip file of at most 25 MB with HTML, Markdown, JSON and the snapshot, for a ticket.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the HTML report in the browser.")
 @options.debug_option
@@ -42,13 +48,13 @@ def command(
     bundle: str | None,
     opens: bool,
 ) -> None:
-    """Explain a snapshot: one HTML file, or Markdown, JSON or text.
+    """Explain a snapshot as one HTML file, Markdown, JSON or text.
 
-    HTML goes to a file named after the snapshot in the current folder, the other formats to stdout, unless -o says
-    otherwise. Of a snapshot from stdin (-), HTML goes to stdout as well.
+    Unless -o is given, HTML goes to a file in the current folder, named after the snapshot, and the other formats go
+    to stdout. For a snapshot from stdin (-), HTML goes to stdout as well.
     """
     if bundle and (output or form):
-        raise click.UsageError("--bundle is an output of its own; leave out -o and -f.", click.get_current_context())
+        raise click.UsageError("--bundle cannot be combined with -o or -f.", click.get_current_context())
     form = form or format_of(output or "")
     output = output or bundle or (default_output(snapshot, ".html") if form == "html" else STDOUT)
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)

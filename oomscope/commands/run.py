@@ -16,33 +16,37 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
-@click.option("-o", "--output-dir", type=click.Path(file_okay=False), help="Where dumps go.")
-@click.option("--filename", help="Pattern of {reason}, {host}, {rank}, {pid}, {time} and {sequence}.")
+@click.option("-o", "--output-dir", type=click.Path(file_okay=False), help="Folder for dumps.")
+@click.option("--filename", help="File name pattern with {reason}, {host}, {rank}, {pid}, {time} and {sequence}.")
 @click.option("--on", multiple=True, type=click.Choice(["oom", "exception", "exit"]), help="When to dump (repeatable).")
-@click.option("--history", type=click.Choice(["all", "state"]), help="Keep a history, or only live blocks' stacks.")
-@click.option("--stacks", type=click.Choice(["python", "all"]), help="'all' adds C++ frames; dumps then take minutes.")
-@click.option("--context", type=click.Choice(["all", "alloc", "state", "none"]), help="Which entries have a stack.")
-@click.option("--max-entries", type=int, help="How many of the last entries each device keeps.")
-@click.option("--devices", help="The devices to dump, such as 0,1.")
-@click.option("--max-dumps", type=int, help="How many OOM dumps to keep; the last is always kept.")
-@click.option("--min-interval", type=float, help="Seconds between two OOM dumps.")
-@click.option("--walk-budget", type=float, help="Seconds for the search for names and holders; 0 leaves it out.")
-@click.option("--sources/--no-sources", default=None, help="Put the lines of source that a dump names into it.")
-@click.option("--verdict", type=float, help="Seconds for the analysis on the spot; 0 leaves it out.")
-@click.option("--report/--no-report", default=None, help="Have the HTML report made, without the GPU.")
-@click.option("--compress/--no-compress", default=None, help="Write dumps gzipped.")
-@click.option("--ranks", help="The ranks that record, such as 0,8.")
-@click.option("--stagger", type=float, help="Seconds each local rank waits longer than the one before it.")
-@click.option("--signal", "signal_name", help="The signal that asks for a snapshot; 'none' for none.")
-@click.option("--metadata", help="A JSON object to keep in the dump.")
-@click.option("-m", "is_module", is_flag=True, help="PROGRAM is a module, as with python -m.")
+@click.option(
+    "--history", type=click.Choice(["all", "state"]), help="Keep the whole history, or only the stacks of live blocks."
+)
+@click.option(
+    "--stacks", type=click.Choice(["python", "all"]), help="'all' adds C++ frames; dumping then takes minutes."
+)
+@click.option("--context", type=click.Choice(["all", "alloc", "state", "none"]), help="Which entries get a stack.")
+@click.option("--max-entries", type=int, help="Entries to keep per device; older ones are overwritten.")
+@click.option("--devices", help="Devices to dump, such as 0,1.")
+@click.option("--max-dumps", type=int, help="OOM dumps to keep; the last one is always kept.")
+@click.option("--min-interval", type=float, help="Least time between two OOM dumps, in seconds.")
+@click.option("--walk-budget", type=float, help="Seconds to search for names and holders of tensors; 0 disables.")
+@click.option("--sources/--no-sources", default=None, help="Include the lines of source code that the dump names.")
+@click.option("--verdict", type=float, help="Seconds for the analysis on the spot; 0 disables.")
+@click.option("--report/--no-report", default=None, help="Also write the HTML report, without using the GPU.")
+@click.option("--compress/--no-compress", default=None, help="Write gzipped dumps.")
+@click.option("--ranks", help="Ranks that record, such as 0,8.")
+@click.option("--stagger", type=float, help="Seconds that each local rank waits longer than the previous one.")
+@click.option("--signal", "signal_name", help="Signal that requests a snapshot; 'none' disables.")
+@click.option("--metadata", help="JSON object to store in the dump.")
+@click.option("-m", "is_module", is_flag=True, help="PROGRAM is a module, as in python -m.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGS]...")
 def run(is_module: bool, program: tuple[str, ...], **options: object) -> None:
-    """Run a Python program and dump GPU memory when it runs out.
+    """Run a Python program and dump a snapshot when GPU memory runs out.
 
-    The program runs as by python itself: its arguments, tracebacks, signals and exit code are its own. It works behind
-    a launcher too: torchrun --nproc-per-node=2 --no-python oomscope run train.py. A signal, SIGUSR1 unless Slurm is
-    there, asks for a snapshot. Options not given are taken from OOMSCOPE_* variables.
+    The program runs as under python itself: arguments, tracebacks, signals and exit code are unchanged. It also works
+    behind a launcher: torchrun --nproc-per-node=2 --no-python oomscope run train.py. A signal (SIGUSR1, except under
+    Slurm) requests a snapshot. Options that are not given are read from OOMSCOPE_* variables.
     """
     command = [sys.executable, *_interpreter_flags(), *(["-m"] if is_module else []), *program]
     _become(command, {**os.environ, **_activation(), **variables(options)})

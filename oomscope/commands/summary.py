@@ -7,7 +7,7 @@ import click
 from oomscope.commands.common import options, pipeline
 from oomscope.commands.common.output import write
 
-_NOT_REPLAYED = "The trace is long, so other settings were not replayed; --whatif does."
+_NOT_REPLAYED = "Other settings were not replayed because the trace is long; use --whatif to replay them."
 
 
 @click.command("summary")
@@ -18,12 +18,12 @@ _NOT_REPLAYED = "The trace is long, so other settings were not replayed; --whati
     type=options.Instant(),
     default="auto",
     show_default=True,
-    help="The instant whose memory is attributed.",
+    help="The instant at which memory is attributed.",
 )
 @click.option(
     "--whatif/--no-whatif",
     default=None,
-    help="Replay the trace under other settings as well.  [default: one, if the trace is short]",
+    help="Replay the trace under other settings.  [default: only for the verdict, if the trace is short]",
 )
 @options.debug_option
 def command(snapshot: str, device: int | None, at: str | int, whatif: bool | None) -> None:

@@ -36,7 +36,7 @@ def _once(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) ->
     if not texts:
         return None
     if len(texts) > 1:
-        raise click.UsageError(f"{param.opts[0]} stands {len(texts)} times; give one", ctx)
+        raise click.UsageError(f"{param.opts[0]} was given {len(texts)} times; give it once", ctx)
     from oomscope.analysis.whatif.gpus import capacity, size
 
     return _refused_here(size if param.name == "limit" else capacity, param, texts[0])
@@ -70,28 +70,28 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     multiple=True,
     callback=_settings,
     metavar="NAME:VALUE[,…]",
-    help="A setting as in PYTORCH_ALLOC_CONF; may be repeated. Without: those worth trying.",
+    help="A setting as in PYTORCH_ALLOC_CONF (repeatable).  [default: those commonly advised]",
 )
 @click.option(
     "--limit",
     multiple=True,
     callback=_once,
     metavar="SIZE",
-    help="What the process may reserve, as set_per_process_memory_fraction bounds it: 16GiB, …",
+    help="Limit of the process, as set by set_per_process_memory_fraction: 16GiB, …",
 )
 @click.option(
     "--gpu",
     multiple=True,
     callback=_once,
     metavar="SIZE|NAME",
-    help="A physical card instead: 24GiB, A100-40, H100, …",
+    help="Replay on another card: 24GiB, A100-40, H100, …",
 )
 @click.option(
     "--without",
     multiple=True,
     callback=_places,
     metavar="SITE",
-    help="Leave out what FILE:LINE allocates (an estimate).",
+    help="Omit what FILE:LINE allocates (an estimate).",
 )
 @click.option(
     "--scale",
@@ -99,7 +99,7 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     callback=_places,
     metavar="SITE=FACTOR",
     help="Scale what FILE:LINE, a phase (forward, backward, optimizer) or a category (activations, gradients, …)"
-    " allocates; activations=0.5 is about half the batch (an estimate).",
+    " allocates (an estimate); activations=0.5 is roughly half the batch.",
 )
 @click.option(
     "--free-each-step",
@@ -107,7 +107,7 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     multiple=True,
     callback=_places,
     metavar="SITE",
-    help="Give back what FILE:LINE allocates at the end of each step (an estimate).",
+    help="Free what FILE:LINE allocates at the end of each step (an estimate).",
 )
 @options.device_option
 @click.option(
@@ -115,7 +115,7 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     type=click.Choice(("auto", "all", "none")),
     default="auto",
     show_default=True,
-    help="For which rows to search the least memory and to try other orders of addresses; auto: the recorded setting,"
+    help="For which rows to search for the minimum and to try other address orders; auto: the recorded setting,"
     " expandable segments, and each --setting.",
 )
 @click.option(
@@ -123,10 +123,10 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="Orders of addresses to try where they matter.",
+    help="How many address orders to try where they matter.",
 )
 @click.option(
-    "-f", "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="What to write."
+    "-f", "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format."
 )
 @options.output_options
 @options.debug_option
@@ -145,10 +145,10 @@ def command(
     output: str | None,
     force: bool,
 ) -> None:
-    """Replay a snapshot's trace under other settings of the allocator.
+    """Replay a snapshot under other allocator settings.
 
     The recorded setting is replayed first and compared with the recording, address by address; other settings are
-    answered only where it agrees.
+    answered only if all of them match.
     """
     output = output or STDOUT
     check_target(output, force=force, source=snapshot)

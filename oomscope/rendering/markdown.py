@@ -72,11 +72,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
             for table in (
                 tables.categories(device),
                 tables.phases(device),
-                *(
-                    [replace(tables.sites(device, shorten, 30), title="More of who holds it")]
-                    if len(device.sites) > _TOP
-                    else []
-                ),
+                *([replace(tables.sites(device, shorten, 30), title="More sites")] if len(device.sites) > _TOP else []),
                 tables.holders(device, 20),
                 tables.names(device, 20),
                 tables.growth(device, shorten, 15),
@@ -152,7 +148,7 @@ def _advice_item(advice: Advice) -> str:
     action = escaped(clean(words.action, 400).rstrip("."))
     saves = f" (saves about {format_bytes(advice.saves_bytes)})" if advice.saves_bytes is not None else ""
     why = f" {escaped(clean(words.why, 600))}" if words.why else ""
-    price = f" Price: {escaped(clean(words.price, 300))}." if words.price else ""
+    price = f" Cost: {escaped(clean(words.price, 300))}." if words.price else ""
     lead = "Would not have helped: " if advice.refuted else ""
     return f"- {lead}**{action}**{saves}.{why}{price}"
 
@@ -162,12 +158,12 @@ def _stacks(device: DeviceFindings) -> str:
     if device.oom is None or not device.oom.stack:
         return ""
     lines = [clean(line, 200).replace("```", "'''") for line in device.oom.stack[:40]]
-    return _folded("Stack of the request that failed", "```text\n" + "\n".join(lines) + "\n```")
+    return _folded("Stack of the failed request", "```text\n" + "\n".join(lines) + "\n```")
 
 
 def _fitted(sections: list[str]) -> str:
     """The sections as one text; where they are too long, without the last ones that are folded."""
-    note = "*Left out, for a comment has no room for it: the full report (`--format html` or `json`) has everything.*"
+    note = "*Shortened to fit a comment; the full report (`--format html` or `json`) has everything.*"
     shortened = False
     while len(text := "\n\n".join([*sections, note] if shortened else sections).encode()) >= MAX_BYTES - 1:
         folded = [at for at, section in enumerate(sections) if section.startswith("<details>")]

@@ -37,7 +37,7 @@ def refuse_existing(path: Path, force: bool) -> None:
     if path.is_dir():
         raise OutputError(f"{path} is a directory; name a file to write")
     if path.exists() and not force:
-        raise OutputError(f"{path} already exists; overwrite it by force (--force), or name another file")
+        raise OutputError(f"{path} already exists; overwrite it with --force (force=True), or name another file")
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str, force: bool = False) -> Path:
@@ -63,7 +63,7 @@ def write_bytes_atomically(path: str | os.PathLike[str], content: bytes, force: 
     except OSError as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
-        raise OutputError(f"{target} cannot be written: {error.strerror or error}; name another place") from error
+        raise OutputError(f"{target} cannot be written: {error.strerror or error}; choose another place") from error
     return target
 
 

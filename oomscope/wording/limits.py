@@ -16,10 +16,10 @@ def limit_amount(limit: Limit) -> str:
 
 
 def limit_text(limit: Limit) -> str:
-    """The limit and where it is known from: ``cap ≈ 12.0 GiB (inferred)``."""
+    """The limit and where it is known from: ``Cap ≈ 12.0 GiB (inferred)``."""
     amount = limit_amount(limit)
     if limit.source == "recorded":
-        return f"limit {amount} (recorded)"
+        return f"Limit {amount} (recorded)"
     if limit.source == "device":
-        return f"limit {amount} (what the device could give)"
-    return f"cap {amount} (inferred)"
+        return f"Limit {amount} (what the device could give)"
+    return f"Cap {amount} (inferred)"

@@ -115,7 +115,7 @@ def test_torchs_own_tools_read_it(name: str):
 def test_a_whole_trace_is_said_to_be_whole():
     made = members(bundle(sample_findings("train_ok")))
     assert list(made) == ["README.txt", "report.html", "report.md", "report.json", "snapshot.pickle"]
-    assert b"holds the whole trace, 8,953 trace entries" in made["README.txt"]
+    assert b"contains the whole trace, 8,953 trace entries" in made["README.txt"]
 
 
 def test_lines_of_source_are_said_to_be_in_it():
@@ -138,7 +138,7 @@ def test_where_the_trace_is_too_long_the_newest_entries_are_kept_and_the_rest_co
     whole, part = findings.snapshot.devices[0].trace, kept.devices[0].trace
     assert 0 < len(part) < len(whole)
     assert np.array_equal(part.time_us, whole.time_us[-len(part) :])
-    assert f"Its oldest {len(whole) - len(part):,} of {len(whole):,} trace entries are left out" in str(
+    assert f"Its oldest {len(whole) - len(part):,} of {len(whole):,} trace entries were dropped" in str(
         made["README.txt"], "utf-8"
     )
     short = analyze(kept, whatif=False)
@@ -153,7 +153,7 @@ def test_where_the_trace_is_too_long_the_newest_entries_are_kept_and_the_rest_co
 def test_where_not_even_the_state_fits_the_reports_are_there_alone():
     made = members(bundle(sample_findings("train_ok"), most_bytes=40_000))
     assert "snapshot.pickle" not in made
-    assert b"The snapshot itself is left out" in made["README.txt"]
+    assert b"The snapshot itself is not included" in made["README.txt"]
 
 
 def test_the_same_findings_give_the_same_file():

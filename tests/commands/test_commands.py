@@ -302,7 +302,7 @@ def test_settings_skipped_when_the_time_is_spent_are_named(capsys: pytest.Captur
 
 def test_a_bundle_takes_no_format_of_its_own(capsys: pytest.CaptureFixture[str]):
     assert run(["report", FRAGMENTED, "--bundle", "ticket.zip", "-f", "md"]) == USAGE
-    assert "leave out -o and -f" in capsys.readouterr().err
+    assert "cannot be combined with -o or -f" in capsys.readouterr().err
 
 
 def test_the_summary_of_a_long_trace_says_that_nothing_was_replayed(
@@ -311,5 +311,5 @@ def test_the_summary_of_a_long_trace_says_that_nothing_was_replayed(
     monkeypatch.setattr(pipeline, "QUICK_ENTRIES", 100)
     assert run(["summary", FRAGMENTED]) == DONE
     out = capsys.readouterr().out
-    assert out.endswith("The trace is long, so other settings were not replayed; --whatif does.\n")
+    assert out.endswith("Other settings were not replayed because the trace is long; use --whatif to replay them.\n")
     assert "Replayed" not in out

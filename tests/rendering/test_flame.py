@@ -12,7 +12,7 @@ KIB = 1 << 10
 
 def drawn(findings: Findings) -> Flame:
     (device,) = findings.devices
-    made = flame(device, findings.snapshot.stacks, keys_of(findings, device), str)
+    made = flame(device, findings.snapshot.stacks, keys_of(device), str)
     assert made is not None
     return made
 

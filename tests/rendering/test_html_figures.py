@@ -32,7 +32,7 @@ SERVED = WhatIfRow("expandable_segments:True", limit=8 * GIB, peak_reserved=6 * 
 def test_the_limit_and_the_least_memory_are_marked_and_named():
     text = drawn(FAILED, SERVED)
     assert "limit 8.00 GiB" in text
-    assert "7.00 GiB, OOM; needs 9.00 GiB" in text
+    assert "7.00 GiB, fails; needs 9.00 GiB" in text
     assert "expandable_segments:True" in text
     for colour in (palette.LIMIT, palette.ALARM, palette.BAR, palette.SOFT_BAR):
         assert f"var(--{colour.variable})" in text

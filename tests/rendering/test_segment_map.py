@@ -52,6 +52,6 @@ def test_segments_that_say_they_have_no_size_are_shown():
     torn["total_size"] = 0
     findings = analyze(loaded([torn]), whatif=False)
     device = findings.devices[0]
-    found = segment_map(device, keys_of(findings, device), findings.snapshot.pools)
+    found = segment_map(device, keys_of(device), findings.snapshot.pools)
     assert found is not None
     assert [bar.size for bar in found.bars] == [0]

@@ -23,7 +23,7 @@ def whole(findings: Findings) -> tuple[TimeFigure, str]:
     """The figure of the whole recording, and all styles of the page."""
     device, sheet = findings.main, StyleSheet()
     assert device is not None
-    keys = keys_of(findings, device)
+    keys = keys_of(device)
     labels = ["" for _ in device.sites]
     return draw_timelines(findings, device, keys, labels, sheet).figures[0], sheet.css()
 

@@ -270,7 +270,7 @@ def test_scaling_scales_what_a_line_asks_for() -> None:
         ({"without": ["nowhere.py:1"]}, "no recorded allocation comes from nowhere.py:1"),
         ({"scale": ["model.py:5"]}, "is not SITE=FACTOR"),
         ({"scale": ["model.py:5=-1"]}, "is not SITE=FACTOR"),
-        ({"without": [""]}, "is no place in the code"),
+        ({"without": [""]}, "is not a place in the code"),
     ],
 )
 def test_a_change_that_means_nothing_is_refused(question: dict[str, list[str]], message: str) -> None:

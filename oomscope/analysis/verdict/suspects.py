@@ -126,6 +126,14 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     return rows, paths, through[there][first], saved[there][first]
 
 
+def saved_share(study: DeviceStudy, entry: int) -> float:
+    """The share of the allocated bytes that the recording saw saved for a backward."""
+    told = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.saved_for and one.address is not None]
+    rows = live_rows(study, entry, [one.address or 0 for one in told])
+    size = int(study.history.size[np.unique(rows[rows >= 0])].sum())
+    return size / max(study.history.curves.at(entry)[0], 1)
+
+
 def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntArray:
     """The lifetime that is live at each address once `entry` has happened; -1 where none is."""
     history = study.history

@@ -87,7 +87,7 @@ def parse_site(text: str) -> Site:
     plain = text.strip().replace("\\", "/")
     match = _SHOWN.match(plain) or _SITE.match(plain)
     if match is None:
-        raise RequestError(f"{text!r} is no place in the code; write it as FILE:LINE, such as metrics.py:17.")
+        raise RequestError(f"{text!r} is not a place in the code; write it as FILE:LINE, such as metrics.py:17.")
     line = match["line"]
     return Site(text.strip(), match["file"], None if line is None else int(line), match["function"])
 
@@ -193,7 +193,7 @@ def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
 def freed_each_step(program: Program, found: BoolArray, steps: Sequence[int]) -> tuple[Program, int]:
     """The program in which the requests that are `found` end with their step; and how many of them outlived it."""
     if not len(steps):
-        raise RequestError("the steps of the program are not known, so nothing can be given back at their ends.")
+        raise RequestError("the steps of the program are not known, so nothing can be freed at their ends.")
     requests = np.full(program.requests, -1, np.int64)
     asked = np.isin(program.op, (Op.MALLOC, Op.TRY_MALLOC))
     requests[program.argument[asked]] = program.entry[asked]

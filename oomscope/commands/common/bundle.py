@@ -23,7 +23,7 @@ _README = """\
 Made by oomscope {version} from a PyTorch memory snapshot.
 
 report.html      the report; open it in a browser, it loads nothing
-report.md        its main points, to be pasted into a ticket
+report.md        its main points, ready to paste into a ticket
 report.json      everything, for programs
 {snapshot}
 """
@@ -99,14 +99,14 @@ def _readme(snapshot: Snapshot, kept: int | None) -> str:
 
     total = plural(snapshot.entries, "trace entry", "trace entries")
     if kept is None:
-        lines = "The snapshot itself is left out: even without its trace it is larger than an attachment may be."
+        lines = "The snapshot itself is not included: even without its trace it exceeds the size limit for attachments."
     elif kept == snapshot.entries:
-        lines = _SNAPSHOT.format(entries=f"It holds the whole trace, {total}.")
+        lines = _SNAPSHOT.format(entries=f"It contains the whole trace, {total}.")
     else:
         left = format_count(snapshot.entries - kept)
         lines = _SNAPSHOT.format(
-            entries=f"Its oldest {left} of {total} are left out, for an attachment may have {MOST_BYTES // 10**6} MB; "
-            "the reports\nabove are about all of them."
+            entries=f"Its oldest {left} of {total} were dropped to stay below {MOST_BYTES // 10**6} MB; the reports\n"
+            "above cover all of them."
         )
     readme = _README.format(version=__version__, snapshot=lines)
     carried = len(snapshot.recorded.sources)

@@ -55,11 +55,11 @@ def _guarded(work: Callable[[], int], wants_traceback: Callable[[], bool]) -> in
         return _fail(str(error), FAILED)
     except MemoryError:
         _show_traceback(wants_traceback())
-        return _fail("there is not enough memory for this snapshot; try a machine with more", FAILED)
+        return _fail("not enough memory for this snapshot; try a machine with more", FAILED)
     except Exception as error:
         _show_traceback(wants_traceback())
-        advice = "please report it with the traceback that --debug shows"
-        return _fail(f"a bug in oomscope, not in your file ({type(error).__name__}: {error}); {advice}", FAILED)
+        advice = "please report it with the traceback from --debug"
+        return _fail(f"this is a bug in oomscope, not in your file ({type(error).__name__}: {error}); {advice}", FAILED)
 
 
 def _fail(message: str, code: int) -> int:

@@ -47,7 +47,7 @@ def snapshot_argument(function: Function) -> Function:
 def device_option(function: Function) -> Function:
     """``--device``."""
     return click.option(
-        "--device", type=click.IntRange(min=0), metavar="N", help="Report on this device only (its CUDA index)."
+        "--device", type=click.IntRange(min=0), metavar="N", help="Report on this device only (CUDA index)."
     )(function)
 
 
@@ -57,12 +57,12 @@ def analysis_options(function: Function) -> Function:
         "--whatif-seconds",
         type=click.FloatRange(min=0),
         metavar="SECONDS",
-        help="How long to replay other settings, after the recorded one and expandable segments; the report names what"
-        " was left out.  [default: 4]",
+        help="Time budget for replays after the recorded setting and expandable segments; the report names what was"
+        " skipped.  [default: 4]",
     )
     whatif = click.option("--no-whatif", is_flag=True, help="Do not replay the trace under other settings (faster).")
     at = click.option(
-        "--at", type=Instant(), default="auto", show_default=True, help="The instant whose memory is attributed."
+        "--at", type=Instant(), default="auto", show_default=True, help="The instant at which memory is attributed."
     )
     return at(device_option(whatif(seconds(function))))
 
@@ -73,19 +73,19 @@ def redact_options(function: Function) -> Function:
         "--redact-key",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="With --redact: write what each alias stands for here, for yourself.",
+        help="With --redact: write the real name behind each alias to this file.",
     )
     redact = click.option(
-        "--redact", is_flag=True, help="Replace names of users, hosts, paths and your own modules by aliases."
+        "--redact", is_flag=True, help="Replace names of users, hosts, paths and your own modules with aliases."
     )
     return redact(key(function))
 
 
 def output_options(function: Function) -> Function:
     """``-o`` and ``--force``."""
-    force = click.option("--force", is_flag=True, help="Overwrite the output if it exists.")
+    force = click.option("--force", is_flag=True, help="Overwrite existing output.")
     output = click.option(
-        "-o", "--output", type=click.Path(allow_dash=True), metavar="FILE|-", help="Where to write; - is stdout."
+        "-o", "--output", type=click.Path(allow_dash=True), metavar="FILE|-", help="Output file; - is stdout."
     )
     return output(force(function))
 
@@ -98,5 +98,5 @@ def debug_option(function: Function) -> Function:
             ctx.meta[DEBUG] = True
 
     return click.option(
-        "--debug", is_flag=True, expose_value=False, is_eager=True, callback=remember, help="Show tracebacks of errors."
+        "--debug", is_flag=True, expose_value=False, is_eager=True, callback=remember, help="Show tracebacks."
     )(function)

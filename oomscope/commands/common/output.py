@@ -34,7 +34,8 @@ def default_output(snapshot: str, suffix: str) -> str:
         return f"{stem(snapshot)}{suffix}"
     if sys.stdout.isatty():
         raise click.UsageError(
-            "The result would go to this terminal; name a file with -o, or redirect it.", click.get_current_context()
+            "The result would go to this terminal; name a file with -o, or redirect the output.",
+            click.get_current_context(),
         )
     return STDOUT
 
@@ -53,7 +54,7 @@ def check_target(output: str | None, *, force: bool, source: str | None = None) 
 
     target = Path(output)
     if source and source != STDOUT and target.exists() and Path(source).exists() and target.samefile(source):
-        raise RequestError(f"{target} is the snapshot itself; name another output")
+        raise RequestError(f"{target} is the snapshot itself; choose another output")
     refuse_existing(target, force)
 
 

@@ -51,9 +51,9 @@ def memory(device: DeviceFindings) -> Table:
         ("  allocated", at.allocated, "in use by the program"),
         ("  pending free", at.active - at.allocated, "freed, but another stream may still use it"),
         ("  inactive", at.reserved - at.active, _holes(device)),
-        ("    releasable", free.releasable, "whole segments or pages that can go back to the device"),
+        ("    releasable", free.releasable, "whole segments or pages that could be returned to the device"),
         ("    walled", free.walled, "inside a live private pool"),
-        ("    stranded", free.stranded, "beside live blocks that keep it from being released"),
+        ("    stranded", free.stranded, "beside live blocks that prevent its release"),
     ]
     rows = [row for row in rows if row[1] or (not row[0].startswith("    ") and "pending" not in row[0])]
     if device.outside is not None:
@@ -82,11 +82,11 @@ def _around(device: DeviceFindings) -> list[tuple[str, str, str]]:
     rows = []
     oom = device.oom
     if oom is not None and oom.entry == device.at_entry:
-        rows.append(("Asked for", format_bytes(oom.requested), f"{format_bytes(oom.alloc_size)} from the device"))
+        rows.append(("Requested", format_bytes(oom.requested), f"{format_bytes(oom.alloc_size)} from the device"))
         rows.append(("Limit", limit_amount(oom.limit), label(oom.limit.source, LIMIT_LABELS)))
         rows.append(("Free on the device", _bytes(oom.device_free), "at the OOM"))
     if device.device_total is not None:
-        rows.append(("Device", format_bytes(device.device_total), "in all"))
+        rows.append(("Device", format_bytes(device.device_total), "total"))
     return rows
 
 
@@ -98,7 +98,7 @@ def categories(device: DeviceFindings) -> Table:
         for count, name in shares
     )
     source = label(device.categories_source, CATEGORIES_SOURCE_LABELS)
-    return Table(f"What it is, {source}", ("category", "bytes", "share"), rows, frozenset({1, 2}))
+    return Table(f"By category ({source})", ("category", "bytes", "share"), rows, frozenset({1, 2}))
 
 
 def phases(device: DeviceFindings) -> Table:
@@ -107,7 +107,7 @@ def phases(device: DeviceFindings) -> Table:
     rows = tuple(
         (label(name, PHASE_LABELS), format_bytes(count), _percent(count, device.at.allocated)) for count, name in shares
     )
-    return Table("When it was allocated", ("phase", "bytes", "share"), rows, frozenset({1, 2}))
+    return Table("By phase", ("phase", "bytes", "share"), rows, frozenset({1, 2}))
 
 
 def sites(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
@@ -145,7 +145,7 @@ def holders(device: DeviceFindings, most: int) -> Table:
         for one in device.holders[:most]
     ]
     headings = ("retains", "reaches", "tensors", "held by")
-    return Table("Who keeps it alive", headings, tuple(rows), frozenset({0, 1, 2}), len(device.holders) - len(rows))
+    return Table("Holders", headings, tuple(rows), frozenset({0, 1, 2}), len(device.holders) - len(rows))
 
 
 def growth(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
@@ -155,7 +155,7 @@ def growth(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
         for item in device.growth[:most]
     ]
     more = len(device.growth) - len(rows)
-    return Table("Since when does it grow", ("live", "how", "site"), tuple(rows), frozenset({0}), more)
+    return Table("Memory growth", ("live", "how", "site"), tuple(rows), frozenset({0}), more)
 
 
 def pins(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
@@ -172,9 +172,9 @@ def pins(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     ]
     headings = ("stranded", "blocks", "live", "segments", "site")
     more = len(device.pins) - len(rows)
-    title = "What keeps the free part in place"
+    title = "What keeps free memory from being released"
     if len(device.pins) > 1:
-        title += " (sites may share a segment; then both count what it keeps)"
+        title += " (sites that share a segment both count it)"
     return Table(title, headings, tuple(rows), frozenset({0, 1, 2, 3}), more)
 
 
@@ -209,8 +209,8 @@ def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
         )
         for oom in device.ooms[::-1][:most]
     ]
-    headings = ("entry", "asked for", "recovered", "cause", "where")
-    return Table("Requests that failed", headings, tuple(rows), frozenset({0, 1}), len(device.ooms) - len(rows))
+    headings = ("entry", "requested", "recovered", "cause", "where")
+    return Table("Failed requests", headings, tuple(rows), frozenset({0, 1}), len(device.ooms) - len(rows))
 
 
 def steps(device: DeviceFindings, most: int) -> Table:
@@ -219,16 +219,16 @@ def steps(device: DeviceFindings, most: int) -> Table:
     rows = tuple(
         (clean(step.name, 60), format_bytes(step.peak_allocated), format_bytes(step.end_allocated)) for step in shown
     )
-    headings = ("step", "high-water mark", "left at its end")
-    return Table("Step by step", headings, rows, frozenset({1, 2}), len(device.steps.steps) - len(rows))
+    headings = ("step", "peak allocated", "allocated at its end")
+    return Table("Steps", headings, rows, frozenset({1, 2}), len(device.steps.steps) - len(rows))
 
 
 def bill(device: DeviceFindings) -> Table:
     """What the model must cost, against what is there."""
     rows = device.bill.rows if device.bill else ()
     return Table(
-        "What it should cost",
-        ("", "expected", "there"),
+        "Expected memory of the model",
+        ("", "expected", "actual"),
         tuple((clean(what, 80), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
         frozenset({1, 2}),
     )

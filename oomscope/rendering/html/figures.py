@@ -16,19 +16,19 @@ _LONGEST_LABEL = 34
 
 
 def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
-    """The high-water mark of each step; None where there are fewer than two."""
+    """Peak memory per step; None where there are fewer than two."""
     steps = device.steps.steps
     if len(steps) < 2:
         return None
     peaks, ends = [step.peak_allocated for step in steps], [step.end_allocated for step in steps]
     description = (
-        f"{plural(len(steps), 'step')}. The high-water mark runs from {format_bytes(peaks[0])} in the first to "
-        f"{format_bytes(peaks[-1])} in the last; what is left at the end of a step from {format_bytes(ends[0])} to "
+        f"{plural(len(steps), 'step')}. Peak memory runs from {format_bytes(peaks[0])} in the first to "
+        f"{format_bytes(peaks[-1])} in the last; memory left at the end of a step from {format_bytes(ends[0])} to "
         f"{format_bytes(ends[-1])}."
     )
     with settings("fig-steps"):
         figure = charts.steps(peaks, ends, [plain_name(step.name) for step in steps])
-        return inline_svg(figure, "fig-steps", "High-water mark of each step", description, sheet)
+        return inline_svg(figure, "fig-steps", "Peak memory per step", description, sheet)
 
 
 def lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
@@ -67,6 +67,6 @@ def _bar(number: int, row: WhatIfRow) -> charts.PeakBar:
 
 
 def _note(row: WhatIfRow) -> str:
-    outcome = {True: ", OOM", False: "", None: ", not certain"}[row.oom]
+    outcome = {True: ", fails", False: "", None: ", not certain"}[row.oom]
     least = f"; needs {format_limit(row.least_memory)}" if row.least_memory is not None else ""
     return format_bytes(row.peak_reserved or 0) + outcome + least

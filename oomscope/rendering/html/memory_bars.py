@@ -69,7 +69,7 @@ def memory_bar(device: DeviceFindings) -> MemoryBar:
         # A cap far below the card: what the process may have is the picture, the rest of the card a number beside it.
         beyond = free
         total = max(limit, at.reserved)
-        values = [*values[:3], ("devicefree", "room left below the limit", total - at.reserved)]
+        values = [*values[:3], ("devicefree", "left below the limit", total - at.reserved)]
     asked = oom.alloc_size if oom is not None and oom.entry == device.at_entry else None
     return MemoryBar(parts(values, total), at.reserved, limit, asked, beyond)
 

@@ -87,7 +87,7 @@ def draw_timelines(
     if stretch is not None:
         close = painter.instants(*stretch)
         steps = sum(stretch[0] <= boundary <= device.at_entry for boundary in device.steps.boundaries)
-        what = "last three steps" if steps == 3 else "last stretch"
+        what = "last three steps" if steps == 3 else "last entries"
         figures.append(painter.draw("tl-close", f"The {what} before {zero}, by category", close, by_site=False))
         views["tl-close"] = close
     # One site alone would be the first figure again, in another colour.

@@ -167,7 +167,7 @@ def _advice(advice: Advice) -> Text:
         text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
     text.append(f". {clean(words.why, 600)}" if words.why else ".")
     if words.price:
-        text.append(f" Price: {clean(words.price, 300)}.")
+        text.append(f" Cost: {clean(words.price, 300)}.")
     return text
 
 
@@ -178,7 +178,7 @@ def _timeline(device: DeviceFindings, width: int) -> Iterator[RenderableType]:
         return
     across = min(width, WIDEST) - 24
     top = int(curves.reserved.max())
-    yield Text(f"Timeline, {_span(device)}", style="bold")
+    yield Text(f"Timeline ({_span(device)})", style="bold")
     for name, curve in (("allocated", curves.allocated), ("reserved", curves.reserved)):
         line = sparkline(curve, top, across)
         yield Text.assemble(f"  {name:<10}", (line, "cyan"), f" {format_bytes(int(curve.max()))}")
@@ -192,5 +192,5 @@ def _span(device: DeviceFindings) -> str:
     trace = device.history.trace
     count = plural(len(trace), "entry", "entries")
     if not trace.timed:
-        return f"{count} from left to right"
-    return f"{count} from left to right, {format_duration(int(trace.time_us[-1] - trace.time_us[0]))} in all"
+        return f"{count}, left to right"
+    return f"{count} in {format_duration(int(trace.time_us[-1] - trace.time_us[0]))}, left to right"

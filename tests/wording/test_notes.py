@@ -21,7 +21,7 @@ from oomscope.wording.sentences import SENTENCES
 from tests.samples import SAMPLES, sample, sample_findings
 
 PACKAGE = Path(oomscope.__file__).parent
-CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.pickle.xz"))
+CAPTURES = sorted((Path(__file__).parents[1] / "captures").glob("*.pickle.xz"))
 _CODE = re.compile(r"([a-z_]+)(?:\.[a-z0-9_]+)+")
 _PREFIXES = {code.partition(".")[0] for code in SENTENCES}
 
