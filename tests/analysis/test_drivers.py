@@ -143,8 +143,9 @@ def reserving(count: int, size: int, others: int) -> Program:
     program.alloc(others, LOADING)
     for _ in range(count):
         program.alloc(size, BATCH)
-    program.free(program.alloc(MIB, forward(31)))
-    program.alloc(512, forward(31))
+    for _ in range(4):
+        batch = program.alloc(MIB, (frame("batch", 70, "/workspace/train/train.py"), MAIN))
+        program.free(program.alloc(MIB, forward(31)), program.alloc(MIB, forward(33)), batch)
     return program
 
 

@@ -210,8 +210,9 @@ class _Inference:
 
     def _workspaces(self) -> None:
         """The workspaces of cuBLAS: one a handle and stream, made at a thread's first product and never given back."""
-        sized = np.isin(self.bytes, _WORKSPACES) & (self.facts.lives)
+        sized = np.isin(self.bytes, _WORKSPACES) & self.facts.lives
         candidates = sized & ((self.phases == FORWARD) | (self.phases == BACKWARD) | self.facts.from_engine)
+        candidates &= ~self.facts.marked(Mark.LOSS)  # nothing there multiplies matrices
         candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
         rows = np.flatnonzero(candidates)
         engine = (self.phases[rows] == BACKWARD).astype(np.int64)
