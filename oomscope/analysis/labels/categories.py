@@ -24,7 +24,7 @@ from oomscope.analysis.labels.kinds import (
 from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.module_moves import find_gradient_buffers, find_moves
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
-from oomscope.analysis.labels.size_matching import beyond, copies_all, first_of_size, last_birth, one_for_each
+from oomscope.analysis.labels.size_matching import SCALAR, beyond, copies_all, first_of_size, last_birth, one_for_each
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.records import CATEGORIES, Steps
 from oomscope.history import DeviceHistory
@@ -171,7 +171,7 @@ class _Inference:
         """Distinct sizes of parameters; where the model was made before the recording, those of optimizer states."""
         sizes = self.bytes[self.is_parameter]
         if not len(sizes):
-            sizes = self.bytes[(self.category == OPTIMIZER_STATE) & (self.bytes > 8)]
+            sizes = self.bytes[(self.category == OPTIMIZER_STATE) & (self.bytes > SCALAR)]
         return np.unique(sizes)
 
     def _forwards(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
+from oomscope.analysis.labels.size_matching import SCALAR
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import NO_STACK, IntArray, package_path
 
@@ -18,8 +19,6 @@ USUAL_STATES = {
 of RMSprop); what SGD keeps depends on its options alone."""
 _FACTORS = (1.0, 2.0, 0.5, 0.25)
 """Of a parameter's bytes: its own type, float32 beside 16 bits, 16 bits beside float32, 8 bits beside float32."""
-_LARGE = 8
-"""Bytes; a state that only counts steps is no larger."""
 _NEARLY_ALL = 0.9
 """Of the bytes that a line made: so many must be as large as parameters, else it makes another kind of state."""
 
@@ -51,7 +50,7 @@ def states_of_lines(study: DeviceStudy, at_entry: int, parameters: IntArray) -> 
     """
     lifetimes = study.history.lifetimes
     asked = np.where(lifetimes.requested >= 0, lifetimes.requested, study.history.size)
-    rows = np.flatnonzero(lifetimes.allocated_at(at_entry) & (study.categories == OPTIMIZER_STATE) & (asked > _LARGE))
+    rows = np.flatnonzero(lifetimes.allocated_at(at_entry) & (study.categories == OPTIMIZER_STATE) & (asked > SCALAR))
     line = study.roles.site_line[lifetimes.stack[rows]]
     found = [_of_line(one, asked[rows[line == one]], parameters) for one in np.unique(line).tolist()]
     lines = tuple(one for one in found if one is not None)

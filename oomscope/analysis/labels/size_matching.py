@@ -50,6 +50,10 @@ def one_for_each(size: IntArray, order: IntArray, owed: IntArray) -> BoolArray:
     return chosen
 
 
+SCALAR = 8
+"""Bytes; a state that only counts steps is no larger, and no parameter is as small."""
+LEAST_SIZES = 2
+"""Different ones; that tensors of a single size come as often again may be chance."""
 NEARLY_ALL = 0.9
 """Of a model's bytes: a head or an embedding may be left out, and a few tensors be views of others."""
 
@@ -71,8 +75,8 @@ def copies_all(size: IntArray, model: IntArray) -> bool:
         size: bytes of each tensor that may be a copy.
         model: bytes of each parameter; the model may be there more than once already.
     """
-    if len(np.unique(size)) < 2 or not len(model):
-        return False  # a single size may be chance
+    if len(np.unique(size)) < LEAST_SIZES or not len(model):
+        return False
     shared = shared_bytes(size, model)
     times = max(1, round(float(model.sum()) / float(size.sum())))
     return shared >= NEARLY_ALL * int(size.sum()) and shared * times >= NEARLY_ALL * int(model.sum())

@@ -6,7 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
-from oomscope.analysis.labels.size_matching import shared_bytes
+from oomscope.analysis.labels.size_matching import LEAST_SIZES, NEARLY_ALL, shared_bytes
 from oomscope.analysis.records import Location
 from oomscope.model import BoolArray, IntArray
 
@@ -18,8 +18,6 @@ LOOKS_LIKE = ("layers_of_equal_size", "two_models_of_one_kind_that_are_both_trai
 
 LEAST_TENSORS = 4
 """Two layers with their biases; of fewer, equal sizes may be chance."""
-NEARLY_ALL = 0.9
-"""Of the copy's bytes: a head or an embedding may have been left out, or added."""
 LEAST_OF_MODEL = 0.5
 """Of the earlier model's bytes: what repeats less of it is a part, such as adapters or one more layer."""
 MOST_TRAINED = 0.6
@@ -71,8 +69,8 @@ def _makers(live: LiveBlocks, rows: IntArray) -> IntArray:
 
 
 def _contains(whole: IntArray, part: IntArray) -> bool:
-    """Whether nearly all of `part` comes again in `whole`, and is most of it; a single size may be chance."""
-    if len(np.unique(part)) < 2:
+    """Whether nearly all of `part` comes again in `whole`, and is most of it."""
+    if len(np.unique(part)) < LEAST_SIZES:
         return False
     same = shared_bytes(part, whole)
     return same >= NEARLY_ALL * int(part.sum()) and same >= LEAST_OF_MODEL * int(whole.sum())
