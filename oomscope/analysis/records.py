@@ -334,11 +334,19 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """What the live bytes are."""
+    """What the live bytes are.
+
+    Attributes:
+        slug: its name.
+        bytes: of the live blocks that it names; all drivers sum to what is allocated.
+        site: the line that holds most of them; None where next to nothing has frames.
+        categories: its bytes by category; over all drivers they sum to the table of categories.
+    """
 
     slug: str
     bytes: int
     site: Location | None = None
+    categories: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

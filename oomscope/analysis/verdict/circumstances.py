@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import named_tensors
-from oomscope.analysis.labels.drivers import find_drivers
+from oomscope.analysis.labels.drivers import categories_at, find_drivers
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.passes.failing_pass import find_failing_pass
@@ -104,7 +104,9 @@ class Circumstances:
     @cached_property
     def categories(self) -> dict[str, int]:
         """Live bytes by category."""
-        return self.study.live_by(self.study.categories, CATEGORIES, self.request.entry)
+        return self.study.live_by(
+            categories_at(self.study, self.request.entry, self.growth), CATEGORIES, self.request.entry
+        )
 
     @cached_property
     def outside(self) -> int | None:
