@@ -13,6 +13,11 @@ from oomscope.model import BoolArray, Snapshot, UInt8Array
 _ITEM_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1}
 _FULL_PRECISION = 4
 
+PARAMETERS, GRADIENTS, OPTIMIZER_STATES, WORKING_SET = (
+    "parameters", "gradients", "optimizer_state", "activations_and_temporaries",
+)  # fmt: skip
+"""The rows of a bill; `oomscope.wording.labels` has what they are called."""
+
 
 def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     """The bill of one device once `at_entry` has happened; None where no parameters are known.
@@ -35,10 +40,10 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     item = recorded or (2 if states > 3.2 * parameters else _FULL_PRECISION)
     count = _elements(history, categories, live, item)
     trains = bool(np.any(categories == GRADIENT))
-    rows: list[tuple[str, int | None, int]] = [("parameters", count * item, parameters)]
-    rows.append(("gradients", count * item if trains else None, int(there[GRADIENT])))
-    rows.append(("optimizer state", _expected_states(history, categories, live, count, item), states))
-    rows.append(("activations and temporaries", None, int(there[ACTIVATION] + there[TEMPORARY])))
+    rows: list[tuple[str, int | None, int]] = [(PARAMETERS, count * item, parameters)]
+    rows.append((GRADIENTS, count * item if trains else None, int(there[GRADIENT])))
+    rows.append((OPTIMIZER_STATES, _expected_states(history, categories, live, count, item), states))
+    rows.append((WORKING_SET, None, int(there[ACTIVATION] + there[TEMPORARY])))
     return Bill(count, parameters, tuple(rows), "recorded" if recorded else "inferred")
 
 

@@ -9,6 +9,7 @@ from oomscope.units import format_bytes, format_count, plural
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import growth_text
 from oomscope.wording.labels import (
+    BILL_LABELS,
     CATEGORIES_SOURCE_LABELS,
     CATEGORY_LABELS,
     CAUSE_LABELS,
@@ -229,7 +230,7 @@ def bill(device: DeviceFindings) -> Table:
     return Table(
         "Expected memory of the model",
         ("", "expected", "actual"),
-        tuple((clean(what, 80), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
+        tuple((label(what, BILL_LABELS), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
         frozenset({1, 2}),
     )
 
