@@ -502,6 +502,6 @@ class Bill:
     parameters: int
     parameter_bytes: int
     rows: tuple[tuple[str, int | None, int], ...]
-    """(what, expected bytes or None, bytes that are there)."""
+    """(what, a slug; expected bytes or None; bytes that are there)."""
     source: str
     """``recorded`` or ``inferred``."""

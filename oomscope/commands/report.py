@@ -85,5 +85,4 @@ def command(
 def _check(form: str, output: str, *, opens: bool, redact: bool, redact_key: Path | None) -> None:
     if opens and (form != "html" or output == STDOUT):
         raise click.UsageError("--open needs an HTML report in a file.", click.get_current_context())
-    if redact_key and not redact:
-        raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
+    options.check_redaction(redact, redact_key)

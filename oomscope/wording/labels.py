@@ -60,6 +60,12 @@ GROWTH_LABELS = {
     "reallocation": "reallocated larger each time",
     "time": "rises over time",
 }
+BILL_LABELS = {
+    "parameters": "parameters",
+    "gradients": "gradients",
+    "optimizer_state": "optimizer state",
+    "activations_and_temporaries": "activations and temporaries",
+}
 SITE_LABELS = {
     "backward": "backward, no Python frames",
     "no_frames": "no Python frames recorded",

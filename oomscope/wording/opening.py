@@ -10,6 +10,9 @@ from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
 from oomscope.wording.verdict_text import headline, sentences
 
+_CHANGES = frozenset({"verdict.replay.served", "verdict.replay.served.grows", "verdict.replay.depends"})
+"""What replays say where another setting serves the request, or may."""
+
 WAITING_SHARE = 20
 """One in so many active bytes must wait for a stream to be worth a word: a block that is freed is active for one
 entry more, so the two peaks always differ a little."""
@@ -73,6 +76,17 @@ def replay_text(findings: Findings) -> str | None:
         return sentences(device.oom.verdict.replay, 600) or None
     answer = next((one for one in findings.whatif if one.device == device.device), None)
     return sentences(calm_citation(answer), 600) or None
+
+
+def changing_replays(findings: Findings) -> str | None:
+    """What `replay_text` says, only where a setting changes the outcome of the request or the peak of the run."""
+    device = findings.main
+    if device is not None and device.oom is not None:
+        replay = device.oom.verdict.replay
+        if not replay or replay[0].code not in _CHANGES:
+            return None
+        return sentences(tuple(note for note in replay if note.code in _CHANGES), 600)
+    return replay_text(findings)
 
 
 def _peak_step(device: DeviceFindings) -> str:

@@ -16,7 +16,7 @@ from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
 from oomscope.commands.common.errors import run
 from oomscope.model import note
 from oomscope.rendering import render_html
-from oomscope.rendering.common.whatif_table import view
+from oomscope.rendering.common.whatif_table import changing, view
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
@@ -168,8 +168,20 @@ def test_what_is_missing_is_not_a_negative_number() -> None:
 def test_a_report_says_the_same_as_the_command(answer: WhatIf) -> None:
     recorder = recorded()
     findings = replace(analyze(recorder.snapshot(), whatif=False), whatif=(answer,))
-    assert "\n".join(to_text(answer).splitlines()[2:]) in render_text(findings)
-    assert "\n".join(to_markdown(answer).splitlines()[2:]) in render_markdown(findings)
+    first, second, *rest = answer.rows
+    answer = replace(answer, rows=(first, replace(second, oom=False, failed_allocation=None), *rest))
+    findings = replace(findings, whatif=(answer,))
+    changed, unchanged = changing(answer)
+    assert len(changed.rows) > 1
+    text, markdown = render_text(findings), render_markdown(findings)
+    for row in view(changed).rows:
+        for shown in (row.setting, *(cell.text for cell in row.cells)):
+            assert shown in text
+            assert shown in markdown
+    for setting in unchanged:
+        assert setting in " ".join(text.split())
+        assert setting in markdown
+    assert view(changed).check in " ".join(text.split())
 
 
 def test_the_page_has_the_same_headings_cells_and_notes(answer: WhatIf) -> None:
@@ -285,3 +297,30 @@ def test_a_snapshot_without_a_trace_cannot_be_served(tmp_path: Path, capsys: pyt
     path.write_text(json.dumps(builders.snapshot([builders.segment(1 << 40, [builders.block(2 * MIB)])])))
     assert run(["whatif", str(path)]) == 1
     assert "nothing to replay" in capsys.readouterr().err
+
+
+def _answer(*rows: WhatIfRow) -> WhatIf:
+    return WhatIf(0, SelfCheck(10, 10, 0, None), rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "changes"),
+    [
+        (WhatIfRow("other", peak_reserved=990, oom=False), True),
+        (WhatIfRow("other", peak_reserved=991, oom=False), False),
+        (WhatIfRow("other", peak_reserved=1000, oom=True), True),
+        (WhatIfRow("other", peak_reserved=1000, oom=None), True),
+    ],
+)
+def test_a_report_shows_the_settings_that_change_something(row: WhatIfRow, changes: bool) -> None:
+    recorded = WhatIfRow("recorded", peak_reserved=1000, oom=False)
+    shown, left_out = changing(_answer(recorded, row))
+    assert [one.setting for one in shown.rows] == ["recorded", *(["other"] if changes else [])]
+    assert left_out == (() if changes else ("other",))
+
+
+def test_of_two_failures_the_peak_is_no_difference_but_a_served_request_is() -> None:
+    recorded = WhatIfRow("recorded", peak_reserved=1000, oom=True, served={9: False})
+    worse = WhatIfRow("worse", peak_reserved=500, oom=True, served={9: False})
+    later = WhatIfRow("later", peak_reserved=1000, oom=True, served={9: True})
+    assert changing(_answer(recorded, worse, later))[1] == ("worse",)

@@ -16,6 +16,11 @@ _NEARLY_ALL = 0.9
 """Of the parameters' bytes. A few gradients are not as large as their parameter (sparse ones, those of views), so with
 so many of them all parameters are trained."""
 
+PARAMETERS, GRADIENTS, OPTIMIZER_STATES, WORKING_SET = (
+    "parameters", "gradients", "optimizer_state", "activations_and_temporaries",
+)  # fmt: skip
+"""The rows of a bill; `oomscope.wording.labels` has what they are called."""
+
 
 def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     """The bill of one device once `at_entry` has happened; None where no parameters are known.
@@ -47,10 +52,10 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     elements = int(parameters.sum()) // item
     trains = bool(np.any(categories == GRADIENT))
     rows: tuple[tuple[str, int | None, int], ...] = (
-        ("parameters", elements * item, int(there[PARAMETER])),
-        ("gradients", trained if trains else None, int(there[GRADIENT])),
-        ("optimizer state", expected, int(there[OPTIMIZER_STATE])),
-        ("activations and temporaries", None, int(there[ACTIVATION] + there[TEMPORARY])),
+        (PARAMETERS, elements * item, int(there[PARAMETER])),
+        (GRADIENTS, trained if trains else None, int(there[GRADIENT])),
+        (OPTIMIZER_STATES, expected, int(there[OPTIMIZER_STATE])),
+        (WORKING_SET, None, int(there[ACTIVATION] + there[TEMPORARY])),
     )
     return Bill(elements, int(there[PARAMETER]), rows, "recorded" if recorded else "inferred")
 

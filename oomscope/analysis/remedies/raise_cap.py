@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.labels.model_cost import make_bill
+from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
 from oomscope.analysis.records import Advice
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN
@@ -54,5 +54,5 @@ def _state_to_come(circumstances: Circumstances) -> int:
         return 0
     bill = make_bill(circumstances.study, circumstances.request.entry)
     expected = {what: (wanted, there) for what, wanted, there in bill.rows} if bill else {}
-    wanted, there = expected.get("optimizer state", (None, 0))
+    wanted, there = expected.get(OPTIMIZER_STATES, (None, 0))
     return max((wanted or 0) - there, 0)

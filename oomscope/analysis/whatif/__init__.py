@@ -68,7 +68,7 @@ def whatif(
             setting, expandable segments, and what `settings` names), ``all`` or ``none``.
         budget_s: seconds that it may take; what would take longer is left out, and said to be.
         steps: entries where the steps of the program begin.
-        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
+        phases: what belongs to each phase of the program and category of memory, by name; see `Marks`.
         history: of the device, where it is there already.
 
     Raises:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replayer
@@ -41,7 +42,7 @@ class Question:
         budget_s: seconds that all of it may take; what would take longer is left out. None: no bound.
         started: when the work began, by `time.monotonic`.
         steps: entries where the steps of the program begin, ascending.
-        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
+        phases: what belongs to each phase of the program and category of memory, by name; see `Marks`.
     """
 
     settings: tuple[str, ...] | None = None
@@ -118,6 +119,8 @@ def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds
 def _answered(case: Case, bounds: _Bounds, effort: Effort) -> WhatIfRow:
     """The row of a case under `bounds` and the memory fraction that it may set itself, with what follows from both."""
     limit, alternative, notes = _with_fraction(case, bounds)
+    if not bounds.is_recorded and not case.setting.is_asked_for:
+        case = replace(case, setting=replace(case.setting, config=_without_fraction(case.config)))
     found = case.replayer.program.initial
     reserved = found.layout.reserved if found is not None and not case.as_recorded else 0
     if limit.bytes is not None and limit.bytes < reserved:
@@ -167,28 +170,42 @@ def _with_empty_cache(subject: Subject, program: Program, emptying: Emptying, st
 
 
 def _bounds(subject: Subject, question: Question) -> _Bounds:
-    recorded = subject.limit
+    """What may be reserved: as recorded, or on the card and under the cap that were asked for, which replace those."""
+    recorded, notes = subject.limit, []
     if question.limit is not None or question.gpu is not None:
-        total = question.gpu if question.gpu is not None else recorded.limit.device_total
-        notes = () if question.gpu is None else (note("whatif.whole_card"),)
-        return _Bounds(Limit(question.limit, question.gpu, total), None, notes, is_recorded=False)
+        if question.gpu is not None:
+            notes.append(note("whatif.whole_card"))
+        if recorded.limit.cap is not None:
+            notes.append(note("whatif.cap_replaced", cap=recorded.limit.cap))
+        capacity, total = recorded.limit.capacity, recorded.limit.device_total
+        if question.gpu is not None:
+            capacity = total = question.gpu
+        return _Bounds(Limit(question.limit, capacity, total), None, tuple(notes), is_recorded=False)
     if recorded.source == "bracket" and recorded.high is not None:
         return _Bounds(recorded.limit, replace(recorded.limit, cap=recorded.high), (), is_recorded=True)
     return _Bounds(recorded.limit, None, (), is_recorded=True)
 
 
 def _with_fraction(case: Case, bounds: _Bounds) -> tuple[Limit, Limit | None, tuple[Note, ...]]:
-    """The limit and its alternative under the memory fraction that a setting names."""
-    fraction = case.config.per_process_memory_fraction
-    as_recorded = bounds.is_recorded and fraction == case.subject.config.per_process_memory_fraction
-    if fraction is None or as_recorded:
+    """The limit and its alternative under the memory fraction that a setting of the question names.
+
+    The recorded fraction is part of the recorded limit, and goes where that is replaced.
+    """
+    fraction, recorded = case.config.per_process_memory_fraction, case.subject.config.per_process_memory_fraction
+    if fraction is None or not case.setting.is_asked_for or (bounds.is_recorded and fraction == recorded):
         return bounds.limit, bounds.alternative, ()
     total = bounds.limit.device_total
     if total is None:
         return bounds.limit, bounds.alternative, (note("whatif.fraction_of_unknown_card"),)
     cap = int(fraction * total)
+    if bounds.is_recorded and recorded is not None:
+        return replace(bounds.limit, cap=cap), None, ()
     limit, alternative = _capped(bounds.limit, cap), bounds.alternative and _capped(bounds.alternative, cap)
     return limit, None if alternative == limit else alternative, ()
+
+
+def _without_fraction(config: AllocatorConfig) -> AllocatorConfig:
+    return replace(config, per_process_memory_fraction=None)
 
 
 def _capped(limit: Limit, cap: int) -> Limit:
@@ -197,9 +214,12 @@ def _capped(limit: Limit, cap: int) -> Limit:
 
 def _beside(subject: Subject, setting: Setting, question: Question) -> tuple[Note, ...]:
     """What else is set, where a row is named after its one difference from the recorded settings."""
-    if setting.is_recorded or question.settings is not None or not subject.config.text:
+    config = subject.config
+    if question.limit is not None or question.gpu is not None:
+        config = _without_fraction(config)
+    if setting.is_recorded or question.settings is not None or not config.text:
         return ()
-    return (note("whatif.rest_as_recorded", conf=subject.config.text),)
+    return (note("whatif.rest_as_recorded", conf=config.text),)
 
 
 def _too_new(subject: Subject, setting: Setting) -> tuple[Note, ...]:

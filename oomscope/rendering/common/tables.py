@@ -9,9 +9,11 @@ from oomscope.units import format_bytes, format_count, plural
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import growth_text
 from oomscope.wording.labels import (
+    BILL_LABELS,
     CATEGORIES_SOURCE_LABELS,
     CATEGORY_LABELS,
     CAUSE_LABELS,
+    HOLDER_LABELS,
     LIMIT_LABELS,
     PHASE_LABELS,
     label,
@@ -22,6 +24,8 @@ from oomscope.wording.places import caller_or_site_text, caller_text, site_text
 from oomscope.wording.verdict_text import evidence_text
 
 UNKNOWN = "unknown"
+MOST_IN_A_LINE = 6
+"""Numbers in one line; more of them nobody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,12 @@ def evidence(device: DeviceFindings, most: int) -> Table:
         ("" if item.bytes is None else format_bytes(item.bytes), clean(evidence_text(item), 300)) for item in items
     )
     return Table("The numbers", ("bytes", "what"), rows, frozenset({0}))
+
+
+def evidence_line(device: DeviceFindings) -> str:
+    """The same numbers in one line; empty where no request failed."""
+    rows = evidence(device, MOST_IN_A_LINE).rows
+    return "; ".join(f"{what[:1].lower()}{what[1:]} {count}".strip() for count, what in rows)
 
 
 def _holes(device: DeviceFindings) -> str:
@@ -141,10 +151,16 @@ def names(device: DeviceFindings, most: int) -> Table:
 def holders(device: DeviceFindings, most: int) -> Table:
     """Which Python objects keep memory alive, by what each alone retains."""
     rows = [
-        (format_bytes(one.retained), format_bytes(one.bytes), format_count(one.tensors), clean(one.holder, 160))
+        (
+            format_bytes(one.retained),
+            format_bytes(one.bytes),
+            format_count(one.tensors),
+            label(one.kind, HOLDER_LABELS),
+            clean(one.holder, 160),
+        )
         for one in device.holders[:most]
     ]
-    headings = ("retains", "reaches", "tensors", "held by")
+    headings = ("retains", "reaches", "tensors", "as", "held by")
     return Table("Holders", headings, tuple(rows), frozenset({0, 1, 2}), len(device.holders) - len(rows))
 
 
@@ -229,7 +245,7 @@ def bill(device: DeviceFindings) -> Table:
     return Table(
         "Expected memory of the model",
         ("", "expected", "actual"),
-        tuple((clean(what, 80), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
+        tuple((label(what, BILL_LABELS), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
         frozenset({1, 2}),
     )
 

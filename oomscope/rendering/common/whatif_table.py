@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
+from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
 from oomscope.model import Note
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count, format_limit
@@ -21,6 +21,9 @@ from oomscope.wording.whatif_table import (
     outcome_text,
     self_check_text,
 )
+
+WORTH_A_ROW = 0.01
+"""Of the recorded peak; a setting that changes less of it changes nothing."""
 
 RIGHT = frozenset({2, 3, 4, 5, 6})
 """The columns of figures."""
@@ -104,6 +107,26 @@ def view(answer: WhatIf) -> WhatIfView:
     return WhatIfView(
         self_check_text(answer), rows, tuple(map(_sentence, notes)), " ".join(_on_all_rows(answer, common))
     )
+
+
+def changing(answer: WhatIf) -> tuple[WhatIf, tuple[str, ...]]:
+    """`answer` with the recorded row and those that change something; and the names of the rows that do not."""
+    recorded = answer.row(RECORDED)
+    if recorded is None or not answer.self_check.exact:
+        return answer, ()
+    rows = tuple(row for row in answer.rows if row is recorded or _changes(row, recorded))
+    left_out = tuple(row.setting for row in answer.rows if row not in rows)
+    return replace(answer, rows=rows), left_out
+
+
+def _changes(row: WhatIfRow, recorded: WhatIfRow) -> bool:
+    """Whether a row ends otherwise than the recorded one, or where both survive, with another peak."""
+    if row.oom != recorded.oom or any(row.served.values()):
+        return True
+    peak, before = row.peak_reserved, recorded.peak_reserved
+    if row.oom or peak is None or before is None:
+        return peak is None
+    return abs(peak - before) >= WORTH_A_ROW * before
 
 
 def _marked(row: Row) -> str:
