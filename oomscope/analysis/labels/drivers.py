@@ -53,10 +53,14 @@ def find_drivers(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...] =
     """
     history, sites = study.history, study.sites
     rows = np.flatnonzero(history.lifetimes.allocated_at(at_entry))
-    naming = _Naming(study, rows)
-    slug = naming.run(growth)
+    slug = driver_numbers(study, rows, growth)
     found = [_driver(number, rows[slug == number], history, sites) for number in np.unique(slug).tolist()]
     return tuple(sorted(found, key=lambda driver: -driver.bytes))
+
+
+def driver_numbers(study: DeviceStudy, rows: IntArray, growth: tuple[Growth, ...] = ()) -> IntArray:
+    """int64[n]: the number in `SLUGS` of each of the lifetimes `rows`, int64[n], which are live together."""
+    return _Naming(study, rows).run(growth)
 
 
 def _driver(number: int, rows: IntArray, history: DeviceHistory, sites: SiteTable) -> Driver:
