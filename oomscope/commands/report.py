@@ -24,6 +24,14 @@ from oomscope.rendering.formats import FORMATS, format_of
 @options.output_options
 @options.analysis_options
 @options.redact_options
+@click.option(
+    "--source",
+    "source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Show lines of source from the files in this folder, where the dump does not carry them.",
+)
+@click.option("--no-source", is_flag=True, help="Leave out the lines of source that the dump carries.")
 @click.option("--title", help="Title of the report; never redacted.")
 @click.option(
     "--bundle",
@@ -44,6 +52,8 @@ def command(
     whatif_seconds: float | None,
     redact: bool,
     redact_key: Path | None,
+    source: Path | None,
+    no_source: bool,
     title: str | None,
     bundle: str | None,
     opens: bool,
@@ -57,6 +67,10 @@ def command(
         raise click.UsageError("--bundle cannot be combined with -o or -f.", click.get_current_context())
     form = form or format_of(output or "")
     output = output or bundle or (default_output(snapshot, ".html") if form == "html" else STDOUT)
+    if source and (no_source or redact or bundle):
+        raise click.UsageError(
+            "--source cannot be combined with --no-source, --redact or --bundle.", click.get_current_context()
+        )
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)
     check_target(str(redact_key) if redact_key else None, force=force, source=snapshot)
@@ -69,15 +83,18 @@ def command(
         redact=redact,
         redact_key=redact_key,
         force=force,
+        no_source=no_source,
     )
     if bundle:
         from oomscope.commands.common.bundle import bundle as pack
 
         write_binary(pack(findings, title), bundle, force=force)
         return
+    from oomscope.rendering.common.sources import Sources
     from oomscope.rendering.formats import render
 
-    write(render(findings, form, title), output, force=force)
+    sources = Sources(findings.snapshot, source)
+    write(render(findings, form, title, sources), output, force=force)
     if opens:
         webbrowser.open(Path(output).resolve().as_uri())
 

@@ -64,6 +64,12 @@ def find_drivers(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...] =
     return tuple(sorted(found, key=lambda driver: -driver.bytes))
 
 
+def drivers_of_live(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...] = ()) -> tuple[IntArray, list[str]]:
+    """Which blocks are live once `at_entry` has happened, int64[n], rows of the lifetimes; and the driver of each."""
+    live, number = _named(study, at_entry, growth)
+    return live.rows, [_ALL[one].SLUG for one in number.tolist()]
+
+
 def categories_at(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...] = ()) -> UInt8Array:
     """The category of every allocation, as the drivers of one instant see it.
 
