@@ -106,7 +106,8 @@ def find_piled(
         models = loop.models
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
     return Piled(
-        grown=max(by_objects, by_sites, loop.rising),
+        # Where an object is named, only what it keeps itself is promised; the sites see what others keep as well.
+        grown=by_objects if holder is not None else max(by_objects, by_sites, loop.rising),
         steady=max(surely, max(steady - retained, 0)),
         retained=retained,
         per_pass=each or None,
