@@ -54,26 +54,26 @@ class FirstStep(Program):
 def test_an_optimizer_that_has_begun_will_make_its_state_for_every_parameter(made: int):
     program = FirstStep()
     program.states(made)
-    assert program.bill()["optimizer state"] == (2 * SUM, 2 * sum(SIZES[:made]))
+    assert program.bill()["optimizer_state"] == (2 * SUM, 2 * sum(SIZES[:made]))
     assert program.bill()["gradients"] == (SUM, SUM)
 
 
 def test_adam_that_has_made_one_moment_will_make_two():
     program = FirstStep()
     program.states(1, (178,))
-    assert program.bill()["optimizer state"][0] == 2 * SUM
+    assert program.bill()["optimizer_state"][0] == 2 * SUM
 
 
 def test_as_many_lines_as_make_states_count_where_options_ask_for_more():
     program = FirstStep()
     program.states(2, (178, 182, 188))
-    assert program.bill()["optimizer state"][0] == 3 * SUM
+    assert program.bill()["optimizer_state"][0] == 3 * SUM
 
 
 def test_momentum_is_one_state():
     program = FirstStep()
     program.states(3, (455,), file="sgd")
-    assert program.bill()["optimizer state"][0] == SUM
+    assert program.bill()["optimizer_state"][0] == SUM
 
 
 @pytest.mark.parametrize(("scale", "item"), [(2, 2), (0.25, 4)])
@@ -92,18 +92,18 @@ def test_a_frozen_model_beside_it_costs_neither_gradients_nor_state():
     program.states(4)
     assert program.bill()["parameters"][0] == SUM + 36 * MIB
     assert program.bill()["gradients"][0] == SUM
-    assert program.bill()["optimizer state"][0] == 2 * SUM
+    assert program.bill()["optimizer_state"][0] == 2 * SUM
 
 
 def test_before_its_first_step_the_optimizers_name_tells():
     program = FirstStep(backward=False)
-    assert program.bill()["optimizer state"] == (None, 0)
+    assert program.bill()["optimizer_state"] == (None, 0)
     program.mark("Optimizer.zero_grad#AdamW.zero_grad", "START")
-    assert program.bill()["optimizer state"] == (2 * SUM, 0)
+    assert program.bill()["optimizer_state"] == (2 * SUM, 0)
     program.mark("Optimizer.zero_grad#SGD.zero_grad", "START")
-    assert program.bill()["optimizer state"] == (2 * SUM, 0)
+    assert program.bill()["optimizer_state"] == (2 * SUM, 0)
     program.mark("Optimizer.zero_grad#Lion.zero_grad", "START")
-    assert program.bill()["optimizer state"] == (None, 0)
+    assert program.bill()["optimizer_state"] == (None, 0)
 
 
 def test_states_that_a_step_has_left_elsewhere_are_not_expected():
@@ -113,7 +113,7 @@ def test_states_that_a_step_has_left_elsewhere_are_not_expected():
     program.free(program.alloc(MIB, UPDATE))
     program.mark("Optimizer.step#AdamW.step", "END")
     program.free(program.alloc(MIB, forward(31)))
-    assert program.bill()["optimizer state"] == (None, 0)
+    assert program.bill()["optimizer_state"] == (None, 0)
 
 
 def test_factored_states_are_no_fraction_of_the_parameters():
@@ -122,7 +122,7 @@ def test_factored_states_are_no_fraction_of_the_parameters():
         program.alloc(size // 512, line(300, "adafactor"))
     program.alloc(SIZES[3], line(310, "adafactor"))
     program.alloc(5 * MIB, line(310, "adafactor"))
-    assert program.bill()["optimizer state"][0] is None
+    assert program.bill()["optimizer_state"][0] is None
     assert program.bill()["gradients"][0] == SUM
 
 

@@ -137,7 +137,7 @@ def test_states_tell_if_nearly_all_are_as_large_as_parameters(other: int, told: 
     program.alloc(other * MIB - 512, line(178))
     whole = sum(SIZES) / (sum(SIZES) + other * MIB)
     assert (whole >= optimizer_states._NEARLY_ALL) == told
-    assert program.bill()["optimizer state"][0] == (2 * SUM if told else None)
+    assert program.bill()["optimizer_state"][0] == (2 * SUM if told else None)
 
 
 @pytest.mark.parametrize("size", [SCALAR, SCALAR + 1])
@@ -146,4 +146,4 @@ def test_counters_of_steps_are_no_states(size: int):
     program.states(4)
     for _ in range(8):
         program.alloc(size, (frame("_init_group", 150, f"{TORCH}/optim/adam.py"), *STATE[1:]))
-    assert program.bill()["optimizer state"][0] == 2 * SUM
+    assert program.bill()["optimizer_state"][0] == 2 * SUM
