@@ -272,6 +272,52 @@ def test_a_graph_grows_at_several_lines(lines: int):
     assert ("accumulated_tensors" in found) == (lines < retained_graph.LEAST_STACKS)
 
 
+@pytest.mark.parametrize(("kept", "slug"), [(3, "accumulated_tensors"), (4, "retained_graph")])
+def test_a_graph_keeps_much_of_what_a_pass_makes(kept: int, slug: str):
+    """From three lines and more; of twelve blocks a pass, three are a quarter, four a third."""
+    program = Training()
+    for _ in range(6):
+        blocks = [program.alloc(4 * MIB, forward(31 + line)) for line in range(12)]
+        gradients = [program.alloc(size, BACKWARD) for size in reversed(program.SIZES)]
+        program.free(*blocks[kept:])
+        program.optimize()
+        program.free(*gradients)
+    assert pytest.approx(0.3) == retained_graph.GRAPH_SHARE
+    assert diagnose(program.history()[0]).drivers()[0].slug == slug
+
+
+class Followed(Program):
+    """A model that is trained for some steps, and then another one."""
+
+    def __init__(self, *, drops: bool, goes_on: bool) -> None:
+        super().__init__()
+        self.first = self.train(LOADING, 3, drops=drops)
+        self.second = self.train((*LOADING[:4], frame("make_other", 50, "/w/t.py"), MAIN), int(goes_on), drops=drops)
+
+    def train(self, making, steps: int, *, drops: bool) -> list[int]:
+        model = [self.alloc(size, making) for size in (SIZES if making is LOADING else SIZES[::-1])]
+        gradients: list[int] = []
+        states: list[int] = []
+        for _ in range(steps):
+            activations = [self.alloc(4 * MIB, forward(31))]
+            if drops:
+                self.free(*gradients)
+            if drops or not gradients:
+                gradients = [self.alloc(size, BACKWARD) for size in SIZES]
+            self.free(*activations)
+            if not states:
+                states = [self.alloc(size, STATE) for size in SIZES for _ in range(2)]
+            self.free(self.alloc(MIB, (frame("_multi_tensor_adam", 791, f"{TORCH}/optim/adam.py"), *STATE[1:])))
+        return [*model, *gradients, *states]
+
+
+@pytest.mark.parametrize(("drops", "goes_on"), [(True, True), (True, False), (False, True)])
+def test_a_model_that_another_has_followed_is_a_second_one_with_all_that_belongs_to_it(drops: bool, goes_on: bool):
+    """Only where a step drops its gradients do old ones tell, and only where the other model is trained by now."""
+    found = slugs(diagnose(Followed(drops=drops, goes_on=goes_on).history()[0]))
+    assert (found.get("duplicate_model", 0) == 4 * sum(SIZES)) == (drops and goes_on)
+
+
 @pytest.mark.parametrize(("framed", "is_line"), [(1, False), (2, True)])
 def test_the_site_of_a_driver_is_a_line_unless_next_to_nothing_has_frames(framed: int, is_line: bool):
     program = Training()

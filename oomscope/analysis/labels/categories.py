@@ -242,15 +242,23 @@ class _Inference:
             self._backwards()
 
     def _constructed(self) -> None:
-        """What a constructor made is a parameter if a gradient or a state is as large, else a buffer."""
+        """What a constructor made is a parameter if a gradient or a state is as large, else a buffer.
+
+        Where nothing is trained, a model is made by constructors within constructors, or it is all that a forward has
+        to run on; what a single one puts on the device beside a model may be a data set.
+        """
         made = (self.role == Role.LOAD) & self.facts.marked(Mark.CONSTRUCTOR)
         rows = np.flatnonzero(made & ~self.facts.marked(Mark.GRADIENT_BUFFER))
         if not len(rows):
             return
         trained = np.unique(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
+        runs = bool(np.any(self.role == Role.FORWARD)) and not self.is_parameter.any()
+        if len(trained):
+            learns, other = np.isin(self.bytes[rows], trained), BUFFER
+        else:
+            learns, other = self.facts.marked(Mark.NESTED)[rows] | runs, UNKNOWN
         cached = self.facts.marked(Mark.CACHE)[rows]
-        learns = (np.isin(self.bytes[rows], trained) | (len(trained) == 0)) & ~cached
-        self.category[rows] = np.where(learns, PARAMETER, BUFFER)
+        self.category[rows] = np.where(cached, BUFFER, np.where(learns, PARAMETER, other))
 
     def _as_later_ones(self) -> None:
         """What is alive from before a trace that wrapped is what later live blocks of the same stack are."""

@@ -1,4 +1,4 @@
-"""A second copy of a model: a reference, an average, or weights that were loaded beside it."""
+"""A second model beside the one in use: a reference, an average, loaded weights, or one that is no longer trained."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import numpy as np
 
 from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
-from oomscope.analysis.labels.size_matching import LEAST_SIZES, NEARLY_ALL, shared_bytes
+from oomscope.analysis.labels.size_matching import LEAST_SIZES, NEARLY_ALL, one_for_each, shared_bytes
 from oomscope.analysis.records import Location
 from oomscope.model import BoolArray, IntArray
 
 SLUG = "duplicate_model"
-CATEGORIES = (kinds.PARAMETER,)
+CATEGORIES = (kinds.PARAMETER, kinds.GRADIENT, kinds.OPTIMIZER_STATE)
 BECOMES = None
-EVIDENCE = ("sizes_of_earlier_parameters_from_another_line", "one_line_twice_and_only_half_of_it_trained")
+EVIDENCE = (
+    "sizes_of_earlier_parameters_from_another_line", "one_line_twice_and_only_half_of_it_trained",
+    "gradients_older_than_the_model_that_is_trained",
+)  # fmt: skip
 LOOKS_LIKE = ("layers_of_equal_size", "two_models_of_one_kind_that_are_both_trained")
 
 LEAST_TENSORS = 4
@@ -25,6 +28,39 @@ MOST_TRAINED = 0.6
 
 
 def find(live: LiveBlocks) -> BoolArray:
+    """A model that another one has followed; else copies of a model."""
+    followed = _left_over(live)
+    return followed if followed.any() else _copies(live)
+
+
+def _left_over(live: LiveBlocks) -> BoolArray:
+    """A model that was trained until another was made, and not since; with its gradients and its states.
+
+    A program that drops its gradients in every step makes new ones for what it trains; what keeps gradients that are
+    older than another model, while that one is trained, is not.
+    """
+    found = live.none()
+    lifetimes, categories = live.study.history.lifetimes, live.study.categories
+    born = lifetimes.born[live.rows]
+    parameter, gradient = live.of(kinds.PARAMETER), live.of(kinds.GRADIENT)
+    if not gradient.any():
+        return found
+    later = parameter & (born > born[gradient].min())
+    if np.count_nonzero(later) < LEAST_TENSORS:
+        return found
+    made = int(born[later].min())
+    drops = np.any((categories == kinds.GRADIENT) & (lifetimes.freed < made))
+    goes_on = np.count_nonzero((categories == kinds.GRADIENT) & (lifetimes.born > made)) >= LEAST_TENSORS
+    stale = gradient & (born < made)
+    rows = np.flatnonzero(parameter & (born < made))
+    mine = rows[one_for_each(live.bytes[rows], -born[rows], live.bytes[stale])]
+    if not (drops and goes_on and len(mine) >= LEAST_TENSORS):
+        return found
+    found[mine] = True
+    return np.asarray(found | stale | (live.of(kinds.OPTIMIZER_STATE) & (born < made)))
+
+
+def _copies(live: LiveBlocks) -> BoolArray:
     """Parameters that repeat, size for size, others made earlier by another line of the program.
 
     The same line called twice makes a copy, too, where the sizes come as one sequence twice over and only one half of
