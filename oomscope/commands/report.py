@@ -9,6 +9,7 @@ import click
 
 from oomscope.commands.common import options, pipeline
 from oomscope.commands.common.output import STDOUT, check_target, default_output, write, write_binary
+from oomscope.commands.common.progress import Progress
 from oomscope.rendering.formats import FORMATS, format_of
 
 
@@ -73,11 +74,17 @@ def command(
     if bundle:
         from oomscope.commands.common.bundle import bundle as pack
 
-        write_binary(pack(findings, title), bundle, force=force)
+        with Progress() as progress:
+            progress.stage("rendering")
+            content = pack(findings, title)
+        write_binary(content, bundle, force=force)
         return
     from oomscope.rendering.formats import render
 
-    write(render(findings, form, title), output, force=force)
+    with Progress() as progress:
+        progress.stage("rendering")
+        text = render(findings, form, title)
+    write(text, output, force=force)
     if opens:
         webbrowser.open(Path(output).resolve().as_uri())
 
