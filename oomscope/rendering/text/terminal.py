@@ -23,6 +23,7 @@ from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.units import format_bytes, format_duration, plural
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
+from oomscope.wording.effects import effect
 from oomscope.wording.growth import no_growth
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
@@ -173,8 +174,8 @@ def _advice(advice: Advice) -> Text:
         text.append("Would not have helped: ", style="dim")
     words = advice_text(advice)
     text.append(clean(words.action, 400).rstrip("."), style="" if advice.refuted else "bold")
-    if advice.saves_bytes is not None:
-        text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
+    if not advice.refuted:
+        text.append(f" ({effect(advice)})")
     text.append(f". {clean(words.why, 600)}" if words.why else ".")
     if words.price:
         text.append(f" Cost: {clean(words.price, 300)}.")
