@@ -6,6 +6,7 @@ from oomscope.analysis.attribution.names_and_holders import holders, named_tenso
 from oomscope.analysis.attribution.site_uses import site_uses
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.instants import choose_instant, entry_at
+from oomscope.analysis.labels.drivers import categories_at
 from oomscope.analysis.labels.model_cost import make_bill
 from oomscope.analysis.memory.fragmentation import fragmentation
 from oomscope.analysis.memory.pins import find_pins
@@ -88,6 +89,8 @@ def _replay(study: DeviceStudy, seconds: float, progress: Listener) -> WhatIf | 
 def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, replay: WhatIf | None) -> DeviceFindings:
     snapshot, history = study.snapshot, study.history
     layout = history.layout_at(entry)
+    growth = find_growth(study, entry)
+    categories = categories_at(study, entry, growth)
     ooms = tuple(_judged(study, request, replay) for request in requests)
     return DeviceFindings(
         device=study.index,
@@ -98,14 +101,14 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         peak=peak(history),
         reconciliation=reconcile(history, None if replay is None else replay.self_check.agrees),
         fragmentation=fragmentation(layout, history.config, snapshot.pools),
-        sites=site_uses(study, entry),
-        categories=study.live_by(study.categories, CATEGORIES, entry),
+        sites=site_uses(study, entry, categories),
+        categories=study.live_by(categories, CATEGORIES, entry),
         categories_source=study.categories_source,
         phases=study.live_by(study.phases, PHASES, entry),
         names=named_tensors(snapshot, study.index),
         holders=holders(snapshot, study.index),
         pins=find_pins(study, entry, layout),
-        growth=find_growth(study, entry),
+        growth=growth,
         steps=study.steps,
         oom=the_one_that_matters(ooms),
         ooms=ooms,

@@ -25,6 +25,14 @@ from oomscope.rendering.formats import FORMATS, format_of
 @options.output_options
 @options.analysis_options
 @options.redact_options
+@click.option(
+    "--source",
+    "source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Show lines of source from the files in this folder, where the dump does not carry them.",
+)
+@click.option("--no-source", is_flag=True, help="Leave out the lines of source that the dump carries.")
 @click.option("--title", help="Title of the report; never redacted.")
 @click.option(
     "--bundle",
@@ -45,6 +53,8 @@ def command(
     whatif_seconds: float | None,
     redact: bool,
     redact_key: Path | None,
+    source: Path | None,
+    no_source: bool,
     title: str | None,
     bundle: str | None,
     opens: bool,
@@ -58,6 +68,10 @@ def command(
         raise click.UsageError("--bundle cannot be combined with -o or -f.", click.get_current_context())
     form = form or format_of(output or "")
     output = output or bundle or (default_output(snapshot, ".html") if form == "html" else STDOUT)
+    if source and (no_source or redact or bundle):
+        raise click.UsageError(
+            "--source cannot be combined with --no-source, --redact or --bundle.", click.get_current_context()
+        )
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)
     check_target(str(redact_key) if redact_key else None, force=force, source=snapshot)
@@ -70,6 +84,7 @@ def command(
         redact=redact,
         redact_key=redact_key,
         force=force,
+        no_source=no_source,
     )
     if bundle:
         from oomscope.commands.common.bundle import bundle as pack
@@ -79,11 +94,12 @@ def command(
             content = pack(findings, title)
         write_binary(content, bundle, force=force)
         return
+    from oomscope.rendering.common.sources import Sources
     from oomscope.rendering.formats import render
 
     with Progress() as progress:
         progress.stage("rendering")
-        text = render(findings, form, title)
+        text = render(findings, form, title, Sources(findings.snapshot, source))
     write(text, output, force=force)
     if opens:
         webbrowser.open(Path(output).resolve().as_uri())

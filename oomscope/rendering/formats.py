@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from oomscope.analysis.findings import Findings
+    from oomscope.rendering.common.sources import Sources
 
 FORMATS = ("html", "md", "json", "text")
 _OF_SUFFIX = {".md": "md", ".markdown": "md", ".json": "json", ".txt": "text"}
@@ -18,16 +19,16 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return _OF_SUFFIX.get(Path(path).suffix.lower(), "html")
 
 
-def render(findings: Findings, form: str, title: str | None = None) -> str:
-    """`findings` in one of `FORMATS`."""
+def render(findings: Findings, form: str, title: str | None = None, sources: Sources | None = None) -> str:
+    """`findings` in one of `FORMATS`; `sources` looks lines of source up, None: in the dump alone."""
     if form == "html":
         from oomscope.rendering.html.page import render_html
 
-        return render_html(findings, title=title)
+        return render_html(findings, title=title, sources=sources)
     if form == "md":
         from oomscope.rendering.markdown import render_markdown
 
-        return render_markdown(findings, title=title)
+        return render_markdown(findings, title=title, sources=sources)
     if form == "json":
         from oomscope.rendering.json_report import render_json
 

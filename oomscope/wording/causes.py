@@ -48,11 +48,16 @@ CAUSES: dict[str, Sentence] = {
     "this process may hold.",
     "causes.growth.holder": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: {tensors:n tensor} "
     "from {passes:n finished pass/finished passes}[, {per_pass:bytes} more every pass].",
+    "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
+    "with gradients and optimizer state: {bytes:bytes} are still alive.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
     "{passes:n pass/passes} left {bytes:bytes} behind, most of it allocated at {place:place}.",
+    "causes.growth.rising": "A tensor is joined to again and again at {place:place}: after {joins:n join} it has "
+    "{bytes:bytes}, {per_join:bytes} more each time, and each join needs the old and the new one at once.",
     "causes.growth.reallocation": "One tensor is replaced by a larger one again and again at {place:place}: it has "
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
+    "causes.growth.reached": "`{holder}` reaches {bytes:bytes} of it.",
     "causes.growth.without": "Without it, this request would have needed {needs:bytes} of the {limit:bytes} that this "
     "process may hold.",
     "causes.retained.exception": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: a stored "
@@ -61,6 +66,8 @@ CAUSES: dict[str, Sentence] = {
     "reaches ({holder}).",
     "causes.retained.finished": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive for calls that "
     "have ended.",
+    "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
+    "this loop that ran out of memory as well: something keeps them alive, such as a stored exception.",
     "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "
     "this request may not use. Without those walls the {size:bytes} would have fitted.",
     "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "

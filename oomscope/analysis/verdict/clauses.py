@@ -15,6 +15,19 @@ def confidence_of_wall(circumstances: Circumstances, tested: Tested, piece: int)
     return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * low else "medium"
 
 
+def also_held(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:
+    """Who reaches most of `bytes_`, where no object alone keeps them."""
+    holders = [one for one in circumstances.suspects if 2 * one.reaches >= bytes_ and one.kind not in AT_WORK]
+    if not holders:
+        return ()
+    first = max(holders, key=lambda one: one.reaches)
+    return (note("causes.growth.reached", holder=first.holder, bytes=min(first.reaches, bytes_)),)
+
+
+AT_WORK = ("call", "in_flight")
+"""Kinds of holders that belong to the call that is underway."""
+
+
 def cap(circumstances: Circumstances) -> tuple[Note, ...]:
     """That the process was capped while the card had room."""
     case, free = circumstances.shortage, circumstances.request.device_free

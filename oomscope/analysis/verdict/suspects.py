@@ -40,7 +40,11 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     found: list[Suspect] = []
     told = [*recorded_holders(study), *kept_models(study)]
     for holder in sorted(told, key=lambda one: -(one.retained or 0)):
-        if holder.kind in BELONGINGS or not holder.holder or (holder.retained or 0) < LEAST_SHARE * allocated:
+        if (
+            holder.kind in BELONGINGS
+            or not holder.holder
+            or max(holder.retained or 0, holder.bytes or 0) < LEAST_SHARE * allocated
+        ):
             continue
         if any(is_within(holder.holder, other.holder) for other in found):
             continue
@@ -99,6 +103,7 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
         keeps_graph=bool(2 * int(size[saved].sum()) >= retained),
+        reaches=holder.bytes or 0,
         at=None if holder.at is None else Location(*holder.at[:3]),
     )
 
@@ -124,6 +129,14 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     rows, first = np.unique(rows[there], return_index=True)
     paths = tuple(dict.fromkeys(path for _, path in told[:MOST_PATHS]))
     return rows, paths, through[there][first], saved[there][first]
+
+
+def saved_share(study: DeviceStudy, entry: int) -> float:
+    """The share of the allocated bytes that the recording saw saved for a backward."""
+    told = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.saved_for and one.address is not None]
+    rows = live_rows(study, entry, [one.address or 0 for one in told])
+    size = int(study.history.size[np.unique(rows[rows >= 0])].sum())
+    return size / max(study.history.curves.at(entry)[0], 1)
 
 
 def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntArray:

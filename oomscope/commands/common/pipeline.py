@@ -38,6 +38,7 @@ def find(
     redact: bool = False,
     redact_key: Path | None = None,
     force: bool = False,
+    no_source: bool = False,
 ) -> Findings:
     """Load, redact where asked for, and analyse.
 
@@ -48,6 +49,8 @@ def find(
     """
     with Progress() as progress:
         loaded = read(snapshot, progress)
+        if no_source:
+            loaded = without_source(loaded)
         if redact:
             progress.stage("redacting")
             loaded = redacted(loaded, redact_key, force)
@@ -59,6 +62,14 @@ def find(
             return replace(findings, whatif=())
         seconds = {} if whatif_seconds is None else {"whatif_seconds": whatif_seconds}
         return analyze(loaded, at=at, device=device, whatif=whatif, progress=progress.tell, **seconds)
+
+
+def without_source(snapshot: Snapshot) -> Snapshot:
+    """`snapshot` without the lines of source that its dump carries."""
+    context = snapshot.context
+    if not isinstance(context, dict) or "sources" not in context:
+        return snapshot
+    return replace(snapshot, context={key: value for key, value in context.items() if key != "sources"})
 
 
 def redacted(snapshot: Snapshot, key: Path | None, force: bool) -> Snapshot:

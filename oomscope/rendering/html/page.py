@@ -15,9 +15,11 @@ from markupsafe import Markup, escape
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.whatif.records import WhatIf
+from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.whatif_table import view
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure, whatif_figure
+from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes, quoted
 from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
 from oomscope.rendering.html.lifetime_keys import keys_of
 from oomscope.rendering.html.memory_bars import MemoryBar, Part, category_parts, memory_bar, phase_parts
@@ -38,7 +40,7 @@ from oomscope.wording.clean import clean
 from oomscope.wording.growth import no_growth
 from oomscope.wording.instants import before_oom, elsewhere, instant, moment_words
 from oomscope.wording.limits import limit_text
-from oomscope.wording.opening import occasion, replay_text, split_verdict
+from oomscope.wording.opening import occasion, replay_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text, evidence_text
 
@@ -53,8 +55,8 @@ class Page:
     findings: Findings
     device: DeviceFindings | None
     title: str
-    occasion: str
-    sentence: tuple[str, str]
+    first: FirstScreen
+    fixes: tuple[Fix, ...]
     replay: str | None
     certainty: list[str]
     shortened: bool
@@ -86,28 +88,31 @@ class MainView:
     names: tuple[NameRow, ...]
 
 
-def render_html(findings: Findings, *, title: str | None = None) -> str:
+def render_html(findings: Findings, *, title: str | None = None, sources: Sources | None = None) -> str:
     """The whole report as HTML text, of at most `page_size.MOST_BYTES` in UTF-8 whatever the snapshot holds.
 
     Args:
         findings: what `oomscope.analyze` returned.
         title: the title of the page; None: made from the verdict.
+        sources: where lines of source are looked up; None: in the dump alone.
     """
+    sources = sources if sources is not None else Sources(findings.snapshot)
     for caps in PAGE_CAPS:
-        text = _rendered(findings, title, caps)
+        text = _rendered(findings, title, caps, sources)
         if len(text) <= MOST_BYTES and len(text.encode("utf-8", "backslashreplace")) <= MOST_BYTES:
             break
     return text
 
 
-def _rendered(findings: Findings, title: str | None, caps: PageCaps) -> str:
+def _rendered(findings: Findings, title: str | None, caps: PageCaps, sources: Sources | None = None) -> str:
+    sources = sources if sources is not None else Sources(findings.snapshot)
     sheet = StyleSheet()
     full = shortener(findings.snapshot.stacks)
 
     def shorten(path: str) -> str:
         return clean(full(path), caps.text)
 
-    page = _page(trimmed(findings, caps), title, shorten, sheet, caps)
+    page = _page(trimmed(findings, caps), title, shorten, sheet, caps, sources)
     environment = _environment(caps.text)
     light, dark = palette.css_variables()
     rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
@@ -142,17 +147,18 @@ def _data(main: MainView) -> dict[str, Any]:
     return data | {"thin": THIN, "row": ROW}
 
 
-def _page(findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet, caps: PageCaps) -> Page:
+def _page(
+    findings: Findings, title: str | None, shorten: Shorten, sheet: StyleSheet, caps: PageCaps, sources: Sources
+) -> Page:
     device = findings.main
     line = occasion(findings, shorten)
-    first, rest = split_verdict(findings)
     answer = next((one for one in findings.whatif if device is not None and one.device == device.device), None)
     return Page(
         findings=findings,
         device=device,
         title=clean(title, 200) if title else clean(line, 200),
-        occasion=line,
-        sentence=(_whole(first), _whole(rest)),
+        first=first_screen(findings, shorten, sources, sheet),
+        fixes=fixes(device) if device is not None else (),
         replay=replay_text(findings),
         certainty=[_whole(item) for item in certainty(findings)],
         shortened=not caps.is_usual,
@@ -208,7 +214,7 @@ def _environment(longest: int) -> Environment:
     )
     environment.filters.update(
         bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=labels.label,
-        size=format_bytes, share=share,
+        size=format_bytes, share=share, quoted=quoted,
     )  # fmt: skip
     return environment
 

@@ -51,13 +51,17 @@ PAPER = Colour("paper", "#fffffe", "#15181c")
 RESERVED = Colour("reserved", "#1c2b3a", "#f3f5f7")
 ACTIVE = Colour("active", "#4f6172", "#b9c3cd")
 ALARM = Colour("alarm", "#b3123f", "#ff7a98")
+KEPT = Colour("kept", "#8f1d55", "#d9639b")
+"""What is kept alive though its pass or call is over: holders, graphs and lists of earlier passes."""
+FREED = Colour("freed", "#d3d8de", "#39414a")
+"""What was given back before the instant that the report is about."""
 LIMIT = Colour("limit", "#7a1fa2", "#cf9be6")
 BAR = Colour("bar", "#3f6e9a", "#79a9d6")
 SOFT_BAR = Colour("bar-soft", "#b9cde0", "#3d566e")
 
 ALL = (
     *CATEGORY_COLOURS.values(), *SITE_COLOURS, OTHER_SITES, INK, QUIET, FAINT, BAND, PAPER, RESERVED, ACTIVE, ALARM,
-    LIMIT, BAR, SOFT_BAR,
+    KEPT, FREED, LIMIT, BAR, SOFT_BAR,
 )  # fmt: skip
 
 

@@ -19,6 +19,9 @@ LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_o
 WORTH_NAMING = 0.05
 """Of the allocated bytes; a driver with less is left out of the headline."""
 
+MUCH_KEPT = 0.2
+"""Of the allocated bytes; an object that is no part of the model and keeps so much is named beside the drivers."""
+
 MOST_KEPT = 0.5
 """Of the allocated bytes; where one object that is no part of the model keeps more, it is the headline."""
 
@@ -49,7 +52,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     lacks = note("causes.capacity.short", bytes=-spare, size=request.size)
     left = note("causes.capacity.close", bytes=spare, size=request.size)
     return (
-        _filled_by(circumstances),
+        *_filled_by(circumstances),
         lacks if spare < 0 else left,
         *clauses.calls_in_progress(circumstances),
         *clauses.failing_pass(circumstances),
@@ -57,15 +60,19 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     )
 
 
-def _filled_by(circumstances: Circumstances) -> Note:
+def _filled_by(circumstances: Circumstances) -> tuple[Note, ...]:
     allocated = circumstances.request.totals.allocated
-    keeper = next((one for one in circumstances.suspects if one.share >= MOST_KEPT and one.kind not in _AT_WORK), None)
+    keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and one.kind not in _AT_WORK), None)
+    kept: tuple[Note, ...] = ()
     if keeper is not None:
-        return note("causes.capacity.keeper", holder=keeper.holder, retained=keeper.retained, live=allocated)
+        kept = (note("causes.capacity.keeper", holder=keeper.holder, retained=keeper.retained, live=allocated),)
+        if keeper.share >= MOST_KEPT:
+            return kept
     largest = [one for one in circumstances.drivers if one.bytes > WORTH_NAMING * max(allocated, 1)][:3]
     if not largest:
-        return note("causes.capacity.allocated", bytes=allocated)
-    return note("causes.capacity.drivers", parts=tuple((one.slug, one.bytes) for one in largest), live=allocated)
+        return (note("causes.capacity.allocated", bytes=allocated), *kept)
+    parts = tuple((one.slug, one.bytes) for one in largest)
+    return (note("causes.capacity.drivers", parts=parts, live=allocated), *kept)
 
 
 _AT_WORK = ("graph", "call", "in_flight", "tensor")

@@ -1,0 +1,136 @@
+"""The first screen: what happened, whose line, what to do, and one picture of the memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Advice
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.html.culprit import Culprit, culprit
+from oomscope.rendering.html.live_parts import live_parts
+from oomscope.rendering.html.memory_bars import MemoryBar, memory_bar
+from oomscope.rendering.html.percent import percent, share
+from oomscope.rendering.html.strip import Strip, draw_strip
+from oomscope.rendering.html.svg import StyleSheet
+from oomscope.wording import page as words
+from oomscope.wording.clean import clean
+from oomscope.wording.opening import split_verdict
+from oomscope.wording.paths import Shorten
+from oomscope.wording.verdict_text import advice_text
+
+_QUOTED = re.compile(r"`([^`]{1,200})`")
+_LONGEST = 500
+"""Characters of a piece of advice; a headline is clean and bounded already."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPart:
+    """A part of the bar: its words, its colour (a CSS class) with an opacity, its bytes and its place."""
+
+    label: str
+    colour: str
+    opacity: float
+    bytes: int
+    x: str
+    width: str
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One remedy: what to do, and what it gives."""
+
+    action: Markup
+    effect: str
+    advice: Advice
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """Everything above the fold.
+
+    Attributes:
+        occasion: what happened, in parts.
+        headline: the verdict's first sentence, and what follows it.
+        culprit: the line to look at.
+        fix: the best remedy; None where there is none, or nothing failed.
+        others: how many more there are.
+        parts: the memory that PyTorch holds and may have, in parts.
+        limit: the limit in words.
+        asked: bytes of the failed request, which needed one piece.
+        strip: the small timeline; None without a history.
+        sureness: the last line, in parts.
+    """
+
+    occasion: tuple[str, ...]
+    headline: tuple[Markup, Markup]
+    culprit: Culprit | None
+    fix: Fix | None
+    others: str
+    parts: tuple[HeldPart, ...]
+    limit: str
+    asked: int | None
+    strip: Strip | None
+    sureness: tuple[str, ...]
+
+
+def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: StyleSheet) -> FirstScreen:
+    """What the page opens with."""
+    device = findings.main
+    first, rest = split_verdict(findings)
+    headline = quoted(first), quoted(rest)
+    if device is None:
+        return FirstScreen(words.occasion_parts(findings), headline, None, None, "", (), "", None, None, ())
+    held, bar = live_parts(device, shorten), memory_bar(device)
+    advice = device.oom.verdict.advice if device.oom is not None else ()
+    named = [(part.label, f"k-{part.colour.variable}", part.opacity, part.bytes) for part in held.parts] + [
+        (part.label, f"e-{part.key}", 1.0, part.bytes) for part in bar.parts if part.key != "allocated"
+    ]
+    return FirstScreen(
+        occasion=words.occasion_parts(findings),
+        headline=headline,
+        culprit=culprit(device, shorten, sources),
+        fix=next((_fix(device, item) for item in advice if not item.refuted), None),
+        others=words.else_text(advice),
+        parts=_placed(named),
+        limit=_limit(device, bar),
+        asked=bar.asked,
+        strip=draw_strip(findings, device, held, sheet),
+        sureness=words.sureness(findings),
+    )
+
+
+def fixes(device: DeviceFindings) -> tuple[Fix, ...]:
+    """All remedies that would help, best first."""
+    return tuple(_fix(device, item) for item in device.oom.verdict.advice if not item.refuted) if device.oom else ()
+
+
+def quoted(text: str) -> Markup:
+    """A clean sentence of ours with what stands in backticks as code."""
+    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
+
+
+def _fix(device: DeviceFindings, item: Advice) -> Fix:
+    assert device.oom is not None
+    return Fix(quoted(clean(advice_text(item).action, _LONGEST)), words.effect_text(item, device.oom), item)
+
+
+def _limit(device: DeviceFindings, bar: MemoryBar) -> str:
+    capped = device.oom is not None and (
+        device.oom.limit.source == "bracket" or "memory_fraction_cap" in device.oom.verdict.contributing
+    )
+    return words.limit_note(bar.limit, bar.beyond, capped=capped)
+
+
+def _placed(named: list[tuple[str, str, float, int]]) -> tuple[HeldPart, ...]:
+    total, start, parts = sum(count for *_, count in named), 0, []
+    for text, colour, opacity, count in named:
+        if count > 0 and total > 0:
+            place = percent(start, total), percent(count, total), share(count, total)
+            parts.append(HeldPart(text, colour, opacity, count, *place))
+            start += count
+    return tuple(parts)

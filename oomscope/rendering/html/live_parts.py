@@ -1,0 +1,138 @@
+"""What the allocated memory is, in a handful of parts: the holders that the verdict names, then what else is live.
+
+The bar and the small timeline of the first screen show the same parts in the same colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.labels.drivers import drivers_of_live
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.model import IntArray
+from oomscope.rendering.html import palette
+from oomscope.wording.clean import clean
+from oomscope.wording.labels import label
+from oomscope.wording.page import EVERYTHING_ELSE, PART_LABELS, part_of_line
+from oomscope.wording.paths import Shorten
+
+LEAST_SHARE = 0.01
+"""Of the allocated bytes; smaller parts are drawn together."""
+SPLIT_SHARE = 0.6
+"""More of the whole than this says little as one part: it is split by the lines that made it."""
+MOST_LINES = 3
+_COLOURS = {
+    "activations": palette.CATEGORY_COLOURS["activation"],
+    "logits": palette.CATEGORY_COLOURS["input"],
+    "attention_scores": palette.CATEGORY_COLOURS["temporary"],
+    "parameters": palette.CATEGORY_COLOURS["parameter"],
+    "duplicate_model": palette.CATEGORY_COLOURS["buffer"],
+    "gradients": palette.CATEGORY_COLOURS["gradient"],
+    "optimizer_state": palette.CATEGORY_COLOURS["optimizer_state"],
+    "optimizer_temporaries": palette.CATEGORY_COLOURS["temporary"],
+    "kv_cache": palette.CATEGORY_COLOURS["buffer"],
+    "workspace": palette.CATEGORY_COLOURS["workspace"],
+    "retained_graph": palette.KEPT,
+    "accumulated_tensors": palette.KEPT,
+}
+_SHADES = (1.0, 0.72, 0.5, 0.32)
+"""Opacities of parts that share a colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePart:
+    """A part of the allocated bytes: its words, its colour with an opacity, and its size."""
+
+    label: str
+    colour: palette.Colour
+    opacity: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveParts:
+    """All parts, which sum to the allocated bytes.
+
+    Attributes:
+        parts: holders first, then by size.
+        key: int64[lifetimes], the number of the part of each that is live at the instant; `len(parts)` for all others.
+    """
+
+    parts: tuple[LivePart, ...]
+    key: IntArray
+
+
+_Group = tuple[str, palette.Colour, float, IntArray]
+
+
+def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
+    """The parts of what is allocated at the instant of attribution."""
+    size = device.history.size
+    rows, slugs = drivers_of_live(device.study, device.at_entry, device.growth)
+    groups = list(_holders(device, rows, size))
+    taken = np.concatenate([held for *_, held in groups]) if groups else np.zeros(0, np.int64)
+    rest = rows[~np.isin(rows, taken)]
+    named = np.array(slugs, object)[~np.isin(rows, taken)]
+    groups += _drivers(device, rest, named, shorten)
+    least = LEAST_SHARE * size[rows].sum()
+    large = [group for group in groups if size[group[3]].sum() >= least]
+    small = [group[3] for group in groups if size[group[3]].sum() < least]
+    if small:
+        large.append((EVERYTHING_ELSE, palette.OTHER_SITES, 1.0, np.concatenate(small)))
+    key = np.full(len(size), len(large), np.int64)
+    for number, (*_, held) in enumerate(large):
+        key[held] = number
+    parts = tuple(LivePart(name, colour, shade, int(size[held].sum())) for name, colour, shade, held in large)
+    return LiveParts(parts, key)
+
+
+def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator[_Group]:
+    """The holders that the headline names: of each, as many bytes as it alone keeps."""
+    oom = device.oom
+    if oom is None or oom.entry != device.at_entry:
+        return
+    named = {note.values.get("holder") for note in oom.verdict.headline}
+    told = [suspect for suspect in oom.verdict.suspects if suspect.holder in named]
+    free = np.ones(len(size), np.bool_)
+    for suspect, shade in zip(told, _SHADES, strict=False):
+        held = np.intersect1d(held_rows(device.study, device.at_entry, suspect.holder), rows)
+        held = held[free[held]]
+        # What came last may be held by running code as well; the oldest is what is kept.
+        held = held[np.cumsum(size[held]) <= suspect.retained]
+        free[held] = False
+        yield clean(suspect.holder.rpartition(": ")[2], 60), palette.KEPT, shade, held
+
+
+def _drivers(device: DeviceFindings, rows: IntArray, named: Any, shorten: Shorten) -> Iterator[_Group]:
+    size = device.history.size
+    total = size[rows].sum()
+    found = [(slug, rows[named == slug]) for slug in dict.fromkeys(named.tolist())]
+    for slug, held in sorted(found, key=lambda one: -int(size[one[1]].sum())):
+        colour = _COLOURS.get(slug, palette.CATEGORY_COLOURS["unknown"])
+        if size[held].sum() <= SPLIT_SHARE * total:
+            yield label(slug, PART_LABELS), colour, 1.0, held
+            continue
+        lines = list(_by_line(device, held))
+        for (where, part), shade in zip(lines, _SHADES, strict=False):
+            text = part_of_line(slug, where, shorten) if len(lines) > 1 else label(slug, PART_LABELS)
+            yield text, colour, shade, part
+
+
+def _by_line(device: DeviceFindings, held: IntArray) -> Iterator[tuple[Location | None, IntArray]]:
+    """The lines that made most of `held`, and all others together."""
+    sites = device.study.sites
+    site = sites.sites(device.history.lifetimes.stack[held])
+    values, where = np.unique(site, return_inverse=True)
+    order = np.argsort(-np.bincount(where, weights=device.history.size[held]), kind="stable")
+    best = [number for number in order.tolist() if values[number] >= 0][:MOST_LINES]
+    for number in best:
+        yield sites.location(int(values[number])), held[where == number]
+    others = held[~np.isin(where, best)]
+    if len(others):
+        yield None, others

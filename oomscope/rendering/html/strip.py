@@ -1,0 +1,158 @@
+"""The small timeline of the first screen: what is live at the instant, when it came, against the limit.
+
+It is stretched to the width of any screen, so that its words stand beside it: text would be stretched as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.model import IntArray
+from oomscope.model.arrays import FloatArray
+from oomscope.rendering.html import palette
+from oomscope.rendering.html.chart_data import TimeAxis, bytes_by_key, instants, time_axis
+from oomscope.rendering.html.live_parts import LiveParts
+from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
+from oomscope.units import format_bytes, format_count, format_duration
+from oomscope.wording.instants import moment_words
+
+WIDTH, HEIGHT = 1000.0, 120.0
+_BUCKETS = 130
+_MOST_STEPS = 60
+_NEAR = 1.6
+"""A limit above so many times the highest value would press all else flat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The drawing with the words around it; places are per cent of its width and height.
+
+    Attributes:
+        svg: the drawing, without text.
+        begin: what stands at its left end.
+        end: the moment at its right end.
+        limit: the limit in words with its height; None where it is not drawn.
+        oom: where the last failure stands, None where none is shown.
+        is_freed: whether some of what is drawn was given back before the instant.
+        has_steps: whether steps are drawn.
+    """
+
+    svg: Markup
+    begin: str
+    end: str
+    limit: tuple[str, str] | None
+    oom: str | None
+    is_freed: bool
+    has_steps: bool
+
+
+def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, sheet: StyleSheet) -> Strip | None:
+    """The timeline of `device` by the parts of what is live at the instant; None without a history."""
+    history = device.history
+    if history.entries < 2:
+        return None
+    zero = moment_words(findings)
+    axis = time_axis(history, device.at_entry, zero)
+    last = history.entries - 1
+    at = instants(history.curves.allocated[1:], axis.x, 0, last, _BUCKETS)
+    marked = np.array([device.at_entry, *(oom.entry for oom in device.ooms[-8:])], np.int64)
+    at = np.unique(np.concatenate([at, marked[(marked >= 0) & (marked <= last)]]))
+    bands = bytes_by_key(
+        history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
+    )
+    highest = int(bands.sum(axis=0).max(initial=1))
+    limit = device.oom.limit.low if device.oom is not None and device.oom.limit.low > 0 else None
+    limit = limit if limit is not None and limit < _NEAR * highest else None
+    top = 1.04 * max(highest, limit or 0)
+    has_steps = 0 < len(device.steps.boundaries) <= _MOST_STEPS
+    with settings("strip"):
+        figure = _draw(device, held, axis, at, bands, limit, top, has_steps=has_steps)
+        svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)
+    span = float(axis.x[-1] - axis.x[0]) or 1.0
+    oom = device.oom
+    shown = oom is not None and 0 <= oom.entry <= last
+    return Strip(
+        Markup(str(svg).replace('class="fig"', 'class="strip" preserveAspectRatio="none"', 1)),  # noqa: S704 - ours
+        _begin(axis),
+        zero if device.at_entry == last else ("end of the recording" if axis.in_seconds else f"entry {last:,}"),
+        (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
+        _percent(float(axis.x[oom.entry] - axis.x[0]) / span) if oom is not None and shown else None,
+        bool(bands[-1].any()),
+        has_steps,
+    )
+
+
+def _draw(
+    device: DeviceFindings,
+    held: LiveParts,
+    axis: TimeAxis,
+    at: IntArray,
+    bands: IntArray,
+    limit: int | None,
+    top: float,
+    *,
+    has_steps: bool,
+) -> Figure:
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    x = axis.x[at]
+    axes.set_xlim(float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1)
+    axes.set_ylim(0, top)
+    if has_steps:
+        _steps(axes, axis, device.steps.boundaries)
+    # From below: the smallest part first, the largest and what was freed on top.
+    floor = np.zeros(len(at), np.int64)
+    for number in (*reversed(range(len(held.parts))), len(held.parts)):
+        if bands[number].any():
+            part = held.parts[number] if number < len(held.parts) else None
+            colour, opacity = (part.colour, part.opacity) if part is not None else (palette.FREED, 1.0)
+            corners, low, high = np.repeat(x, 2)[1:], _flat(floor), _flat(floor + bands[number])
+            if opacity < 1:  # nothing of what lies behind shows through
+                axes.fill_between(corners, low, high, color=palette.PAPER.light, linewidth=0)
+            axes.fill_between(corners, low, high, color=colour.light, alpha=opacity, linewidth=0)
+            floor = floor + bands[number]
+    if limit is not None:
+        axes.axhline(limit, color=palette.LIMIT.light, linewidth=1.2, dashes=(6, 3))
+    for oom in device.ooms[-8:]:
+        if 0 <= oom.entry < len(axis.x):
+            axes.axvline(float(axis.x[oom.entry]), color=palette.ALARM.light, linewidth=1.6)
+    return figure
+
+
+def _flat(values: IntArray) -> FloatArray:
+    """The corners of a curve that keeps each value until the next instant."""
+    return np.repeat(values.astype(np.float64), 2)[:-1]
+
+
+def _steps(axes: Axes, axis: TimeAxis, boundaries: tuple[int, ...]) -> None:
+    """Every other step as a faint band."""
+    places = [float(axis.x[min(max(entry, 0), len(axis.x) - 1)]) for entry in boundaries] + [float(axis.x[-1])]
+    for begin, end in list(pairwise(places))[::2]:
+        axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
+
+
+def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
+    total = bands.sum(axis=0)
+    return (
+        f"Entries {format_count(int(at[0]))} to {format_count(int(at[-1]))}: allocated memory from "
+        f"{format_bytes(int(total[0]))} to {format_bytes(int(total[-1]))}, at most {format_bytes(int(total.max()))}; "
+        f"{len(device.steps.boundaries)} steps."
+    )
+
+
+def _begin(axis: TimeAxis) -> str:
+    if not axis.in_seconds:
+        return "entry 0"
+    return f"{format_duration(abs(float(axis.x[0])) * 1e6)} before"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * min(max(value, 0.0), 1.0):.1f}"
