@@ -125,7 +125,8 @@ def _source(device: DeviceFindings, sources: Sources, shorten: Shorten) -> str:
 def _shares(device: DeviceFindings, shorten: Shorten) -> str:
     allocated = max(device.at.allocated, 1)
     rows = tuple(
-        (format_bytes(row.bytes), f"{row.bytes / allocated:.0%}", row.text) for row in shares(device, shorten, _TOP)
+        (format_bytes(row.bytes), tables.percent_text(row.bytes, allocated), row.text)
+        for row in shares(device, shorten, _TOP)
     )
     return _table(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.common.tables import percent_text
 from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.rendering.text.terminal import changed_by_settings
@@ -132,8 +133,8 @@ def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     when = instant(findings.at, device.history.entries)
     lines = [Text(), *_wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
     for row in shares(device, shorten, most):
-        share = f"{row.bytes / max(allocated, 1):4.0%}"
-        lines += _wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share}  ", row.text), width, 1)
+        share = percent_text(row.bytes, allocated)
+        lines += _wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share:>4}  ", row.text), width, 1)
     return lines
 
 
