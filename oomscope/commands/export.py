@@ -34,7 +34,7 @@ def command(snapshot: str, form: str, output: str | None, force: bool, redact: b
         loaded = pipeline.read(snapshot, progress)
         if redact:
             loaded = pipeline.redacted(loaded, redact_key, force)
-        progress.stage("Writing")
+        progress.stage("writing")
         from oomscope.export import memory_viz
         from oomscope.reading.unpickling import collector_paused
 

@@ -7,22 +7,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice
+from oomscope.analysis.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.model import Snapshot
 from oomscope.rendering.common import tables
 from oomscope.rendering.common.shares import shares
-from oomscope.rendering.common.source_line import source_block, telling_line
+from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import WhatIfView, changing, view
+from oomscope.rendering.html.culprit import culprit
 from oomscope.units import format_bytes, plural
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
-from oomscope.wording.effects import effect
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
+from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
-from oomscope.wording.places import place
 from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
 
@@ -55,7 +54,7 @@ def prose(text: str) -> str:
     return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
 
 
-def render_markdown(findings: Findings, *, title: str | None = None) -> str:
+def render_markdown(findings: Findings, *, title: str | None = None, sources: Sources | None = None) -> str:
     """The findings as Markdown, less than `MAX_BYTES` in UTF-8 whatever the snapshot holds."""
     shorten = shortener(findings.snapshot.stacks)
     head = [f"## {escaped(clean(title, 200))}"] if title else []
@@ -63,7 +62,8 @@ def render_markdown(findings: Findings, *, title: str | None = None) -> str:
         f"### {escaped(occasion(findings, shorten))}",
         f"**{prose(verdict_text(findings))}**",
     ]
-    sections = head + (_device(findings, findings.main, shorten) if findings.main else [])
+    sources = sources if sources is not None else Sources(findings.snapshot)
+    sections = head + (_device(findings, findings.main, shorten, sources) if findings.main else [])
     sections += [
         _folded("How sure this is", _bullets(certainty(findings)[:30])),
         "<sub>Made with oomscope from a PyTorch memory snapshot.</sub>",
@@ -71,13 +71,13 @@ def render_markdown(findings: Findings, *, title: str | None = None) -> str:
     return _fitted([section for section in sections if section])
 
 
-def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> list[str]:
+def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, sources: Sources) -> list[str]:
     when = instant(findings.at, device.history.entries)
     advice = device.oom.verdict.advice[:_MOST_ADVICE] if device.oom else ()
     evidence = tables.evidence_line(device)
     return [
-        _source(findings.snapshot, device, shorten),
-        _advice(advice),
+        _source(device, sources, shorten),
+        _advice(advice, device.oom),
         escaped(replay_text(findings) or ""),
         f"**Who holds the {format_bytes(device.at.allocated)} in use, {escaped(when)}**\n\n{_shares(device, shorten)}",
         f"<sub>How we know: {escaped(evidence)}.</sub>" if evidence else "",
@@ -107,19 +107,26 @@ def _tables(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
     ]
 
 
-def _source(snapshot: Snapshot, device: DeviceFindings, shorten: Shorten) -> str:
-    """The line that the verdict is about, quoted with its neighbours; empty where the dump does not carry it."""
-    found = telling_line(snapshot, device)
-    if found is None:
+def _source(device: DeviceFindings, sources: Sources, shorten: Shorten) -> str:
+    """The line to look at, quoted with its neighbours, or by its name alone; empty where no stack names one."""
+    line = culprit(device, shorten, sources)
+    if line is None:
         return ""
-    block = [line.replace("```", "'''") for line in source_block(snapshot, found[0])]
-    return "\n".join([f"{escaped(place(found[0], shorten))}:", "", "```python", *block, "```"])
+    named = escaped(f"{line.function} ({line.file}:{line.line}): {line.note}")
+    if line.excerpt is None:
+        return named
+    block = [
+        f"{'→' if is_it else ' '} {number:>5}  {clean(text, 160)}".rstrip().replace("```", "'''")
+        for number, text, is_it in line.excerpt.lines
+    ]
+    return "\n".join([named, "", "```python", *block, "```"])
 
 
 def _shares(device: DeviceFindings, shorten: Shorten) -> str:
     allocated = max(device.at.allocated, 1)
     rows = tuple(
-        (format_bytes(row.bytes), f"{row.bytes / allocated:.0%}", row.text) for row in shares(device, shorten, _TOP)
+        (format_bytes(row.bytes), tables.percent_text(row.bytes, allocated), row.text)
+        for row in shares(device, shorten, _TOP)
     )
     return _table(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
 
@@ -181,9 +188,9 @@ def _bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {escaped(item)}" for item in items)
 
 
-def _advice(advice: Sequence[Advice]) -> str:
+def _advice(advice: Sequence[Advice], oom: Oom | None) -> str:
     """What to do, best first; what would not have helped in one line that opens."""
-    helps = [_advice_item(one) for one in advice if not one.refuted]
+    helps = [_advice_item(one, oom) for one in advice if oom and not one.refuted]
     refuted = [_refuted_item(one) for one in advice if one.refuted]
     parts = ["**What to do**\n\n" + "\n".join(helps)] if helps else []
     if refuted:
@@ -191,12 +198,13 @@ def _advice(advice: Sequence[Advice]) -> str:
     return "\n\n".join(parts)
 
 
-def _advice_item(advice: Advice) -> str:
+def _advice_item(advice: Advice, oom: Oom) -> str:
     words = advice_text(advice)
     action = prose(clean(words.action, 400).rstrip("."))
     why = f" {prose(clean(words.why, 600))}" if words.why else ""
     price = f" Cost: {escaped(clean(words.price, 300))}." if words.price else ""
-    return f"1. **{action}** ({effect(advice)}).{why}{price}"
+    effect = effect_text(advice, oom)
+    return f"1. **{action}**{f' ({effect})' if effect else ''}.{why}{price}"
 
 
 def _refuted_item(advice: Advice) -> str:

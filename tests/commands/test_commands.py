@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 import zipfile
 from importlib import import_module, util
 from pathlib import Path
@@ -274,7 +276,41 @@ def test_progress_is_silent_where_stderr_is_no_terminal(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "stderr", sink)
     with Progress() as progress:
         progress.read(1, 2, 3)
-        progress.stage("Analysing")
+        progress.stage("findings")
+        progress.tell("replaying", 0.5, "recorded")
+    assert sink.getvalue() == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_shows_what_is_done_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
+    from oomscope.commands.common import progress as module
+
+    sink = Terminal()
+    monkeypatch.setattr(sys, "stderr", sink)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    with module.Progress() as progress:
+        deadline = time.monotonic() + 10
+        while progress._bar is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        progress.tell("replaying", 0.5, "expandable_segments:True")
+        time.sleep(0.3)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", sink.getvalue())
+    assert re.search(r"Replaying expandable_segments:True \S+ +50%", shown)
+    assert sink.getvalue().endswith("\x1b[2K"), "the line is cleared at the end"
+
+
+def test_what_takes_less_than_a_second_shows_no_progress(monkeypatch: pytest.MonkeyPatch):
+    from oomscope.commands.common.progress import Progress
+
+    sink = Terminal()
+    monkeypatch.setattr(sys, "stderr", sink)
+    with Progress() as progress:
+        progress.tell("replaying", 0.5)
     assert sink.getvalue() == ""
 
 

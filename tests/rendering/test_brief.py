@@ -9,10 +9,10 @@ import pytest
 
 from oomscope.analysis import Findings, analyze
 from oomscope.commands.common.errors import run
-from oomscope.model.recorded import RecordedSource
 from oomscope.reading import load
 from oomscope.rendering.common.shares import shares
-from oomscope.rendering.common.source_line import source_of, telling_line
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.text.brief import LINES, brief
 from oomscope.rendering.text.terminal import plain
 from oomscope.wording.paths import shortener
@@ -61,39 +61,34 @@ def test_hostile_names_move_no_cursor() -> None:
 
 
 def test_the_fix_says_what_it_saves_and_whether_it_is_enough() -> None:
-    assert "Saves 10.1 GiB, enough alone." in shown(sample_findings("oom_leak_total_loss"))
+    assert "frees 10.1 GiB · enough alone" in shown(sample_findings("oom_leak_total_loss"))
 
 
-def test_suspects_come_first_and_the_rows_add_up() -> None:
+@pytest.mark.parametrize("most", [1, 2, 3, 10])
+def test_holders_come_first_and_the_rows_add_up(most: int) -> None:
     findings = analyze(load(next(path for path in FIXTURES if path.name.startswith("leak_hook"))), whatif=False)
     device = findings.main
     assert device is not None
-    rows = shares(device, shortener(findings.snapshot.stacks), 4)
-    assert rows[0].text.startswith("leak_hook: model.blocks[2].captured (")
-    assert rows[-1].text == "everything else"
+    rows = shares(device, shortener(findings.snapshot.stacks), most)
+    assert len(rows) <= most
     assert sum(row.bytes for row in rows) == device.at.allocated
+    if most > 1:
+        assert rows[0].text == "model.blocks[2].captured"
 
 
 def test_the_line_is_quoted_where_the_dump_has_it() -> None:
     findings = sample_findings("oom_leak_total_loss")
     device = findings.main
     assert device is not None
-    assert device.oom is not None
-    line = device.oom.caller
+    line = culprit(device, shortener(findings.snapshot.stacks), Sources())
     assert line is not None
-    source = RecordedSource(line.file, line.line, line.line - 1, ("for batch in loader:", "    loss = step(batch)", ""))
-    snapshot = replace(findings.snapshot, context={"sources": [_plain(source)]})
-    assert source_of(snapshot, line) == "loss = step(batch)"
-    assert source_of(snapshot, replace(line, line=line.line + 2)) is None
-    assert source_of(findings.snapshot, line) is None
-    found = telling_line(snapshot, device)
-    assert found is not None
-    assert found[1] == "loss = step(batch)"
-    assert "loss = step(batch)" in check(replace(findings, snapshot=snapshot))
-
-
-def _plain(source: RecordedSource) -> dict[str, object]:
-    return {"filename": source.filename, "line": source.line, "first": source.first, "text": list(source.text)}
+    assert line.excerpt is None
+    file = line.full.rpartition(":")[0]
+    text = ["for batch in loader:", "    loss = step(batch)", ""]
+    source = {"filename": file, "line": line.line, "first": line.line - 1, "text": text}
+    told = replace(findings, snapshot=replace(findings.snapshot, context={"sources": [source]}))
+    assert f"  {line.file}:{line.line}  loss = step(batch)" in check(told)
+    assert "loss = step(batch)" not in check(findings)
 
 
 def test_the_command_shows_one_screen_unless_asked_for_all(capfd: pytest.CaptureFixture[str]) -> None:

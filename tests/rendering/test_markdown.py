@@ -10,7 +10,10 @@ import pytest
 
 from oomscope.analysis import analyze
 from oomscope.reading import load
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.markdown import MAX_BYTES, escaped, prose, render_markdown
+from oomscope.wording.paths import shortener
 from tests.rendering.hostile import hostile_findings
 from tests.samples import SAMPLES, sample_findings
 
@@ -102,9 +105,11 @@ def test_a_holder_is_said_to_be_held_as_something():
 
 def test_the_line_is_quoted_with_its_neighbours():
     findings = sample_findings("oom_leak_total_loss")
-    line = findings.devices[0].oom.caller  # type: ignore[union-attr]
+    line = culprit(findings.devices[0], shortener(findings.snapshot.stacks), Sources())
+    assert line is not None
+    assert f"{line.function} ({line.file}:{line.line})" in render_markdown(findings)
     text = ["for batch in loader:", "    loss = step(batch)  # ```", ""]
-    source = {"filename": line.file, "line": line.line, "first": line.line - 1, "text": text}
+    source = {"filename": line.full.rpartition(":")[0], "line": line.line, "first": line.line - 1, "text": text}
     shown = render_markdown(replace(findings, snapshot=replace(findings.snapshot, context={"sources": [source]})))
     assert (
         f"```python\n  {line.line - 1:>5}  for batch in loader:\n→ {line.line:>5}      loss = step(batch)  # '''"

@@ -51,7 +51,8 @@ def answer() -> WhatIf:
 
 def test_the_json_has_what_was_promised(answer: WhatIf) -> None:
     document = json.loads(to_json(answer))
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
+    assert document["next"][0] == "oomscope report SNAPSHOT"
     assert {"addresses", "mismatches", "first_mismatch"} <= set(document["self_check"])
     for row in document["whatif"]:
         assert set(row) >= CONTRACT

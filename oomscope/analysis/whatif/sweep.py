@@ -13,9 +13,11 @@ from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replayer
 from oomscope.allocator.torch_releases import INTRODUCED
+from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.whatif import settings as tried
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, Marks, changed_program
+from oomscope.analysis.whatif.meter import REPLAYS_OF_A_THOROUGH_ROW, Meter
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.releases import OBTAINS
@@ -67,7 +69,7 @@ class _Bounds:
     is_recorded: bool
 
 
-def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
+def sweep(snapshot: Snapshot, subject: Subject, question: Question, progress: Listener = silent) -> WhatIf:
     """Answer `question` for a recorded run."""
     check = _with_reason(subject)
     if not check.exact:
@@ -79,14 +81,18 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     clock = Clock(question.budget_s, question.started, subject.replay_seconds)
     rows: list[WhatIfRow] = []
     skipped = []
-    for number, setting in enumerate((tried.recorded(subject.config), *_asked(subject, question, bounds.limit))):
+    settings = (tried.recorded(subject.config), *_asked(subject, question, bounds.limit))
+    changed = _changed_settings(subject, question)
+    meter = Meter(progress, [_replays(setting, question, clock) for setting in (*settings, *changed)])
+    for number, setting in enumerate(settings):
+        meter.begin(setting.text)
         if number >= ALWAYS and not clock.allows(1):
             skipped.append(setting.text)
             continue
-        row = _row(subject, setting, question, bounds, clock)
+        row = _row(subject, setting, question, bounds, clock, meter)
         if row is not None:
             rows.append(row)
-    rows += _changed_rows(snapshot, subject, question, bounds, clock)
+    rows += _changed_rows(snapshot, subject, question, changed, bounds, clock, meter)
     return WhatIf(subject.device.index, check, tuple(rows), tuple(skipped))
 
 
@@ -99,14 +105,21 @@ def _asked(subject: Subject, question: Question, limit: Limit) -> list[Setting]:
     return tried.default_set(subject.config, limit)
 
 
-def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds, clock: Clock) -> WhatIfRow | None:
+def _replays(setting: Setting, question: Question, clock: Clock) -> int:
+    """About how many replays a row takes."""
+    return REPLAYS_OF_A_THOROUGH_ROW if _effort(setting, question, clock).least_memory else 1
+
+
+def _row(
+    subject: Subject, setting: Setting, question: Question, bounds: _Bounds, clock: Clock, meter: Meter
+) -> WhatIfRow | None:
     """One row of the unchanged program; None where it was not asked for and cannot be answered."""
     replayer, notes = _replayer(subject, setting, question)
     if replayer is None:
         return None if question.settings is None else unanswered(setting, bounds.limit, notes[0])
     case = Case(
         subject,
-        replayer,
+        meter.counted(replayer),
         setting,
         bounds.limit,
         notes=(*_beside(subject, setting, question), *notes),
@@ -232,21 +245,35 @@ def _too_new(subject: Subject, setting: Setting) -> tuple[Note, ...]:
     )
 
 
-def _changed_rows(
-    snapshot: Snapshot, subject: Subject, question: Question, bounds: _Bounds, clock: Clock
-) -> list[WhatIfRow]:
-    """The rows of the changed program."""
+def _changed_settings(subject: Subject, question: Question) -> tuple[Setting, ...]:
+    """The settings under which the changed program is replayed; none where nothing is changed."""
     if not question.changes:
-        return []
-    marks = Marks(snapshot.stacks, question.phases, question.steps)
-    program, notes = changed_program(subject, marks, question.changes)
-    replayer = Replayer(program, subject.release)
+        return ()
     if question.settings is not None:
         settings = [tried.parse(text, subject.config, subject.release) for text in question.settings]
     else:
         settings = tried.beside(subject.config, (EXPANDABLE,))
+    return (tried.recorded(subject.config), *settings)
+
+
+def _changed_rows(
+    snapshot: Snapshot,
+    subject: Subject,
+    question: Question,
+    settings: Sequence[Setting],
+    bounds: _Bounds,
+    clock: Clock,
+    meter: Meter,
+) -> list[WhatIfRow]:
+    """The rows of the changed program."""
+    if not settings:
+        return []
+    marks = Marks(snapshot.stacks, question.phases, question.steps)
+    program, notes = changed_program(subject, marks, question.changes)
+    replayer = meter.counted(Replayer(program, subject.release))
     rows = []
-    for setting in (tried.recorded(subject.config), *settings):
+    for setting in settings:
+        meter.begin(setting.text)
         named = replace(setting, text=f"{setting.text}, {question.changes.text}")
         notes_of_row = (
             note("whatif.estimate"),

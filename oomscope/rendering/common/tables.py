@@ -104,7 +104,7 @@ def categories(device: DeviceFindings) -> Table:
     """What is live, by what it is."""
     shares = sorted(((count, name) for name, count in device.categories.items() if count), reverse=True)
     rows = tuple(
-        (label(name, CATEGORY_LABELS), format_bytes(count), _percent(count, device.at.allocated))
+        (label(name, CATEGORY_LABELS), format_bytes(count), percent_text(count, device.at.allocated))
         for count, name in shares
     )
     source = label(device.categories_source, CATEGORIES_SOURCE_LABELS)
@@ -115,7 +115,8 @@ def phases(device: DeviceFindings) -> Table:
     """What is live, by the phase that allocated it."""
     shares = sorted(((count, name) for name, count in device.phases.items() if count), reverse=True)
     rows = tuple(
-        (label(name, PHASE_LABELS), format_bytes(count), _percent(count, device.at.allocated)) for count, name in shares
+        (label(name, PHASE_LABELS), format_bytes(count), percent_text(count, device.at.allocated))
+        for count, name in shares
     )
     return Table("By phase", ("phase", "bytes", "share"), rows, frozenset({1, 2}))
 
@@ -127,7 +128,7 @@ def sites(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
         caller = caller_text(site, shorten)
         text = site_text(site, shorten) + (f" ← {caller}" if caller else "")
         category = label(site.category, CATEGORY_LABELS)
-        share = _percent(site.bytes, device.at.allocated)
+        share = percent_text(site.bytes, device.at.allocated)
         rows.append((format_bytes(site.bytes), share, format_count(site.blocks), category, text))
     headings = ("bytes", "share", "blocks", "mostly", "site ← caller")
     return Table("Who holds the memory", headings, tuple(rows), frozenset({0, 1, 2}), len(device.sites) - len(rows))
@@ -260,7 +261,8 @@ def other_devices(findings: Findings) -> Table:
     return Table("Other devices", ("device", "allocated", "reserved"), rows, frozenset({1, 2}))
 
 
-def _percent(part: int, whole: int) -> str:
+def percent_text(part: int, whole: int) -> str:
+    """``34%``, or ``< 1%`` for what is little but not nothing."""
     if whole <= 0:
         return ""
     return "< 1%" if 0 < part < whole * 0.005 else f"{part / whole:.0%}"

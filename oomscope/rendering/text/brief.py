@@ -11,17 +11,18 @@ from rich.text import Text
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.rendering.common.shares import shares
-from oomscope.rendering.common.source_line import telling_line
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.common.tables import percent_text
+from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.rendering.text.terminal import changed_by_settings
 from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
-from oomscope.wording.effects import effect, others
 from oomscope.wording.instants import instant
 from oomscope.wording.labels import CONFIDENCE_LABELS, label
 from oomscope.wording.opening import changing_replays, occasion, verdict_text
+from oomscope.wording.page import effect_text, else_text
 from oomscope.wording.paths import Shorten, shortener
-from oomscope.wording.places import file_line
 from oomscope.wording.verdict_text import advice_text
 
 LINES = 20
@@ -32,6 +33,7 @@ LEAST_ROWS = 3
 _MARGIN = 28
 """Columns beside the curve: its name in front, its size behind."""
 _NAMES = 6
+_LONGEST_LINE = 160
 _RAGGED = 20
 """Columns that wrapping may leave empty at the ends of two lines."""
 _EXAMPLES = re.compile(r" \([^()]*\)(?=\.\Z)")
@@ -39,20 +41,21 @@ _EXAMPLES = re.compile(r" \([^()]*\)(?=\.\Z)")
 _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9`])")
 
 
-def brief(findings: Findings, *, width: int, replayed: bool = True) -> RenderableType:
+def brief(findings: Findings, *, width: int, replayed: bool = True, sources: Sources | None = None) -> RenderableType:
     """The findings in at most `LINES` lines for a console of `width` columns.
 
     Args:
         findings: what to show.
         width: columns.
         replayed: whether other settings were replayed; if not, the last line says how to.
+        sources: where lines of source are looked up; None: in the dump alone.
     """
     shorten, device = shortener(findings.snapshot.stacks), findings.main
     head = _wrapped(Text(occasion(findings, shorten), style="bold"), width, 2)
     above = [*head, Text(), *_verdict(verdict_text(findings), width, 4)]
     if device is None:
         return Group(*above)
-    above += _source(findings, device, shorten, width)
+    above += _source(device, sources or Sources(findings.snapshot), shorten, width)
     above += _advice(device, width)
     below = [*_timeline(device, width), *_foot(device, width, replayed)]
     replay = _replays(findings, width)
@@ -92,17 +95,18 @@ def _verdict(text: str, width: int, most: int) -> list[Text]:
     return _wrapped(Text(sentences[0]), width, most)
 
 
-def _source(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> list[Text]:
-    found = telling_line(findings.snapshot, device)
-    if found is None:
+def _source(device: DeviceFindings, sources: Sources, shorten: Shorten, width: int) -> list[Text]:
+    """The line to look at, where its text is known; the verdict names it anyway."""
+    line = culprit(device, shorten, sources)
+    if line is None or line.excerpt is None:
         return []
-    location, text = found
-    return _wrapped(Text.assemble((f"  {file_line(location, shorten)}  ", "dim"), text), width, 1)
+    text = clean(line.excerpt.text, _LONGEST_LINE)
+    return _wrapped(Text.assemble((f"  {line.file}:{line.line}  ", "dim"), text), width, 1)
 
 
 def _advice(device: DeviceFindings, width: int) -> list[Text]:
     advice = device.oom.verdict.advice if device.oom else ()
-    if not advice:
+    if device.oom is None or not advice:
         return []
     lines = [Text()]
     if not advice[0].refuted:
@@ -110,9 +114,9 @@ def _advice(device: DeviceFindings, width: int) -> list[Text]:
         if len(action) > 2 * (width - _NAMES) - _RAGGED:
             action = _EXAMPLES.sub("", action)
         lines += _hanging("Fix", Text(action, style="bold"), width, 2)
-        lines += _hanging("", Text(f"{effect(advice[0])[:1].upper()}{effect(advice[0])[1:]}."), width, 1)
-    if more := others(advice):
-        lines += _hanging("Else", Text(f"{more}."), width, 1)
+        lines += _hanging("", Text(effect_text(advice[0], device.oom)), width, 1)
+    if more := else_text(advice):
+        lines += _hanging("Else", Text(more), width, 1)
     return lines
 
 
@@ -129,8 +133,8 @@ def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     when = instant(findings.at, device.history.entries)
     lines = [Text(), *_wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
     for row in shares(device, shorten, most):
-        share = f"{row.bytes / max(allocated, 1):4.0%}"
-        lines += _wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share}  ", row.text), width, 1)
+        share = percent_text(row.bytes, allocated)
+        lines += _wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share:>4}  ", row.text), width, 1)
     return lines
 
 

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice
+from oomscope.analysis.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
 from oomscope.rendering.common.tables import Table
@@ -26,6 +26,7 @@ from oomscope.wording.clean import clean
 from oomscope.wording.growth import no_growth
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
+from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
@@ -79,7 +80,8 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     yield from _section(tables.memory(device), f"Memory, {when}", headings=False)
     yield from _timeline(device, width)
     if device.oom is not None:
-        yield from _list("What to do", (_advice(item) for item in device.oom.verdict.advice))
+        oom = device.oom
+        yield from _list("What to do", (_advice(item, oom) for item in oom.verdict.advice))
     answers = [answer for answer in findings.whatif if answer.device == device.device]
     yield from chain.from_iterable(changed_by_settings(answer) for answer in answers if answer.rows)
     yield from _section(tables.categories(device), headings=False)
@@ -167,14 +169,14 @@ def _list(title: str, items: Iterable[Text]) -> Iterator[RenderableType]:
     yield Text()
 
 
-def _advice(advice: Advice) -> Text:
+def _advice(advice: Advice, oom: Oom) -> Text:
     text = Text()
     if advice.refuted:
         text.append("Would not have helped: ", style="dim")
     words = advice_text(advice)
     text.append(clean(words.action, 400).rstrip("."), style="" if advice.refuted else "bold")
-    if advice.saves_bytes is not None:
-        text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
+    if not advice.refuted and (effect := effect_text(advice, oom)):
+        text.append(f" ({effect})")
     text.append(f". {clean(words.why, 600)}" if words.why else ".")
     if words.price:
         text.append(f" Cost: {clean(words.price, 300)}.")
