@@ -106,6 +106,31 @@ def view(answer: WhatIf) -> WhatIfView:
     )
 
 
+_VISIBLE = 0.02
+"""Peaks that differ by less are told as the same."""
+
+
+def split_rows(answer: WhatIf, shown: WhatIfView) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The recorded row with those whose outcome differs from it, and all others.
+
+    Where nothing failed, another outcome is a peak that differs visibly.
+    """
+    if not answer.rows:
+        return (), ()
+    recorded = answer.rows[0]
+
+    def changes(row: WhatIfRow) -> bool:
+        if row.oom is not recorded.oom:
+            return row.oom is not None
+        if row.oom or row.peak_reserved is None or recorded.peak_reserved is None:
+            return False
+        return abs(row.peak_reserved - recorded.peak_reserved) > _VISIBLE * recorded.peak_reserved
+
+    pairs = list(zip(answer.rows, shown.rows, strict=True))
+    changed = tuple(words for number, (row, words) in enumerate(pairs) if number == 0 or changes(row))
+    return changed, tuple(words for _, words in pairs if words not in changed)
+
+
 def _marked(row: Row) -> str:
     return f"{row.setting} [{', '.join(map(str, row.marks))}]" if row.marks else row.setting
 
