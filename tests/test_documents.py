@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
+import click
 import pytest
 
+from oomscope.analysis import analyze
+from oomscope.commands import cli
 from oomscope.recording.options import Options
+from oomscope.rendering.text.brief import brief
+from oomscope.rendering.text.terminal import plain
+from tests.samples import sample
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "oomscope"
@@ -62,3 +68,26 @@ def test_the_examples_of_recording_are_those_that_run_on_a_gpu(example: Path):
 def test_every_option_of_recording_is_in_its_table():
     text = (PACKAGE / "docs" / "recording.md").read_text(encoding="utf-8")
     assert [one.name for one in fields(Options) if f"\n| `{one.name}` |" not in text] == []
+
+
+def test_the_readme_shows_what_the_terminal_shows():
+    """Where words or figures have changed, run the command again and paste what it prints."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    shown = text.partition("$ oomscope summary oom_leak_total_loss.pickle.xz\n")[2].partition("```")[0]
+    findings = analyze(sample("oom_leak_total_loss"), whatif_seconds=0)
+    assert shown == plain(brief(replace(findings, whatif=()), width=80))
+
+
+def test_the_picture_of_the_readme_is_small():
+    assert 10_000 < (PACKAGE / "docs" / "report.png").stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("document", [REPOSITORY / "README.md", PACKAGE / "docs" / "whatif.md"], ids=identify)
+def test_every_command_and_option_that_a_document_shows_is_there(document: Path):
+    shown = re.findall(r"^\$ oomscope (\w+)([^#\n]*)", document.read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown
+    for name, rest in shown:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, name
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", rest)) <= known, (name, rest)

@@ -41,21 +41,20 @@ _EXAMPLES = re.compile(r" \([^()]*\)(?=\.\Z)")
 _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9`])")
 
 
-def brief(findings: Findings, *, width: int, replayed: bool = True, sources: Sources | None = None) -> RenderableType:
+def brief(findings: Findings, *, width: int, replayed: bool = True) -> RenderableType:
     """The findings in at most `LINES` lines for a console of `width` columns.
 
     Args:
         findings: what to show.
         width: columns.
         replayed: whether other settings were replayed; if not, the last line says how to.
-        sources: where lines of source are looked up; None: in the dump alone.
     """
     shorten, device = shortener(findings.snapshot.stacks), findings.main
     head = _wrapped(Text(occasion(findings, shorten), style="bold"), width, 2)
     above = [*head, Text(), *_verdict(verdict_text(findings), width, 4)]
     if device is None:
         return Group(*above)
-    above += _source(device, sources or Sources(findings.snapshot), shorten, width)
+    above += _source(device, Sources(findings.snapshot), shorten, width)
     above += _advice(device, width)
     below = [*_timeline(device, width), *_foot(device, width, replayed)]
     replay = _replays(findings, width)
