@@ -129,6 +129,16 @@ def _changes(row: WhatIfRow, recorded: WhatIfRow) -> bool:
     return abs(peak - before) >= WORTH_A_ROW * before
 
 
+def split_rows(answer: WhatIf, shown: WhatIfView) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The recorded row with those that change something, and all others."""
+    if not answer.rows:
+        return (), ()
+    kept = {row.setting for row in changing(answer)[0].rows}
+    pairs = list(zip(answer.rows, shown.rows, strict=True))
+    changed = tuple(words for number, (row, words) in enumerate(pairs) if number == 0 or row.setting in kept)
+    return changed, tuple(words for _, words in pairs if words not in changed)
+
+
 def _marked(row: Row) -> str:
     return f"{row.setting} [{', '.join(map(str, row.marks))}]" if row.marks else row.setting
 

@@ -29,6 +29,8 @@ LEFT, RIGHT, TOP, FOOT = 58.0, 826.0, 22.0, 38.0
 """Where the axes stand in figures over time, in units of the view box; `FOOT` is the room below them."""
 
 MOST_BANDS = 80
+LABEL_ROOM = 0.1
+"""Of the width: the words "12 OOMs" with air around them."""
 NEAR = 1.6
 """A limit above so many times the highest value would press all else into the lower part of the figure."""
 
@@ -100,6 +102,11 @@ def is_near(limit: int, view: MemoryOverTime) -> bool:
     return limit < NEAR * highest_value(view)
 
 
+def axis_top(view: MemoryOverTime) -> float:
+    """Where the axis of bytes ends."""
+    return max(highest_value(view), view.limit or 0) * 1.09
+
+
 def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     """Allocated memory as stacked bands, with lines for active and reserved memory."""
     figure, axes = _canvas(WIDTH, height)
@@ -121,12 +128,11 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
             axes.fill_between(x, y, 0, color=layer.colour.light, linewidth=0)
     _active(axes, view.x, view.active, top)
     _reserved(axes, view.x, view.reserved)
-    highest = highest_value(view)
+    highest = max(highest_value(view), view.limit or 0)
     if view.limit is not None:
-        highest = max(highest, view.limit)
         axes.axhline(view.limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
     _marks(axes, view.marks, highest, left, right)
-    axes.set_ylim(0, highest * 1.09)
+    axes.set_ylim(0, axis_top(view))
     _bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
     scale, unit = _time_unit(right - left) if view.in_seconds else (1.0, "")
@@ -167,9 +173,6 @@ def _marks(axes: Axes, marks: Sequence[Moment], highest: int, left: float, right
     for mark in marks:
         if not left <= mark.x <= right:
             continue
-        near_right = mark.x > left + 0.8 * (right - left)
-        near_left = mark.x < left + 0.2 * (right - left)
-        align = "right" if near_right else "left" if near_left else "center"
         if mark.kind == "peak":
             axes.plot([mark.x], [mark.bytes], "o", ms=4.5, color=palette.INK.light, mec=palette.PAPER.light, mew=1)
             continue
@@ -179,9 +182,25 @@ def _marks(axes: Axes, marks: Sequence[Moment], highest: int, left: float, right
             [mark.x, mark.x], [mark.base, asked],
             color=palette.ALARM.light, linewidth=7, alpha=0.6, solid_capstyle="butt", clip_on=False,
         )  # fmt: skip
+    _oom_labels(axes, [mark.x for mark in marks if mark.kind == "oom" and left <= mark.x <= right], left, right)
+
+
+def _oom_labels(axes: Axes, places: Sequence[float], left: float, right: float) -> None:
+    """One label for all failures whose own would overprint each other."""
+    groups: list[list[float]] = []
+    for x in sorted(places):
+        if groups and x - groups[-1][-1] < LABEL_ROOM * (right - left):
+            groups[-1].append(x)
+        else:
+            groups.append([x])
+    for group in groups:
+        x = group[-1]
+        near_right, near_left = x > left + 0.8 * (right - left), x < left + 0.2 * (right - left)
         axes.annotate(
-            "OOM", (mark.x, 1), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
-            ha=align, va="bottom", color=palette.ALARM.light, fontweight="bold",
+            "OOM" if len(group) == 1 else f"{len(group)} OOMs",
+            (x, 1), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
+            ha="right" if near_right else "left" if near_left else "center", va="bottom",
+            color=palette.ALARM.light, fontweight="bold",
         )  # fmt: skip
 
 
@@ -240,67 +259,6 @@ def lifetimes(edges: Sequence[str], freed: IntArray, live: IntArray) -> Figure:
     axes.set_ylim(0, highest * 1.06)
     _bytes_axis(axes.yaxis, highest, 4)
     axes.set_xlabel("from allocation to free", color=palette.QUIET.light, labelpad=3)
-    return figure
-
-
-@dataclass(frozen=True, slots=True)
-class PeakBar:
-    """Peak reserved memory under one setting.
-
-    Attributes:
-        label: the setting, or its number in the table.
-        peak: the bytes of the bar.
-        low, high: its range over orders of addresses.
-        failed: whether a request did fail, or may.
-        least: the least memory under which the program lives, None: not known.
-        note: words at the right.
-    """
-
-    label: str
-    peak: int
-    low: int
-    high: int
-    failed: bool
-    least: int | None
-    note: str
-
-
-_LABELS, _NOTES, _HEAD, _FOOT = 196.0, 196.0, 22.0, 30.0
-
-
-def whatif(bars: Sequence[PeakBar], limit: int | None, limit_label: str) -> Figure:
-    """Peak reserved memory under each setting, against the limit and the least memory that would do."""
-    height = _HEAD + _FOOT + 22.0 * len(bars)
-    figure, axes = _canvas(WIDTH, height)
-    axes.set_position(
-        (_LABELS / WIDTH, _FOOT / height, (WIDTH - _LABELS - _NOTES) / WIDTH, (height - _HEAD - _FOOT) / height)
-    )
-    for row, bar in enumerate(bars):
-        colour = palette.SOFT_BAR if bar.failed else palette.BAR
-        axes.barh(row, bar.peak, height=0.62, color=colour.light, linewidth=0)
-        if bar.high > bar.low:
-            axes.plot([bar.low, bar.high], [row, row], color=palette.INK.light, linewidth=1.2)
-        if bar.least is not None:
-            axes.plot([bar.least], [row], "D", ms=6, color=palette.ALARM.light, mec=palette.PAPER.light, mew=1)
-        axes.annotate(
-            bar.note, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
-            va="center", color=palette.INK.light,
-        )  # fmt: skip
-    highest = max(max(bar.high, bar.peak, bar.least or 0) for bar in bars)
-    highest = max(highest, limit or 0, 1)
-    if limit is not None:
-        axes.axvline(limit, color=palette.LIMIT.light, linewidth=1.4, dashes=(6, 3))
-        axes.annotate(
-            limit_label, (limit, 1), xycoords=("data", "axes fraction"), xytext=(0, 4), textcoords="offset points",
-            ha="center" if limit < 0.85 * highest else "right", va="bottom", color=palette.LIMIT.light,
-            fontweight="bold",
-        )  # fmt: skip
-    axes.set_xlim(0, highest * 1.06)
-    axes.set_ylim(len(bars) - 0.4, -0.6)
-    axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
-    axes.grid(False)
-    axes.grid(True, axis="x", color=palette.FAINT.light, linewidth=0.7)
-    _bytes_axis(axes.xaxis, highest, 5)
     return figure
 
 

@@ -1,18 +1,14 @@
-"""The other figures of the page: steps, lifetimes, and memory under other settings."""
+"""The other figures of the page: steps and lifetimes."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.rendering.html import charts
 from oomscope.rendering.html.lifespans import lifespans
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, plain_name, settings
-from oomscope.units import format_bytes, format_limit, plural
-from oomscope.wording.clean import clean
-
-_LONGEST_LABEL = 34
+from oomscope.units import format_bytes, plural
 
 
 def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
@@ -41,32 +37,3 @@ def lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None
     with settings("fig-lives"):
         figure = charts.lifetimes(lives.names, lives.freed, lives.live)
         return inline_svg(figure, "fig-lives", "Bytes allocated, by how long they lived", description, sheet)
-
-
-def whatif_figure(answer: WhatIf, sheet: StyleSheet) -> Markup | None:
-    """Peak reserved memory under each setting; None where there is nothing to compare."""
-    bars = [_bar(number, row) for number, row in enumerate(answer.rows, 1) if row.peak_reserved is not None]
-    if len(bars) < 2:
-        return None
-    limit = next((row.limit for row in answer.rows if row.limit is not None), None)
-    description = "; ".join(f"{row.setting}: {_note(row)}" for row in answer.rows if row.peak_reserved is not None)
-    with settings("fig-whatif"):
-        figure = charts.whatif(bars, limit, f"limit {format_bytes(limit)}" if limit is not None else "")
-        return inline_svg(
-            figure, "fig-whatif", "Peak reserved memory under each setting", clean(description, 1200), sheet
-        )
-
-
-def _bar(number: int, row: WhatIfRow) -> charts.PeakBar:
-    peak = row.peak_reserved or 0
-    low, high = row.range.get("peak_reserved", (peak, peak))
-    # A setting may carry names of the snapshot; what is not plain is left to the table.
-    plain = row.setting.isascii() and row.setting.isprintable() and len(row.setting) <= _LONGEST_LABEL
-    label = row.setting if plain else f"row {number}"
-    return charts.PeakBar(label, peak, low, high, row.oom is not False, row.least_memory, _note(row))
-
-
-def _note(row: WhatIfRow) -> str:
-    outcome = {True: ", fails", False: "", None: ", not certain"}[row.oom]
-    least = f"; needs {format_limit(row.least_memory)}" if row.least_memory is not None else ""
-    return format_bytes(row.peak_reserved or 0) + outcome + least

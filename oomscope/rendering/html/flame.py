@@ -16,7 +16,7 @@ from oomscope.rendering.html.percent import percent
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 
-MOST_BOXES = 420
+MOST_BOXES = 260
 THIN = 0.035
 LEAST_SHARE = 0.0015
 ROW = 19
@@ -56,9 +56,27 @@ class _Node:
     children: dict[int, _Node] = field(default_factory=dict)
 
 
-def flame(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten) -> Flame | None:
-    """The flame graph of what is allocated at the instant of attribution; None where no stack is known."""
-    root = _tree(device, stacks, keys)
+_FRAMEWORK = (FrameKind.TORCH, FrameKind.STANDARD, FrameKind.PLUMBING, FrameKind.OOMSCOPE)
+
+
+def is_framework(filename: str) -> bool:
+    """Whether a frame of this file is PyTorch's or Python's own, which a reader need not see at first."""
+    return frame_kind(filename) in _FRAMEWORK
+
+
+def flame(
+    device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten, *, framework: bool = True
+) -> Flame | None:
+    """The flame graph of what is allocated at the instant of attribution; None where no stack is known.
+
+    Args:
+        device: the device.
+        stacks: of the snapshot.
+        keys: categories of its lifetimes.
+        shorten: for file names.
+        framework: whether frames of PyTorch and Python are shown.
+    """
+    root = _tree(device, stacks, keys, framework=framework)
     if not root.children:
         return None
     boxes: list[Box] = []
@@ -68,20 +86,21 @@ def flame(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorte
     return Flame(tuple(boxes), rows * ROW, root.bytes, hidden, max(0, left_out))
 
 
-def _tree(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys) -> _Node:
+def _tree(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, *, framework: bool) -> _Node:
     history = device.history
     live = np.flatnonzero(history.lifetimes.allocated_at(device.at_entry) & (history.lifetimes.stack != NO_STACK))
     width = len(CATEGORIES)
     pair = history.lifetimes.stack[live].astype(np.int64) * width + keys.category[live]
     distinct, inverse = np.unique(pair, return_inverse=True)
     total = np.bincount(inverse, weights=history.size[live], minlength=len(distinct)).astype(np.int64)
-    shown = [frame_kind(frame.filename) is not FrameKind.CPP for frame in stacks.frames]
+    unseen = (FrameKind.CPP,) if framework else (FrameKind.CPP, *_FRAMEWORK)
+    shown = [frame_kind(frame.filename) not in unseen for frame in stacks.frames]
     root = _Node()
     for key, count in zip(distinct.tolist(), total.tolist(), strict=True):
         stack, category = divmod(key, width)
         members = stacks.members[stacks.offsets[stack] : stacks.offsets[stack + 1]][::-1].tolist()
-        node = root
-        for member in [None, *(member for member in members if shown[member])][:200]:
+        node, path = root, [member for member in members if shown[member]]
+        for member in [None, *path][:200] if path else ():
             if member is not None:
                 node = node.children.setdefault(member, _Node())
             node.bytes += count

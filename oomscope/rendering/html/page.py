@@ -14,21 +14,24 @@ from markupsafe import Markup, escape
 
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Growth, Pin
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common.sources import Sources
-from oomscope.rendering.common.whatif_table import view
+from oomscope.rendering.common.whatif_table import split_rows, view
 from oomscope.rendering.html import palette
-from oomscope.rendering.html.figures import lifetimes_figure, steps_figure, whatif_figure
+from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes, quoted
 from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
+from oomscope.rendering.html.holder_rows import HolderRow, holder_rows
 from oomscope.rendering.html.lifetime_keys import keys_of
-from oomscope.rendering.html.memory_bars import MemoryBar, Part, category_parts, memory_bar, phase_parts
+from oomscope.rendering.html.memory_bars import Part, category_parts, phase_parts
 from oomscope.rendering.html.name_rows import NameRow, name_rows
+from oomscope.rendering.html.notable_pins import notable_pins
 from oomscope.rendering.html.other_devices import DeviceView, other_devices
 from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, PageCaps, trimmed
 from oomscope.rendering.html.percent import share
 from oomscope.rendering.html.segment_map import SegmentMap, segment_map
-from oomscope.rendering.html.site_rows import SiteRow, place_of, site_rows
+from oomscope.rendering.html.site_rows import SMALL, SiteRow, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows, settings_rows
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.rendering.html.timelines import Timelines, draw_timelines
@@ -44,6 +47,11 @@ from oomscope.wording.opening import occasion, replay_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text, evidence_text
 
+_SCRIPTS = ("base", "timeline", "tables", "flame", "start")
+"""The files of templates/script, in the order in which they are put together."""
+MOST_GROWING = 8
+HOLES_MATTER = 20
+"""Free memory below one in so many reserved bytes has nothing to show: where it lies is folded."""
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""
 
@@ -64,7 +72,6 @@ class Page:
     settings: list[tuple[str, str]]
     main: MainView | None
     whatif: WhatIf | None
-    whatif_figure: Markup | None
     version: str
 
 
@@ -74,12 +81,17 @@ class MainView:
 
     instant: str
     zero: str
-    equation: MemoryBar
     timelines: Timelines
     categories: tuple[Part, ...]
     phases: tuple[Part, ...]
     sites: tuple[SiteRow, ...]
+    small_sites: tuple[int, int]
+    holders: tuple[HolderRow, ...]
+    growth: tuple[Growth, ...]
+    pins: tuple[Pin, ...]
+    holes_matter: bool
     flame: Flame | None
+    flame_all: Flame | None
     segments: SegmentMap | None
     steps_figure: Markup | None
     lifetimes_figure: Markup | None
@@ -117,7 +129,9 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps, sources: So
     light, dark = palette.css_variables()
     rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
     style = rules + sheet.css()
-    script = _source("report.js")
+    script = f'"use strict";\n(() => {{\n{"".join(_source(f"script/{name}.js") for name in _SCRIPTS)}}})();\n'
+    answer = view(page.whatif) if page.whatif is not None else None
+    changed, rest = split_rows(page.whatif, answer) if page.whatif is not None and answer is not None else ((), ())
     data = _data(page.main) if page.main is not None else {}
     return environment.get_template("report.html").render(
         page=page,
@@ -135,16 +149,19 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps, sources: So
         evidence_text=evidence_text,
         place_of=lambda item: place_of(item, shorten),
         since=lambda entry: before_oom(page.device, entry) if page.device else "",
-        whatif=view(page.whatif) if page.whatif is not None else None,
+        whatif=answer,
+        whatif_changed=changed,
+        whatif_rest=rest,
+        sources=sources,
     )
 
 
 def _data(main: MainView) -> dict[str, Any]:
     """What the script reads: the timelines of the main device, and those of the others beside them."""
-    beside = {name: points for one in main.others for name, points in one.data.items()}
-    data = main.timelines.data or ({"zero": main.zero, "moments": [], "labels": {}, "figures": {}} if beside else {})
-    data = data | {"figures": data["figures"] | beside} if data else {}
-    return data | {"thin": THIN, "row": ROW}
+    figures = {name: points for one in main.others for name, points in one.data.items()}
+    if main.timelines.whole is not None:
+        figures[main.timelines.whole.name] = main.timelines.data
+    return {"thin": THIN, "row": ROW, "figures": figures}
 
 
 def _page(
@@ -164,27 +181,36 @@ def _page(
         shortened=not caps.is_usual,
         context=context_rows(findings),
         settings=settings_rows(findings),
-        main=_main(findings, device, shorten, sheet, caps) if device is not None else None,
+        main=_main(findings, device, shorten, sheet, caps, sources) if device is not None else None,
         whatif=answer,
-        whatif_figure=whatif_figure(answer, sheet) if answer is not None else None,
         version=__version__,
     )
 
 
-def _main(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, caps: PageCaps) -> MainView:
+def _main(
+    findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, caps: PageCaps, sources: Sources
+) -> MainView:
     stacks = findings.snapshot.stacks
     keys = keys_of(device)
-    rows = site_rows(device, stacks, keys, shorten)
+    rows = site_rows(device, stacks, keys, shorten, sources)
+    sites, small = without_small(rows, device.at.allocated)
+    every = flame(device, stacks, keys, shorten)
+    own = flame(device, stacks, keys, shorten, framework=False)
     labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), caps.text) for row in rows]
     return MainView(
         instant=instant(findings.at, device.history.entries),
         zero=moment_words(findings),
-        equation=memory_bar(device),
         timelines=draw_timelines(findings, device, keys, labels, sheet),
         categories=category_parts(device),
         phases=phase_parts(device),
-        sites=rows,
-        flame=flame(device, stacks, keys, shorten),
+        sites=sites,
+        small_sites=small,
+        holders=holder_rows(device),
+        growth=tuple(row for row in device.growth if row.live_bytes * SMALL >= device.at.allocated)[:MOST_GROWING],
+        pins=notable_pins(device),
+        holes_matter=device.fragmentation.inactive * HOLES_MATTER >= device.at.reserved,
+        flame=own or every,
+        flame_all=every if own is not None and every != own else None,
         segments=segment_map(device, keys, findings.snapshot.pools),
         steps_figure=steps_figure(device, sheet),
         lifetimes_figure=lifetimes_figure(device, sheet),
@@ -214,7 +240,7 @@ def _environment(longest: int) -> Environment:
     )
     environment.filters.update(
         bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=labels.label,
-        size=format_bytes, share=share, quoted=quoted,
+        size=format_bytes, share=share, quoted_text=lambda text: quoted(clean(text, longest)),
     )  # fmt: skip
     return environment
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.records import Growth, Oom, Pin, SiteUse
+from oomscope.analysis.records import Growth, Location, Oom, Pin, SiteUse
 from oomscope.model import StackTable
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.html.flame import is_framework
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.percent import share
 from oomscope.wording.clean import clean
@@ -15,7 +17,10 @@ from oomscope.wording.places import no_site_text
 
 MOST_STACKS = 3
 MOST_FRAMES = 24
-STACK_BUDGET = 160_000
+SMALL = 1000
+"""One in so many allocated bytes is worth a row; smaller sites are told together."""
+_LONGEST_LINE = 160
+STACK_BUDGET = 100_000
 """Characters of stacks in all; below the largest sites they are left out once this is spent."""
 
 
@@ -31,12 +36,23 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameRow:
+    """A frame: its place, its function, its full path, its line of source, and whether it is PyTorch's or Python's."""
+
+    place: str
+    function: str
+    full: str
+    source: str
+    framework: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Frames:
-    """One stack of a site: its bytes, its blocks, its frames as (place, function, full path), and how many are cut."""
+    """One stack of a site: its bytes, its blocks, its frames, and how many are cut."""
 
     bytes: int
     blocks: int
-    frames: tuple[tuple[str, str, str], ...]
+    frames: tuple[FrameRow, ...]
     cut: int
 
 
@@ -54,6 +70,7 @@ class SiteRow:
     stacks: tuple[Frames, ...]
     is_pin: bool
     grows: bool
+    source: str
 
 
 def place_of(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> Place:
@@ -69,8 +86,11 @@ def place_of(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> Place:
     )
 
 
-def site_rows(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten) -> tuple[SiteRow, ...]:
+def site_rows(
+    device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten, sources: Sources | None = None
+) -> tuple[SiteRow, ...]:
     """The sites table, with the stacks that most of each row's bytes share."""
+    sources = sources if sources is not None else Sources()
     # Nearly every site shares a segment with some free bytes; only what keeps much of it is worth a word here.
     much = max(device.fragmentation.stranded // 10, device.at.reserved // 33, 1)
     pins = {(pin.site, pin.caller, pin.label) for pin in device.pins if pin.stranded_bytes >= much}
@@ -80,8 +100,11 @@ def site_rows(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, sh
         shown: list[Frames] = []
         for stack, count, blocks in use.stacks[:MOST_STACKS]:
             if spent < STACK_BUDGET:
-                shown.append(_frames(stacks, stack, count, blocks, shorten))
-                spent += sum(40 + len(place) + len(name) + len(full) for place, name, full in shown[-1].frames)
+                shown.append(_frames(stacks, stack, count, blocks, shorten, sources))
+                spent += sum(
+                    60 + len(frame.place) + len(frame.function) + len(frame.full) + len(frame.source)
+                    for frame in shown[-1].frames
+                )
         identity = (use.site, use.caller, use.label)
         rows.append(
             SiteRow(
@@ -95,13 +118,36 @@ def site_rows(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, sh
                 stacks=tuple(shown),
                 is_pin=identity in pins,
                 grows=identity in growing,
+                source=source_text(use.caller or use.site, sources),
             )
         )
     return tuple(rows)
 
 
-def _frames(stacks: StackTable, stack: int, count: int, blocks: int, shorten: Shorten) -> Frames:
+def source_text(where: Location | None, sources: Sources) -> str:
+    """The line of source at `where`; empty where it is not known."""
+    excerpt = sources.around(where.file, where.line, 0) if where is not None else None
+    return clean(excerpt.text, _LONGEST_LINE) if excerpt is not None else ""
+
+
+def without_small(rows: tuple[SiteRow, ...], allocated: int) -> tuple[tuple[SiteRow, ...], tuple[int, int]]:
+    """The rows that are worth a line, and how many others there are with how many bytes."""
+    least = allocated // SMALL
+    small = [row for row in rows[1:] if row.bytes < least]
+    return tuple(row for row in rows if row not in small), (len(small), sum(row.bytes for row in small))
+
+
+def _frames(stacks: StackTable, stack: int, count: int, blocks: int, shorten: Shorten, sources: Sources) -> Frames:
     frames = [frame for frame in stacks[stack] if frame.filename not in ("", "??") or frame.line]
     shown = frames[:MOST_FRAMES]
-    texts = tuple((f"{shorten(f.filename)}:{f.line}", clean(f.name, 80), clean(f.filename, 160)) for f in shown)
-    return Frames(count, blocks, texts, len(frames) - len(shown))
+    rows = tuple(
+        FrameRow(
+            f"{shorten(f.filename)}:{f.line}",
+            clean(f.name, 80),
+            clean(f.filename, 160),
+            source_text(Location(f.filename, f.line, f.name), sources),
+            is_framework(f.filename),
+        )
+        for f in shown
+    )
+    return Frames(count, blocks, rows, len(frames) - len(shown))

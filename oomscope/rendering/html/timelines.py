@@ -10,22 +10,22 @@ import numpy as np
 from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import CATEGORIES
+from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.model import IntArray
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, plain_name, settings
+from oomscope.rendering.html.timeline_data import TOLD_SITES, bands_of, packed
 from oomscope.units import format_bytes
 from oomscope.wording.instants import moment_words
-from oomscope.wording.labels import CATEGORY_LABELS
+from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS
 
-MOST_INSTANTS = 56
 _FEW_BUCKETS = 90
-_DECIMALS = 6
-"""Of seconds: a close look may span milliseconds."""
-
-_SITES_AN_INSTANT = 8
+_BESIDE_BYTES = 6_000
+"""Of the packed numbers of a device that the report is not about, before base64."""
+_MOST_STEPS = 400
+"""Steps whose beginnings and names the script gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +37,37 @@ class TimeFigure:
         heading: the words above it.
         svg: the drawing.
         keys: (colour, label) of its bands, in the order of the legend.
-        sites: whether the bands stand for sites.
         limit: whether the limit is drawn.
         has_steps, has_oom, has_active: what else is drawn; active memory is where it differs visibly from
             allocated memory.
+        top: the bytes at which its axis ends.
     """
 
     name: str
     heading: str
     svg: Markup
     keys: tuple[tuple[str, str], ...]
-    sites: bool
     limit: bool
     has_steps: bool
     has_oom: bool
     has_active: bool
+    top: int
 
 
 @dataclass(frozen=True, slots=True)
 class Timelines:
-    """All figures over time, and what is embedded for the script."""
+    """The whole recording, its last stretch (None where that is most of it), and what is embedded for the script."""
 
-    figures: tuple[TimeFigure, ...] = ()
+    whole: TimeFigure | None = None
+    close: TimeFigure | None = None
+    close_words: str = ""
     data: dict[str, Any] = field(default_factory=dict)
 
 
 def draw_timelines(
     findings: Findings, device: DeviceFindings, keys: LifetimeKeys, labels: Sequence[str], sheet: StyleSheet
 ) -> Timelines:
-    """Draw the whole recording by category, its last stretch, and the whole by site.
+    """Draw the whole recording by category and its last stretch.
 
     Args:
         findings: all findings.
@@ -80,21 +82,14 @@ def draw_timelines(
     zero = moment_words(findings)
     axis = time_axis(device.history, device.at_entry, zero)
     painter = _Painter(device, keys, axis, sheet)
-    whole = painter.instants(0, entries - 1)
+    whole = painter.draw("tl-whole", "The whole recording", painter.instants(0, entries - 1))
     stretch = last_stretch(entries, device.at_entry, device.steps.boundaries)
-    figures = [painter.draw("tl-whole", "The whole recording, by category", whole, by_site=False)]
-    views = {"tl-whole": whole}
-    if stretch is not None:
-        close = painter.instants(*stretch)
-        steps = sum(stretch[0] <= boundary <= device.at_entry for boundary in device.steps.boundaries)
-        what = "last three steps" if steps == 3 else "last entries"
-        figures.append(painter.draw("tl-close", f"The {what} before {zero}, by category", close, by_site=False))
-        views["tl-close"] = close
-    # One site alone would be the first figure again, in another colour.
-    if keys.rows > 2:
-        figures.append(painter.draw("tl-sites", "The whole recording, by site", whole, by_site=True))
-        views["tl-sites"] = whole
-    return Timelines(tuple(figures), painter.data(views, labels))
+    if stretch is None:
+        return Timelines(whole, data=painter.data(labels, None, whole))
+    steps = sum(stretch[0] <= boundary <= device.at_entry for boundary in device.steps.boundaries)
+    words = "last three steps" if steps == 3 else "last entries"
+    close = painter.draw("tl-close", f"The {words} before {zero}", painter.instants(*stretch))
+    return Timelines(whole, close, words, painter.data(labels, stretch, whole))
 
 
 def draw_beside(
@@ -108,8 +103,8 @@ def draw_beside(
     painter = _Painter(device, keys, axis, sheet)
     at = painter.instants(0, entries - 1, _FEW_BUCKETS)
     name = f"tl-cuda{device.device}"
-    figure = painter.draw(name, f"{device.name} over time", at, by_site=False, height=charts.SMALL)
-    return figure, {name: painter.points(at) | {"box": charts.box(charts.SMALL)}}
+    figure = painter.draw(name, f"{device.name} over time", at, height=charts.SMALL)
+    return figure, {name: painter.data((), None, figure, beside=True)}
 
 
 class _Painter:
@@ -150,30 +145,20 @@ class _Painter:
                 marks.append(charts.Moment(x, kind, int(self._curves.allocated[entry + 1])))
         return marks
 
-    def _layers(self, at: IntArray, by_site: bool) -> tuple[list[charts.Layer], list[tuple[str, str]]]:
-        history = self.device.history
-        if by_site:
-            count = self.keys.top + 1
-            key = self.keys.coloured()
-            colours = [*palette.SITE_COLOURS[: self.keys.top], palette.OTHER_SITES]
-            names = [str(number) for number in range(self.keys.top)] + ["all other sites"]
-        else:
-            count, key = len(CATEGORIES), self.keys.category
-            colours = [palette.CATEGORY_COLOURS[name] for name in CATEGORIES]
-            names = [CATEGORY_LABELS[name] for name in CATEGORIES]
-        lifetimes = history.lifetimes
-        bands = bytes_by_key(lifetimes.born, lifetimes.freed, history.size, key, count, at)
-        order = [count - 1, *range(count - 1)] if by_site else range(count)
-        layers = [charts.Layer(colours[number], bands[number]) for number in order]
-        legend = [(colours[number].variable, names[number]) for number in range(count) if bands[number].any()]
-        return layers, legend
+    def _layers(self, at: IntArray) -> tuple[list[charts.Layer], list[tuple[str, str]]]:
+        history, lifetimes = self.device.history, self.device.history.lifetimes
+        bands = bytes_by_key(
+            lifetimes.born, lifetimes.freed, history.size, self.keys.category, len(CATEGORIES), at
+        )  # fmt: skip
+        colours = [palette.CATEGORY_COLOURS[name] for name in CATEGORIES]
+        layers = [charts.Layer(colour, band) for colour, band in zip(colours, bands, strict=True)]
+        shown = zip(CATEGORIES, colours, bands, strict=True)
+        return layers, [(colour.variable, CATEGORY_LABELS[name]) for name, colour, band in shown if band.any()]
 
-    def draw(
-        self, name: str, heading: str, at: IntArray, *, by_site: bool, height: float = charts.HEIGHT
-    ) -> TimeFigure:
+    def draw(self, name: str, heading: str, at: IntArray, *, height: float = charts.HEIGHT) -> TimeFigure:
         """One figure."""
         device, curves = self.device, self._curves
-        layers, legend = self._layers(at, by_site)
+        layers, legend = self._layers(at)
         first, last = int(at[0]), int(at[-1])
         bands = [(number, b) for number, b in enumerate(device.steps.boundaries) if first <= b <= last]
         most = int(curves.reserved[at + 1].max())
@@ -197,10 +182,11 @@ class _Painter:
             figure = charts.timeline(view, height)
             svg = inline_svg(figure, name, heading, self._description(first, last), self.sheet)
         return TimeFigure(
-            name, heading, svg, tuple(legend), by_site,
+            name, heading, svg, tuple(legend),
             view.limit is not None, 0 < len(bands) <= charts.MOST_BANDS,
             any(first <= oom.entry <= last for oom in device.ooms),
             has_active,
+            round(charts.axis_top(view)),
         )  # fmt: skip
 
     def _description(self, first: int, last: int) -> str:
@@ -212,70 +198,26 @@ class _Painter:
             f"reserved memory peaks at {format_bytes(int(reserved.max()))}."
         )
 
-    @property
-    def _decimals(self) -> int:
-        return _DECIMALS if self.axis.in_seconds else 0
-
-    def points(self, at: IntArray) -> dict[str, Any]:
-        """The values of one figure."""
-        curves, seconds = self._curves, self.axis.seconds
-        # Where the axis shows seconds, they need not be there twice.
-        time: dict[str, Any] = {"time": True} if self.axis.in_seconds else {}
-        if seconds is not None and not self.axis.in_seconds:
-            time = {"time": [round(value, _DECIMALS) for value in seconds[at].tolist()]}
-        return time | {
-            "entry": at.tolist(),
-            "x": [round(value, self._decimals) for value in self.axis.x[at].tolist()],
-            # In KiB: three digits are shown, and the page stays small.
-            "allocated": (curves.allocated[at + 1] >> 10).tolist(),
-            "active": ((curves.active - curves.allocated)[at + 1] >> 10).tolist(),
-            "reserved": (curves.reserved[at + 1] >> 10).tolist(),
-        }
-
-    def data(self, views: dict[str, IntArray], labels: Sequence[str]) -> dict[str, Any]:
-        """What the script reads: the instants of each figure, and the top sites at a bounded number of them."""
-        x, decimals = self.axis.x, self._decimals
-        figures: dict[str, Any] = {}
-        points: dict[str, IntArray] = {}
-        for name, at in views.items():
-            shared = next((other for other, seen in points.items() if seen is at), None)
-            points.setdefault(name, at)
-            figures[name] = shared or self.points(at)
-        chosen = self._chosen(list(views.values()))
-        history = self.device.history
-        bands = bytes_by_key(
-            history.lifetimes.born, history.lifetimes.freed, history.size, self.keys.row, self.keys.rows, chosen
-        )
-        # The row for all others is no site; it comes last, however much it holds.
-        others = self.keys.rows - 1
-        best = np.argsort(-bands[:others], axis=0, kind="stable")[:_SITES_AN_INSTANT]
-        best = np.vstack([best, np.full((1, len(chosen)), others)])
-        used = sorted({int(row) for row in np.unique(best)})
-        moments = []
-        for column, entry in enumerate(chosen.tolist()):
-            sites = [(int(row), int(bands[row, column])) for row in best[:, column] if bands[row, column] > 0]
-            moment: dict[str, Any] = {"entry": entry, "x": round(float(x[entry]), decimals), "sites": sites}
-            if self.axis.seconds is not None:
-                moment["time"] = round(float(self.axis.seconds[entry]), _DECIMALS)
-            moments.append(moment)
-        return {
-            "box": charts.box(charts.HEIGHT),
+    def data(
+        self, labels: Sequence[str], stretch: tuple[int, int] | None, figure: TimeFigure, *, beside: bool = False
+    ) -> dict[str, Any]:
+        """What the script reads: exact values at each instant, and what the drawing shows besides."""
+        device = self.device
+        bands = bands_of(device, self.keys, 0 if beside else TOLD_SITES)
+        peaks = [step.peak_entry for step in device.steps.steps[:: max(1, -(-len(device.steps.steps) // 64))]]
+        marks = [entry for _, entry in self._marked()] + peaks
+        room = {"most_bytes": _BESIDE_BYTES} if beside else {}
+        steps = list(zip(device.steps.boundaries, device.steps.steps, strict=False))[:_MOST_STEPS]
+        return packed(device, bands, self.axis, stretch, marks, **room) | {
+            "box": charts.box(charts.SMALL if beside else charts.HEIGHT),
             "zero": self.axis.zero,
-            "figures": figures,
-            "moments": moments,
-            "labels": {str(row): labels[row] if row < len(labels) else "all other sites" for row in used},
+            "seconds": self.axis.in_seconds,
+            "categories": [[f"c-{name}", CATEGORY_LABELS[name]] for name in CATEGORIES],
+            "phases": [[f"p-{name}", PHASE_LABELS[name]] for name in PHASES],
+            "sites": [*labels[: bands.rows], "all other sites"],
             "coloured": self.keys.top,
+            "limit": device.oom.limit.low if figure.limit and device.oom is not None else None,
+            "ooms": [oom.entry for oom in device.ooms[-12:]],
+            "steps": [[begin, plain_name(step.name)] for begin, step in steps],
+            "close": None if stretch is None else list(stretch),
         }
-
-    def _chosen(self, views: list[IntArray]) -> IntArray:
-        """A bounded number of instants: marks, peaks of steps, and evenly spread ones of each figure."""
-        marks = [entry for _, entry in self._marked()]
-        peaks = [step.peak_entry for step in self.device.steps.steps if step.peak_entry >= 0]
-        picked = set(marks) | set(peaks[:: max(1, -(-len(peaks) // 16))])
-        room = max(4, (MOST_INSTANTS - len(picked)) // max(1, len(views)))
-        for at in views:
-            targets = np.linspace(self.axis.x[at[0]], self.axis.x[at[-1]], room)
-            where = np.minimum(np.searchsorted(self.axis.x[at], targets), len(at) - 1)
-            picked |= {int(entry) for entry in at[where]}
-        last = self.device.history.entries - 1
-        return np.array(sorted({min(max(0, entry), last) for entry in picked}), np.int64)

@@ -1,0 +1,35 @@
+const links = () => {
+  const reveal = () => {
+    const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    if (!target) return;
+    for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+    if (!target.id.startsWith("site-")) { target.scrollIntoView(); return; }
+    target.closest("table").classList.add("all");
+    const details = target.querySelector("details");
+    if (details) details.open = true;
+    target.scrollIntoView({block: "center"});
+  };
+  addEventListener("hashchange", reveal);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link && link.getAttribute("href") === location.hash) reveal();
+  });
+  reveal();
+};
+const printing = () => {
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const one of opened) one.open = true;
+  });
+  addEventListener("afterprint", () => { for (const one of opened) one.open = false; });
+};
+timelines();
+sorting();
+filtering();
+flames();
+links();
+printing();
+hinting();
+document.documentElement.dataset.ready = "true";
+performance.mark("ready");
