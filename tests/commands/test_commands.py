@@ -19,7 +19,7 @@ from oomscope.commands import COMMANDS
 from oomscope.commands.common import pipeline
 from oomscope.commands.common.errors import DONE, FAILED, USAGE, run
 from oomscope.commands.common.output import stem
-from tests.samples import SAMPLES, sample_path
+from tests.samples import BUNDLED, sample_path
 
 FRAGMENTED = str(sample_path("oom_fragmentation"))
 
@@ -208,7 +208,7 @@ def test_summary_is_plain_when_piped(capsys: pytest.CaptureFixture[str]):
 def test_demo_lists_the_samples_with_what_they_show(capsys: pytest.CaptureFixture[str]):
     assert run(["demo"]) == DONE
     lines = capsys.readouterr().out.splitlines()
-    for name in SAMPLES:
+    for name in BUNDLED:
         assert any(line.startswith(f"{name} ") and len(line.split()) > 2 for line in lines)
 
 
