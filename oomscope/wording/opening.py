@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Oom
 from oomscope.analysis.remedies.replays import calm_citation
 from oomscope.units import format_bytes
+from oomscope.wording.asked import asked_text
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
@@ -26,13 +28,19 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     if device.oom is None:
         what = "No out-of-memory error" if device.history.moves else "It is not known whether a request failed"
         return f"{what} · {device.name}"
-    where = device.oom.caller or device.oom.site
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),
         device.name,
-        f"{format_bytes(device.oom.requested)} requested" + (f" at {place(where, shorten)}" if where else ""),
+        f"{format_bytes(device.oom.requested)} requested {_asked(device.oom, shorten)}".rstrip(),
     ]
     return " · ".join(parts)
+
+
+def _asked(oom: Oom, shorten: Shorten) -> str:
+    if oom.verdict.asked is not None:
+        return asked_text(oom.verdict.asked, shorten)
+    where = oom.caller or oom.site
+    return f"at {place(where, shorten)}" if where else ""
 
 
 def verdict_text(findings: Findings) -> str:

@@ -110,8 +110,9 @@ def part_of_line(slug: str, where: Location | None, shorten: Callable[[str], str
     name = label(slug, PART_LABELS)
     if where is None:
         return f"{name}, other lines"
+    name = "from" if slug == "unknown" else f"{name}:"
     file = shorten(where.file).replace("\\", "/").rpartition("/")[2]
-    return f"{name}: {clean(where.function, 40)} ({clean(file, 60)}:{where.line})"
+    return f"{name} {clean(where.function, 40)} ({clean(file, 60)}:{where.line})"
 
 
 def sureness(findings: Findings) -> tuple[str, ...]:

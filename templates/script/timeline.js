@@ -74,7 +74,7 @@ class Timeline {
     this.legend = holder.querySelector(".bands");
     this.static = [...this.svg.children].filter((one) => one.tagName === "g");
     this.layer = draw("g", {class: "live"});
-    this.cursor = draw("line", {class: "cursor", y1: this.top, y2: this.bottom});
+    this.cursor = draw("line", {class: "cursor off", y1: this.top, y2: this.bottom});
     this.brush = draw("rect", {class: "brush", y: this.top, height: this.bottom - this.top, width: 0});
     this.svg.append(this.layer, this.brush, this.cursor);
     this.last = spec.count - 1;
@@ -140,9 +140,14 @@ class Timeline {
     }
     layer.append(...paths, draw("path", {class: "l-reserved none", d: this.stairs(reserved, first, end, scale)}));
     if (limit !== null) layer.append(draw("line", {class: "l-limit", x1: this.left, x2: this.right, y1: scale(limit), y2: scale(limit)}));
-    for (const entry of spec.ooms) {
+    let labelled = false;
+    for (const entry of [...spec.ooms].reverse()) {
       const at = x[before(this.columns.entry, entry)];
-      if (at >= this.from && at <= this.to) layer.append(draw("line", {class: "l-oom", x1: this.place(at), x2: this.place(at), y1: this.top, y2: this.bottom}));
+      if (at < this.from || at > this.to) continue;
+      const here = this.place(at);
+      layer.append(draw("line", {class: "l-oom", x1: here, x2: here, y1: this.top, y2: this.bottom}));
+      if (!labelled) layer.append(draw("text", {class: here > this.width / 2 ? "tick t-oom end" : "tick t-oom", x: here, y: this.top - 4}, "OOM"));
+      labelled = true;
     }
     return top;
   }
@@ -180,7 +185,10 @@ class Timeline {
   }
   paintLegend() {
     if (!this.legend) return;
-    this.legend.replaceChildren(...this.bands().filter((band) => band.bytes.some((bytes) => bytes > 0)).map((band) => {
+    const shown = this.bands().filter((band) => band.bytes.some((bytes) => bytes > 0) && band.colour !== "k-s-other");
+    const others = this.bands().find((band) => band.colour === "k-s-other");
+    if (others) shown.push({colour: others.colour, label: this.spec.sites.at(-1)});
+    this.legend.replaceChildren(...shown.map((band) => {
       const item = make("li"), key = draw("svg", {class: "key", width: 12, height: 12, "aria-hidden": "true"});
       key.append(draw("rect", {width: 12, height: 12, class: band.colour}));
       item.append(key, this.named(band));

@@ -10,6 +10,7 @@ from oomscope.reading import load
 from oomscope.rendering.html.other_devices import MOST_DEVICES, MOST_SITES, other_devices
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.wording.paths import shortener
+from tests.rendering.packed import unpacked
 
 CAPTURE = Path(__file__).resolve().parents[1] / "recording" / "fixtures" / "two_devices.pickle.xz"
 MOST_BYTES = 20_000
@@ -29,8 +30,8 @@ def test_every_other_device_is_shown_and_adds_up():
     assert sum(row.bytes for row in other.sites) + other.others == other.device.at.allocated
     assert len(other.sites) <= MOST_SITES
     assert other.timeline is not None
-    points = other.data[other.timeline.name]
-    assert points["allocated"][-1] == other.device.history.curves.allocated[-1] >> 10
+    rows = unpacked(other.data[other.timeline.name])
+    assert rows[-1].allocated == other.device.history.curves.allocated[-1]
     assert len(other.timeline.svg) < MOST_BYTES
 
 

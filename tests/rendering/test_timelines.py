@@ -25,7 +25,9 @@ def whole(findings: Findings) -> tuple[TimeFigure, str]:
     assert device is not None
     keys = keys_of(device)
     labels = ["" for _ in device.sites]
-    return draw_timelines(findings, device, keys, labels, sheet).figures[0], sheet.css()
+    figure = draw_timelines(findings, device, keys, labels, sheet).whole
+    assert figure is not None
+    return figure, sheet.css()
 
 
 def with_limit(low: int, requested: int) -> Findings:

@@ -13,16 +13,16 @@ MOST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class HolderRow:
+class HolderLine:
     """A holder, and the line that can let go of it; None: not known."""
 
     holder: Holder
     at: Location | None
 
 
-def holder_rows(device: DeviceFindings) -> tuple[HolderRow, ...]:
+def holder_rows(device: DeviceFindings) -> tuple[HolderLine, ...]:
     """The holders that keep a notable part alive, most bytes first."""
     suspects = device.oom.verdict.suspects if device.oom is not None else ()
     places = {suspect.holder: suspect.at for suspect in suspects}
     shown = [one for one in device.holders if one.retained * LEAST >= device.at.allocated]
-    return tuple(HolderRow(one, places.get(one.holder)) for one in shown[:MOST])
+    return tuple(HolderLine(one, places.get(one.holder)) for one in shown[:MOST])

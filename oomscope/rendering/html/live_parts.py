@@ -79,7 +79,7 @@ def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
     taken = np.concatenate([held for *_, held in groups]) if groups else np.zeros(0, np.int64)
     rest = rows[~np.isin(rows, taken)]
     named = np.array(slugs, object)[~np.isin(rows, taken)]
-    groups += _drivers(device, rest, named, shorten)
+    groups += _drivers(device, rest, named, shorten, held_already=bool(groups))
     least = LEAST_SHARE * size[rows].sum()
     large = [group for group in groups if size[group[3]].sum() >= least]
     small = [group[3] for group in groups if size[group[3]].sum() < least]
@@ -109,18 +109,25 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
         yield clean(suspect.holder.rpartition(": ")[2], 60), palette.KEPT, shade, held
 
 
-def _drivers(device: DeviceFindings, rows: IntArray, named: Any, shorten: Shorten) -> Iterator[_Group]:
+def _drivers(
+    device: DeviceFindings, rows: IntArray, named: Any, shorten: Shorten, *, held_already: bool
+) -> Iterator[_Group]:
+    """Everything else by what it is; a kind that fills most of the bar by line, unless a holder is named already."""
     size = device.history.size
     total = size[rows].sum()
     found = [(slug, rows[named == slug]) for slug in dict.fromkeys(named.tolist())]
     for slug, held in sorted(found, key=lambda one: -int(size[one[1]].sum())):
         colour = _COLOURS.get(slug, palette.CATEGORY_COLOURS["unknown"])
-        if size[held].sum() <= SPLIT_SHARE * total:
-            yield label(slug, PART_LABELS), colour, 1.0, held
+        is_large = size[held].sum() > SPLIT_SHARE * total
+        if slug != "unknown" and (held_already or not is_large):
+            shade = _SHADES[2] if held_already and colour == palette.KEPT else 1.0
+            yield label(slug, PART_LABELS), colour, shade, held
             continue
         lines = list(_by_line(device, held))
         for (where, part), shade in zip(lines, _SHADES, strict=False):
-            text = part_of_line(slug, where, shorten) if len(lines) > 1 else label(slug, PART_LABELS)
+            text = (
+                part_of_line(slug, where, shorten) if len(lines) > 1 or slug == "unknown" else label(slug, PART_LABELS)
+            )
             yield text, colour, shade, part
 
 

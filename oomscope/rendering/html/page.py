@@ -22,7 +22,7 @@ from oomscope.rendering.html import palette
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes, quoted
 from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
-from oomscope.rendering.html.holder_rows import HolderRow, holder_rows
+from oomscope.rendering.html.holder_rows import HolderLine, holder_rows
 from oomscope.rendering.html.lifetime_keys import keys_of
 from oomscope.rendering.html.memory_bars import Part, category_parts, phase_parts
 from oomscope.rendering.html.name_rows import NameRow, name_rows
@@ -86,7 +86,7 @@ class MainView:
     phases: tuple[Part, ...]
     sites: tuple[SiteRow, ...]
     small_sites: tuple[int, int]
-    holders: tuple[HolderRow, ...]
+    holders: tuple[HolderLine, ...]
     growth: tuple[Growth, ...]
     pins: tuple[Pin, ...]
     holes_matter: bool

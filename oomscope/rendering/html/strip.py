@@ -59,9 +59,10 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     if history.entries < 2:
         return None
     zero = moment_words(findings)
-    axis = time_axis(history, device.at_entry, zero)
     last = history.entries - 1
-    at = instants(history.curves.allocated[1:], axis.x, 0, last, _BUCKETS)
+    # By entries, never by time: the step that failed is often the last instant of a long wait.
+    numbers = np.arange(history.entries, dtype=np.float64)
+    at = instants(history.curves.allocated[1:], numbers, 0, last, _BUCKETS)
     marked = np.array([device.at_entry, *(oom.entry for oom in device.ooms[-8:])], np.int64)
     at = np.unique(np.concatenate([at, marked[(marked >= 0) & (marked <= last)]]))
     bands = bytes_by_key(
@@ -73,17 +74,16 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     top = 1.04 * max(highest, limit or 0)
     has_steps = 0 < len(device.steps.boundaries) <= _MOST_STEPS
     with settings("strip"):
-        figure = _draw(device, held, axis, at, bands, limit, top, has_steps=has_steps)
+        figure = _draw(device, held, at, bands, limit, top, has_steps=has_steps)
         svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)
-    span = float(axis.x[-1] - axis.x[0]) or 1.0
     oom = device.oom
     shown = oom is not None and 0 <= oom.entry <= last
     return Strip(
         Markup(str(svg).replace('class="fig"', 'class="strip" preserveAspectRatio="none"', 1)),  # noqa: S704 - ours
-        _begin(axis),
-        zero if device.at_entry == last else ("end of the recording" if axis.in_seconds else f"entry {last:,}"),
+        _begin(time_axis(history, device.at_entry, zero), zero),
+        zero if device.at_entry == last else f"entry {last:,}",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
-        _percent(float(axis.x[oom.entry] - axis.x[0]) / span) if oom is not None and shown else None,
+        _percent(oom.entry / last) if oom is not None and shown else None,
         bool(bands[-1].any()),
         has_steps,
     )
@@ -92,7 +92,6 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
 def _draw(
     device: DeviceFindings,
     held: LiveParts,
-    axis: TimeAxis,
     at: IntArray,
     bands: IntArray,
     limit: int | None,
@@ -103,11 +102,11 @@ def _draw(
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    x = axis.x[at]
+    x = at.astype(np.float64)
     axes.set_xlim(float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1)
     axes.set_ylim(0, top)
     if has_steps:
-        _steps(axes, axis, device.steps.boundaries)
+        _steps(axes, device.steps.boundaries, int(at[-1]))
     # From below: the smallest part first, the largest and what was freed on top.
     floor = np.zeros(len(at), np.int64)
     for number in (*reversed(range(len(held.parts))), len(held.parts)):
@@ -122,8 +121,8 @@ def _draw(
     if limit is not None:
         axes.axhline(limit, color=palette.LIMIT.light, linewidth=1.2, dashes=(6, 3))
     for oom in device.ooms[-8:]:
-        if 0 <= oom.entry < len(axis.x):
-            axes.axvline(float(axis.x[oom.entry]), color=palette.ALARM.light, linewidth=1.6)
+        if 0 <= oom.entry <= at[-1]:
+            axes.axvline(float(oom.entry), color=palette.ALARM.light, linewidth=1.6)
     return figure
 
 
@@ -132,9 +131,9 @@ def _flat(values: IntArray) -> FloatArray:
     return np.repeat(values.astype(np.float64), 2)[:-1]
 
 
-def _steps(axes: Axes, axis: TimeAxis, boundaries: tuple[int, ...]) -> None:
+def _steps(axes: Axes, boundaries: tuple[int, ...], last: int) -> None:
     """Every other step as a faint band."""
-    places = [float(axis.x[min(max(entry, 0), len(axis.x) - 1)]) for entry in boundaries] + [float(axis.x[-1])]
+    places = [float(min(max(entry, 0), last)) for entry in boundaries] + [float(last)]
     for begin, end in list(pairwise(places))[::2]:
         axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
 
@@ -148,10 +147,10 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
     )
 
 
-def _begin(axis: TimeAxis) -> str:
-    if not axis.in_seconds:
+def _begin(axis: TimeAxis, zero: str) -> str:
+    if axis.seconds is None:
         return "entry 0"
-    return f"{format_duration(abs(float(axis.x[0])) * 1e6)} before"
+    return f"entry 0, {format_duration(abs(float(axis.seconds[0])) * 1e6)} before {zero}"
 
 
 def _percent(value: float) -> str:

@@ -1,0 +1,66 @@
+"""What the page embeds of a timeline is exact: at every instant it names, each band and each curve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oomscope.analysis.records import CATEGORIES
+from oomscope.rendering.html.chart_data import bytes_by_key, last_stretch, time_axis
+from oomscope.rendering.html.lifetime_keys import keys_of
+from oomscope.rendering.html.timeline_data import MOST_BYTES, MOST_INSTANTS, bands_of, packed
+from tests.rendering.packed import Row, unpacked
+from tests.samples import SAMPLES, sample_findings
+
+
+def rows_of(name: str, most_bytes: int = MOST_BYTES) -> tuple[dict, list[Row]]:
+    device = sample_findings(name).devices[0]
+    axis = time_axis(device.history, device.at_entry, "the OOM")
+    stretch = last_stretch(device.history.entries, device.at_entry, device.steps.boundaries)
+    spec = packed(device, bands_of(device, keys_of(device)), axis, stretch, [], most_bytes)
+    return spec, unpacked(spec)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_instant_has_the_values_of_the_curves(name: str):
+    device = sample_findings(name).devices[0]
+    curves, trace = device.history.curves, device.history.trace
+    _, rows = rows_of(name)
+    at = np.array([row.entry for row in rows])
+    assert (at[0], at[-1]) == (0, device.history.entries - 1)
+    assert device.at_entry in at
+    assert [row.allocated for row in rows] == curves.allocated[at + 1].tolist()
+    assert [row.reserved for row in rows] == curves.reserved[at + 1].tolist()
+    assert [row.allocated + row.pending for row in rows] == curves.active[at + 1].tolist()
+    assert [row.time_us for row in rows] == (trace.time_us[at] - trace.time_us[device.at_entry]).tolist()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_bands_are_those_of_the_categories(name: str):
+    device = sample_findings(name).devices[0]
+    spec, rows = rows_of(name)
+    at, lifetimes = np.array([row.entry for row in rows]), device.history.lifetimes
+    wanted = bytes_by_key(
+        lifetimes.born, lifetimes.freed, device.history.size, keys_of(device).category, len(CATEGORIES), at
+    )
+    found = np.zeros_like(wanted)
+    for number, (category, _, _) in enumerate(spec["kinds"]):
+        found[category] += [row.live[number] for row in rows]
+    assert np.array_equal(found, wanted)
+
+
+def test_a_short_trace_keeps_every_instant_that_changes_anything():
+    device = sample_findings("oom_fragmentation").devices[0]
+    spec, rows = rows_of("oom_fragmentation")
+    changing = np.flatnonzero(np.diff(device.history.curves.reserved) | np.diff(device.history.curves.allocated))
+    assert len(changing) <= MOST_INSTANTS
+    assert set(changing.tolist()) <= {row.entry for row in rows}
+    assert spec["entries"] == device.history.entries
+
+
+def test_what_is_packed_is_bounded_and_still_exact():
+    spec, rows = rows_of("oom_leak_total_loss", 8_000)
+    assert len(spec["packed"]) <= 8_000 * 4 / 3 + 4
+    curve = sample_findings("oom_leak_total_loss").devices[0].history.curves.allocated
+    assert all(row.allocated == curve[row.entry + 1] for row in rows)
+    assert max(row.allocated for row in rows) == curve.max()
