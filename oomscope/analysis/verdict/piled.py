@@ -92,7 +92,7 @@ def find_piled(
     retained = sum(one.retained for one in debris)
     if not suspects:
         retained = loop.failed_tries
-    kept = [one for one in suspects if one not in debris and _piles_up(one, loop)]
+    kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
     by_objects = sum(one.finished_bytes for one in kept)
     by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
     steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
@@ -117,12 +117,19 @@ def find_piled(
     )
 
 
+def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
+    """Whether an object is a variable of one of the calls that are underway, or what a call has just been given."""
+    function, colon, _ = suspect.holder.partition(": ")
+    return suspect.kind in _UNDERWAY or (bool(colon) and function.rpartition(".")[2] in functions)
+
+
 def _is_of(growth: Growth, functions: set[str]) -> bool:
     """Whether a site that seems to grow belongs to one of `functions`."""
     places: tuple[Location | None, ...] = (growth.site, growth.caller)
     return any(place is not None and place.function in functions for place in places)
 
 
+_UNDERWAY = ("call", "in_flight")
 _COLLECTIONS = ("list", "dict", "deque", "set", "collection", "attribute", "global", "closure")
 
 
