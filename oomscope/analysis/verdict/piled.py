@@ -8,6 +8,8 @@ from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.records import CallsInProgress, Growth, Location, Suspect
 from oomscope.analysis.verdict.suspects import is_finished_with
 
+IN_FLIGHT = "in_flight"
+"""The kind of holder that a call itself is, for what it has made and no variable holds yet."""
 LEAST_PASSES = 3
 """What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""
 MOST_GATHERED = 24
@@ -92,7 +94,7 @@ def find_piled(
     retained = sum(one.retained for one in debris)
     if not suspects:
         retained = loop.failed_tries
-    kept = [one for one in suspects if one not in debris and _piles_up(one, loop)]
+    kept = [one for one in suspects if one not in debris and not _is_at_work(one, underway) and _piles_up(one, loop)]
     by_objects = sum(one.finished_bytes for one in kept)
     by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
     steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
@@ -121,6 +123,14 @@ def _is_of(growth: Growth, functions: set[str]) -> bool:
     """Whether a site that seems to grow belongs to one of `functions`."""
     places: tuple[Location | None, ...] = (growth.site, growth.caller)
     return any(place is not None and place.function in functions for place in places)
+
+
+def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
+    """Whether an object is a variable of calls that were underway at once: `answer: encoded`, of sixteen `answer`."""
+    if not functions:
+        return False
+    function, is_variable, _ = suspect.holder.partition(": ")
+    return suspect.kind == IN_FLIGHT or (bool(is_variable) and function.rpartition(".")[2] in functions)
 
 
 _COLLECTIONS = ("list", "dict", "deque", "set", "collection", "attribute", "global", "closure")
