@@ -19,6 +19,7 @@ CAUSES = {
     "oom_leak_total_loss": "growth",
     "oom_kept_exception": "retained",
     "oom_activations": "capacity",
+    "oom_thread_pool": "capacity",
     "oom_optimizer_step": "capacity",
     "oom_backward": "capacity",
     "oom_fragmentation": "fragmentation",
@@ -79,6 +80,14 @@ def test_the_cause_is_the_programs_mistake(name: str, cause: str) -> None:
     assert main.oom.verdict.cause == cause
     if name in HOLDERS:
         assert main.holders[0].holder == HOLDERS[name]
+
+
+def test_calls_that_are_at_work_are_counted_and_no_growth() -> None:
+    main = findings("oom_thread_pool").main
+    assert main is not None
+    assert main.oom is not None
+    (calls,) = main.oom.verdict.in_progress
+    assert (calls.function, calls.calls) == ("answer", 16)
 
 
 @pytest.mark.parametrize("name", [name for name in BUNDLED if name not in CAUSES])
