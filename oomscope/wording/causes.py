@@ -96,6 +96,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.keeper": "`{holder}` alone keeps {retained:bytes} of the {live:bytes} in use alive.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.allocated": "{bytes:bytes} are in use.",
+    "causes.capacity.first_step": "The optimizer was making its state in its first step: {made:bytes} of {needs:bytes}."
+    "",
     "causes.capacity.short": "Even if all free memory were in one piece, the request for {size:bytes} would be "
     "{bytes:bytes} short.",
     "causes.capacity.close": "Even if all free memory were in one piece, the request for {size:bytes} would leave only "

@@ -8,6 +8,7 @@ import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
+from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.passes.failing_pass import find_failing_pass
@@ -150,6 +151,16 @@ class Circumstances:
     def in_progress(self) -> tuple[CallsInProgress, ...]:
         """Calls of one function that were underway at the same time, most first."""
         return calls_in_progress(self.study, self.request.entry)
+
+    @cached_property
+    def state_to_come(self) -> tuple[int, int]:
+        """Bytes of optimizer state that were there in the optimizer's step, and that it will need; else (0, 0)."""
+        if self.asked.phase != "optimizer":
+            return 0, 0
+        bill = make_bill(self.study, self.request.entry)
+        rows = {what: (wanted or 0, there) for what, wanted, there in bill.rows} if bill else {}
+        wanted, there = rows.get(OPTIMIZER_STATES, (0, 0))
+        return there, max(wanted, there)
 
     @cached_property
     def uncertain_bytes(self) -> int:

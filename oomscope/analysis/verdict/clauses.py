@@ -56,6 +56,12 @@ LONGER = 1.05
 """Of the last pass; batches whose sizes differ by less are called the same."""
 
 
+def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
+    """That the optimizer was making its state, of which so much was still to come."""
+    there, needs = circumstances.state_to_come
+    return (note("causes.capacity.first_step", made=there, needs=needs),) if needs > there else ()
+
+
 def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
     """That many calls of one function were underway at the same time."""
     return tuple(

@@ -102,6 +102,8 @@ def find_piled(
         holder = None  # most of it is kept by something else
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)
+    if holder is not None:
+        each = holder.finished_bytes // holder.passes
     if loop.models is not None and loop.models.bytes > max(by_objects, by_sites):
         models = loop.models
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)

@@ -29,6 +29,8 @@ _ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
 """The collection and the first item on the way to something."""
 LEAST_MODELS = 2
 """What a sweep over settings keeps: more than the model that is in use."""
+_UNSEEN = re.compile(r"that nothing visible holds$")
+"""What only C++ holds at that moment, such as the arguments of a call; it has no name that would help."""
 _RUNNING = ("call", "in_flight")
 _FINISHED_WITH = ("exception", "cycle")
 """Kinds whose memory no running code uses any more."""
@@ -43,6 +45,7 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
         if (
             holder.kind in BELONGINGS
             or not holder.holder
+            or _UNSEEN.search(holder.holder)
             or max(holder.retained or 0, holder.bytes or 0) < LEAST_SHARE * allocated
         ):
             continue

@@ -54,6 +54,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     return (
         *_filled_by(circumstances),
         lacks if spare < 0 else left,
+        *clauses.optimizer_begins(circumstances),
         *clauses.calls_in_progress(circumstances),
         *clauses.failing_pass(circumstances),
         *clauses.cap(circumstances),
