@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
 
-from oomscope.analysis import analyze
 from oomscope.commands import cli
 from oomscope.recording.options import Options
-from oomscope.rendering.text.brief import brief
-from oomscope.rendering.text.terminal import plain
-from tests.samples import sample
+from tests.readme import shown_text, terminal_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "oomscope"
@@ -71,11 +68,7 @@ def test_every_option_of_recording_is_in_its_table():
 
 
 def test_the_readme_shows_what_the_terminal_shows():
-    """Where words or figures have changed, run the command again and paste what it prints."""
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    shown = text.partition("$ oomscope summary oom_leak_total_loss.pickle.xz\n")[2].partition("```")[0]
-    findings = analyze(sample("oom_leak_total_loss"), whatif_seconds=0)
-    assert shown == plain(brief(replace(findings, whatif=()), width=80))
+    assert shown_text() == terminal_text(), "write it anew: python -m tests.readme"
 
 
 def test_the_picture_of_the_readme_is_small():
