@@ -288,3 +288,23 @@ def test_a_snapshot_without_a_trace_cannot_be_served(tmp_path: Path, capsys: pyt
     path.write_text(json.dumps(builders.snapshot([builders.segment(1 << 40, [builders.block(2 * MIB)])])))
     assert run(["whatif", str(path)]) == 1
     assert "nothing to replay" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("peak", "changes"), [(98, False), (97, True), (102, False), (103, True)])
+def test_where_nothing_fails_a_visible_difference_of_the_peak_counts(peak: int, changes: bool) -> None:
+    rows = (WhatIfRow("recorded", peak_reserved=100, oom=False), WhatIfRow("a:1", peak_reserved=peak, oom=False))
+    answer = WhatIf(0, CHECK, rows)
+    changed, rest = split_rows(answer, view(answer))
+    assert [row.setting for row in changed] == ["recorded", *(["a:1"] if changes else [])]
+    assert len(changed) + len(rest) == 2
+
+
+def test_where_the_run_failed_only_what_lives_changes_the_outcome() -> None:
+    rows = (
+        WhatIfRow("recorded", peak_reserved=100, oom=True),
+        WhatIfRow("a:1", peak_reserved=50, oom=True),
+        WhatIfRow("b:1", peak_reserved=100, oom=False),
+        WhatIfRow("c:1", peak_reserved=100, oom=None),
+    )
+    answer = WhatIf(0, CHECK, rows)
+    assert [row.setting for row in split_rows(answer, view(answer))[0]] == ["recorded", "b:1"]
