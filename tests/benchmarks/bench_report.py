@@ -19,8 +19,8 @@ from tests.samples import SAMPLES, sample_path
 from tests.shared import SHARED, packed
 
 LARGE = "big_history"
-MOST_BYTES = {"typical": 600_000, "any": 1_500_000}
-READY = 1.0
+MOST_BYTES = {"typical": 400_000, "any": 1_500_000}
+READY = 0.3
 """Seconds until the largest sample can be used."""
 
 SHIFT = 0.01

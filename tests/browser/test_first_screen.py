@@ -9,7 +9,7 @@ import pytest
 
 from oomscope.analysis import analyze
 from oomscope.rendering import write_report
-from tests.browser.conftest import NARROW, Browser
+from tests.browser.conftest import Browser
 from tests.samples import SAMPLES, sample
 from tests.shared import SHARED, shared_snapshot
 
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.browser
 Page = Callable[[str], Path]
 RECORDED = ("metrics_leak", "exception_holds", "nanogpt_train", "mingpt_xl", "cotenant_capped", "pending_then_free")
 WIDTH, HEIGHT = 1280, 720
+PHONE = 390
 MOST_WORDS, MOST_HEIGHT = 1300, 5500
 PARTS = ("h1", ".culprit .it .at", ".held svg.bar", "#over .strip", ".sureline")
 """What the first screen of every report with a history holds."""
@@ -76,8 +77,8 @@ def test_the_page_is_short(browser: Browser, page: Page, name: str):
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_page_fits_a_phone(browser: Browser, page: Page, name: str):
-    browser.open(page(name), width=NARROW)
-    assert browser.run("return document.documentElement.scrollWidth") <= NARROW
+    browser.open(page(name), width=PHONE)
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE
 
 
 def test_evidence_is_one_click_away(browser: Browser, page: Page):
@@ -85,3 +86,14 @@ def test_evidence_is_one_click_away(browser: Browser, page: Page):
     assert not browser.find("#how table").is_displayed()
     browser.find("#how summary").click()
     assert browser.find("#how table").is_displayed()
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *RECORDED])
+def test_sites_and_segments_fit_a_phone_and_what_does_not_says_so(browser: Browser, page: Page, name: str):
+    browser.open(page(name), width=PHONE)
+    wide = browser.run(
+        "return [...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth + 1)"
+        ".map(one => [one.getAttribute('aria-label'), getComputedStyle(one, '::before').content])"
+    )
+    assert not {"Sites", "Segment map", "Holders"} & {label for label, _ in wide}
+    assert all("scroll sideways" in hint for _, hint in wide)

@@ -21,6 +21,8 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 LEAK = "oom_leak_total_loss"
 LEFT, UP, RIGHT, DOWN, ENTER, ESCAPE = "\ue012", "\ue013", "\ue014", "\ue015", "\ue007", "\ue00c"
 """Keys, as the WebDriver protocol names them."""
+PAPER = 720
+"""Pixels of a sheet's width within its margins, A4 or Letter."""
 READY = 0.3
 """Seconds."""
 VIEWS = [*((name, "light") for name in PAGES), (LEAK, "dark"), ("oom_cuda_graphs", "dark")]
@@ -124,6 +126,17 @@ def test_dark_and_print_change_the_colours(browser: Browser, report: Report):
     assert printed[2] == light[2]
     assert not browser.find("nav").is_displayed()
     assert all(row.is_displayed() for row in browser.all("#sites tbody tr"))
+
+
+@pytest.mark.parametrize("name", [LEAK, "oom_fragmentation", "leak_total_loss", "two_devices"])
+def test_no_table_is_clipped_on_paper(browser: Browser, report: Report, name: str):
+    browser.open(report(name), width=PAPER, media="print")
+    browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    clipped = browser.run(
+        "return [...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth + 1)"
+        ".map(one => one.getAttribute('aria-label'))"
+    )
+    assert clipped == []
 
 
 def test_pointing_at_the_timeline_reads_values(browser: Browser, report: Report):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from importlib import import_module, util
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from oomscope.commands import COMMANDS
 from oomscope.commands.common import pipeline
 from oomscope.commands.common.errors import DONE, FAILED, USAGE, run
 from oomscope.commands.common.output import stem
-from tests.samples import BUNDLED, sample_path
+from tests.samples import BUNDLED, sample, sample_path
 
 FRAGMENTED = str(sample_path("oom_fragmentation"))
 
@@ -349,3 +350,27 @@ def test_the_summary_of_a_long_trace_says_that_nothing_was_replayed(
     out = capsys.readouterr().out
     assert "replay other settings: --whatif" in out.splitlines()[-1]
     assert "Replayed" not in out
+
+
+def test_source_is_read_from_the_folder_that_is_named(folder: Path, capsys: pytest.CaptureFixture[str]):
+    files = folder / "src"
+    files.mkdir()
+    (files / "workloads.py").write_text("\n".join(f"source_{number} = 1" for number in range(1, 400)))
+    assert run(["report", FRAGMENTED, "-o", "a.html", "--no-whatif", "--source", str(files)]) == DONE
+    assert run(["report", FRAGMENTED, "-o", "b.html", "--no-whatif"]) == DONE
+    assert "source_227 = 1" in (folder / "a.html").read_text(encoding="utf-8")
+    assert "source_227 = 1" not in (folder / "b.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("other", ["--no-source", "--redact"])
+def test_source_contradicts_leaving_it_out(folder: Path, capsys: pytest.CaptureFixture[str], other: str):
+    assert run(["report", FRAGMENTED, "-o", "a.html", "--source", str(folder), other]) == USAGE
+    assert "--source cannot be combined" in capsys.readouterr().err
+    assert not (folder / "a.html").exists()
+
+
+def test_lines_of_the_dump_can_be_left_out():
+    snapshot = replace(sample("oom_fragmentation"), context={"schema_version": 1, "sources": [{"text": ["secret"]}]})
+    assert pipeline.without_source(snapshot).context == {"schema_version": 1}
+    assert pipeline.without_source(sample("oom_fragmentation")) is sample("oom_fragmentation")

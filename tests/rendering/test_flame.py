@@ -40,3 +40,19 @@ def test_what_is_left_out_is_counted():
 def test_callers_are_drawn_before_what_they_call():
     boxes = drawn(broad_and_deep()).boxes
     assert [box.bytes for box in boxes] == sorted((box.bytes for box in boxes), reverse=True)
+
+
+def test_frames_of_the_framework_are_left_out_and_their_callees_join():
+    torch = "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py"
+    stacks = [
+        [frame("mlp", 5), frame("forward", 7, torch), frame("_call_impl", line, torch), frame("train", 9)]
+        for line in (1, 2)
+    ]
+    plain = [block(2 * KIB, frames=stack) for stack in stacks] + [block(KIB, frames=[frame("inside", 1, torch)])]
+    findings = analyze(loaded([segment(0x7F00_0000_0000, plain)]), whatif=False)
+    (device,) = findings.devices
+    made = flame(device, findings.snapshot.stacks, keys_of(device), str, framework=False)
+    assert made is not None
+    assert [(box.label.split(" ")[0], box.bytes) for box in made.boxes] == [("train", 4 * KIB), ("mlp", 4 * KIB)]
+    assert (made.total, made.left_out) == (4 * KIB, KIB)
+    assert len(drawn(findings).boxes) == 8

@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.analysis.records import NamedTensor
+from oomscope.analysis.records import Holder, NamedTensor
+from oomscope.rendering.html import holder_rows as holder_rows_module
+from oomscope.rendering.html import notable_pins as notable_pins_module
 from oomscope.rendering.html.lifespans import lifespans
+from oomscope.rendering.html.lifetime_keys import keys_of
 from oomscope.rendering.html.name_rows import name_rows
-from oomscope.rendering.html.site_rows import place_of
+from oomscope.rendering.html.site_rows import SMALL, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows
 from oomscope.wording.places import caller_or_site_text, site_text
 from tests.builders import block, entry, frame, loaded, segment
@@ -72,3 +75,29 @@ def test_growth_of_a_stack_that_is_all_torch_says_so():
     blocks.append(block((200 << 20) - 12 * size, "inactive"))
     found = analyze(loaded([segment(at, blocks)], [trace]), whatif=False).devices[0].growth
     assert [site_text(growth, str) for growth in found] == ["inside torch, no frame of your code"]
+
+
+def test_rows_that_are_worth_a_line_begin_at_a_thousandth():
+    findings = sample_findings("oom_leak_total_loss")
+    device = findings.devices[0]
+    rows = site_rows(device, findings.snapshot.stacks, keys_of(device), str)
+    third = rows[2].bytes
+    assert without_small(rows, third * SMALL)[0][-1] == rows[2]
+    shown, (count, left) = without_small(rows, third * SMALL + SMALL)
+    assert third not in {row.bytes for row in shown}
+    assert count == len(rows) - len(shown)
+    assert sum(row.bytes for row in shown) + left == sum(row.bytes for row in rows)
+
+
+def test_holders_that_are_worth_a_line_begin_at_a_thousandth():
+    device = sample_findings("oom_leak_total_loss").devices[0]
+    least = -(-device.at.allocated // holder_rows_module.LEAST)
+    held = (Holder("a", "list", least, least, 1), Holder("b", "list", least, least - 1, 1))
+    assert [row.holder.holder for row in holder_rows_module.holder_rows(replace(device, holders=held))] == ["a"]
+
+
+def test_pins_that_are_worth_a_line_begin_at_a_fiftieth():
+    device = sample_findings("oom_fragmentation").devices[0]
+    least = -(-device.at.reserved // notable_pins_module.LEAST)
+    pins = tuple(replace(device.pins[0], stranded_bytes=count) for count in (least, least - 1))
+    assert notable_pins_module.notable_pins(replace(device, pins=pins)) == pins[:1]

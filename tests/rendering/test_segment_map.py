@@ -55,3 +55,15 @@ def test_segments_that_say_they_have_no_size_are_shown():
     found = segment_map(device, keys_of(device), findings.snapshot.pools)
     assert found is not None
     assert [bar.size for bar in found.bars] == [0]
+
+
+def test_segments_that_strand_next_to_nothing_have_no_bar(monkeypatch: pytest.MonkeyPatch):
+    found = drawn("oom_fragmentation")
+    assert found is not None
+    total = sum(bar.stranded * bar.alike for bar in found.bars) + found.others_stranded
+    first = found.bars[0].stranded
+    monkeypatch.setattr("oomscope.rendering.html.segment_map.LEAST", total / first)
+    shown = drawn("oom_fragmentation")
+    assert shown is not None
+    assert {bar.stranded for bar in shown.bars} == {first}
+    assert sum(bar.stranded * bar.alike for bar in shown.bars) + shown.others_stranded == total

@@ -144,7 +144,8 @@ def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
     enough = LEAST_PASSES - 1 if suspect.share >= MOSTLY else LEAST_PASSES
     if not loop.goes_on or suspect.passes < enough:
         return False
-    return loop.trains_within or suspect.kind in _COLLECTIONS or not suspect.keeps_graph
+    whole = loop.trains_within or loop.trained_before
+    return whole or suspect.kind in _COLLECTIONS or not suspect.keeps_graph
 
 
 def _surely(suspect: Suspect, loop: LoopFacts) -> bool:

@@ -15,6 +15,8 @@ from oomscope.model.arrays import BoolArray, address_text
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 
 MOST_BARS = 20
+LEAST = 1000
+"""A segment with less than one in so many stranded bytes has no bar of its own."""
 MOST_SEGMENTS = 600
 """So many segments are looked at; those that look alike share a bar."""
 
@@ -75,7 +77,7 @@ def segment_map(device: DeviceFindings, keys: LifetimeKeys, pools: tuple[PoolId,
     longest = max(int(segments.total_size[worst[:MOST_SEGMENTS]].max()), 1)
     inactive = _sum_by(layout, free.inactive)
     bars: dict[tuple[object, ...], SegmentBar] = {}
-    others, others_kept, budget = 0, 0, MOST_PIECES
+    others, others_kept, budget, total = 0, 0, MOST_PIECES, int(kept.sum())
     for segment in worst[:MOST_SEGMENTS].tolist():
         first, last = int(segments.first_block[segment]), int(segments.first_block[segment + 1])
         pieces = _pieces(layout, first, last, int(segments.address[segment]), longest, kinds, pins)
@@ -83,7 +85,7 @@ def segment_map(device: DeviceFindings, keys: LifetimeKeys, pools: tuple[PoolId,
         key = (size, int(kept[segment]), int(inactive[segment]), pieces)
         if key in bars:
             bars[key] = replace(bars[key], alike=bars[key].alike + 1)
-        elif len(bars) < MOST_BARS and len(pieces) <= budget:
+        elif len(bars) < MOST_BARS and len(pieces) <= budget and (not bars or kept[segment] * LEAST >= total):
             budget -= len(pieces)
             bars[key] = SegmentBar(
                 address=address_text(int(segments.address[segment])),

@@ -39,7 +39,8 @@ class Strip:
         begin: what stands at its left end.
         end: the moment at its right end.
         limit: the limit in words with its height; None where it is not drawn.
-        oom: where the last failure stands, None where none is shown.
+        mark: where the failure or the peak stands, with its word; None where neither is shown.
+        is_oom: which of both.
         is_freed: whether some of what is drawn was given back before the instant.
         has_steps: whether steps are drawn.
     """
@@ -48,7 +49,8 @@ class Strip:
     begin: str
     end: str
     limit: tuple[str, str] | None
-    oom: str | None
+    mark: tuple[str, str] | None
+    is_oom: bool
     is_freed: bool
     has_steps: bool
 
@@ -77,13 +79,15 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         figure = _draw(device, held, at, bands, limit, top, has_steps=has_steps)
         svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)
     oom = device.oom
-    shown = oom is not None and 0 <= oom.entry <= last
+    stands = oom.entry if oom is not None else device.at_entry if findings.at.kind == "peak" else -1
+    word = "OOM" if oom is not None else "peak"
     return Strip(
         Markup(str(svg).replace('class="fig"', 'class="strip" preserveAspectRatio="none"', 1)),  # noqa: S704 - ours
         _begin(time_axis(history, device.at_entry, zero), zero),
         zero if device.at_entry == last else f"entry {last:,}",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
-        _percent(oom.entry / last) if oom is not None and shown else None,
+        (_percent(stands / last), word) if 0 <= stands <= last else None,
+        oom is not None,
         bool(bands[-1].any()),
         has_steps,
     )
@@ -120,6 +124,8 @@ def _draw(
             floor = floor + bands[number]
     if limit is not None:
         axes.axhline(limit, color=palette.LIMIT.light, linewidth=1.2, dashes=(6, 3))
+    if device.oom is None:
+        axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
     for oom in device.ooms[-8:]:
         if 0 <= oom.entry <= at[-1]:
             axes.axvline(float(oom.entry), color=palette.ALARM.light, linewidth=1.6)

@@ -1,0 +1,166 @@
+"""What the page opens with agrees with the findings: parts add up, the line is the culprit's, effects are right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oomscope.analysis import Findings, analyze
+from oomscope.analysis.records import Advice, Location
+from oomscope.reading import load
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.html import live_parts as module
+from oomscope.rendering.html import palette
+from oomscope.rendering.html.culprit import culprit
+from oomscope.rendering.html.first_screen import first_screen, quoted
+from oomscope.rendering.html.live_parts import live_parts
+from oomscope.rendering.html.strip import draw_strip
+from oomscope.rendering.html.svg import StyleSheet
+from oomscope.wording.page import effect_text, else_text, missing
+from oomscope.wording.paths import shortener
+from tests.rendering.hostile import hostile_findings
+from tests.samples import SAMPLES, sample_findings
+
+FIXTURES = Path(__file__).resolve().parents[1] / "recording" / "fixtures"
+GIB = 1 << 30
+
+
+def held_by_a_list() -> Findings:
+    return analyze(load(FIXTURES / "leak_total_loss.pickle.xz"), whatif=False)
+
+
+def every() -> list[Findings]:
+    return [hostile_findings(), held_by_a_list(), *map(sample_findings, SAMPLES)]
+
+
+def test_parts_sum_to_what_is_allocated_and_the_bar_to_what_pytorch_may_have():
+    for findings in every():
+        device = findings.main
+        assert device is not None
+        held = live_parts(device, str)
+        assert sum(part.bytes for part in held.parts) == device.at.allocated
+        rows = device.history.lifetimes.allocated_at(device.at_entry)
+        assert np.array_equal(held.key < len(held.parts), rows)
+        shown = first_screen(findings, shortener(findings.snapshot.stacks), Sources(), StyleSheet())
+        assert sum(part.bytes for part in shown.parts) >= device.at.reserved
+        assert sum(float(part.width) for part in shown.parts) == pytest.approx(100, abs=0.3)
+
+
+def test_the_holder_of_the_headline_is_the_first_part():
+    device = held_by_a_list().main
+    assert device is not None
+    assert device.oom is not None
+    (named,) = [note.values["holder"] for note in device.oom.verdict.headline if "holder" in note.values]
+    suspect = next(one for one in device.oom.verdict.suspects if one.holder == named)
+    first = live_parts(device, str).parts[0]
+    assert first.label == named.rpartition(": ")[2]
+    assert first.colour == palette.KEPT
+    assert 0.9 * suspect.retained <= first.bytes <= suspect.retained
+
+
+def test_a_kind_that_fills_the_bar_is_split_by_line(monkeypatch: pytest.MonkeyPatch):
+    device = sample_findings("oom_leak_total_loss").main
+    assert device is not None
+    graphs = [part for part in live_parts(device, str).parts if part.colour == palette.KEPT]
+    assert len(graphs) == module.MOST_LINES + 1
+    assert "loss_fn" in graphs[0].label
+    share = sum(part.bytes for part in graphs) / device.at.allocated
+    for at, lines in ((share - 1e-6, len(graphs)), (share + 1e-6, 1)):
+        monkeypatch.setattr(module, "SPLIT_SHARE", at)
+        assert sum(part.colour == palette.KEPT for part in live_parts(device, str).parts) == lines
+
+
+def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
+    device = sample_findings("oom_leak_total_loss").main
+    assert device is not None
+    kinds = {part.label: part for part in live_parts(device, str).parts}
+    least = kinds["parameters"].bytes / device.at.allocated
+    monkeypatch.setattr(module, "LEAST_SHARE", least)
+    assert "parameters" in {part.label for part in live_parts(device, str).parts}
+    monkeypatch.setattr(module, "LEAST_SHARE", least + 1e-6)
+    assert "parameters" not in {part.label for part in live_parts(device, str).parts}
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "note"),
+    [
+        ("oom_leak_total_loss", 51, "leaves 125 MiB behind every pass"),
+        ("oom_fragmentation", 227, "592 blocks made here keep the holes open"),
+        ("oom_activations", 29, "asked for 1.12 GiB in the forward pass"),
+        ("train_ok", 64, "834 MiB of what is live was made here"),
+    ],
+)
+def test_the_line_is_the_culprits(name: str, line: int, note: str):
+    findings = sample_findings(name)
+    assert findings.main is not None
+    found = culprit(findings.main, shortener(findings.snapshot.stacks), Sources())
+    assert found is not None
+    assert (found.file, found.line, found.note, found.excerpt) == ("workloads.py", line, note, None)
+
+
+def test_a_suspect_with_a_line_comes_before_the_line_that_allocates():
+    device = held_by_a_list().main
+    assert device is not None
+    assert device.oom is not None
+    where = Location("/proj/train.py", 9, "train")
+    verdict = device.oom.verdict
+    told = replace(verdict, suspects=tuple(replace(one, at=where) for one in verdict.suspects))
+    found = culprit(replace(device, oom=replace(device.oom, verdict=told)), str, Sources())
+    assert found is not None
+    assert (found.line, found.function) == (9, "train")
+    assert found.note.startswith("keeps ")
+
+
+@pytest.mark.parametrize(
+    ("saves", "enough", "said"),
+    [
+        (2 * GIB, True, "frees 2.00 GiB · enough alone"),
+        (None, True, "enough alone"),
+        (2 * GIB, None, "frees 2.00 GiB · not certain to be enough alone"),
+        (None, None, ""),
+        (None, False, "not enough alone"),
+    ],
+)
+def test_an_effect_says_what_is_freed_and_whether_it_is_enough(saves: int | None, enough: bool | None, said: str):
+    oom = sample_findings("oom_activations").devices[0].oom
+    assert oom is not None
+    assert effect_text(Advice("smaller_batch", saves_bytes=saves, enough=enough), oom) == said
+
+
+def test_what_is_not_enough_says_how_much_is_missing():
+    oom = sample_findings("oom_activations").devices[0].oom
+    assert oom is not None
+    short = oom.totals.reserved + oom.alloc_size - oom.limit.low - oom.free.usable
+    oom = replace(oom, alloc_size=oom.alloc_size + 3 * GIB)
+    advice = Advice("smaller_batch", saves_bytes=GIB, enough=False)
+    assert missing(advice, oom) == short + 2 * GIB
+    assert effect_text(advice, oom).startswith("frees 1.00 GiB · not enough alone: still ")
+    assert missing(replace(advice, saves_bytes=short + 3 * GIB), oom) is None
+
+
+def test_other_advice_is_counted():
+    found = tuple(Advice("a", refuted=refuted) for refuted in (False, False, False, True))
+    assert else_text(found) == "2 more · 1 that would not have helped"
+    assert else_text(found[:1]) == ""
+    assert else_text((found[0], found[3])) == "1 that would not have helped"
+
+
+def test_code_is_marked_and_nothing_else_gets_through():
+    assert quoted("use `x<y>` & `z`") == "use <code>x&lt;y&gt;</code> &amp; <code>z</code>"
+    assert quoted("a lone ` stays") == "a lone ` stays"
+
+
+def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
+    findings = sample_findings("oom_leak_total_loss")
+    assert findings.main is not None
+    found = draw_strip(findings, findings.main, live_parts(findings.main, str), StyleSheet())
+    assert found is not None
+    assert found.mark == ("100.0", "OOM")
+    assert found.end == "the OOM"
+    assert found.limit is not None
+    assert found.limit[0] == "limit 11.9 GiB"
+    assert found.has_steps
+    assert "<text" not in found.svg
