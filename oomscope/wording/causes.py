@@ -46,6 +46,8 @@ CAUSES: dict[str, Sentence] = {
     "the card can give.",
     "causes.oversized_request.limit": "One request for {size:bytes}, at {site:place}: more than the {limit:bytes} that "
     "this process may hold.",
+    "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
+    "never held more than {limit:bytes}.",
     "causes.growth.holder": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: {tensors:n tensor} "
     "from {passes:n finished pass/finished passes}[, {per_pass:bytes} more every pass].",
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
@@ -90,9 +92,11 @@ CAUSES: dict[str, Sentence] = {
     ),
     "causes.outside_allocator": _outside,
     "causes.fragmentation": "Enough memory was free, but fragmented: {usable:bytes}, of which the largest piece had "
-    "{largest:bytes}. In one piece, the {size:bytes} would have fitted with {spare:bytes} to spare.",
+    "{largest:bytes}[, and {room:bytes} could still be reserved]. In one piece, the {size:bytes} would have fitted "
+    "with {spare:bytes} to spare.",
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
+    "causes.fragmentation.holder": "`{holder}` keeps {bytes:bytes} of these blocks alive.",
     "causes.capacity.keeper": "`{holder}` alone keeps {retained:bytes} of the {live:bytes} in use alive.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.allocated": "{bytes:bytes} are in use.",
@@ -100,7 +104,9 @@ CAUSES: dict[str, Sentence] = {
     "{bytes:bytes} short.",
     "causes.capacity.close": "Even if all free memory were in one piece, the request for {size:bytes} would leave only "
     "{bytes:bytes}.",
-    "causes.in_progress": "{calls:n call} of {function} ({file}:{line}) were in progress at once.",
+    "causes.capacity.nothing_left": "Even if all free memory were in one piece, the request for {size:bytes} would "
+    "leave nothing.",
+    "causes.in_progress": "{calls:n call} of {place:place} were in progress at once.",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
     "causes.pass.longer": _longer,
