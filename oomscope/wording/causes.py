@@ -68,8 +68,8 @@ CAUSES: dict[str, Sentence] = {
     "reaches ({holder}).",
     "causes.retained.finished": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive for calls that "
     "have ended.",
-    "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
-    "this loop that ran out of memory as well: something keeps them alive, such as a stored exception.",
+    "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier tries that "
+    "ran out of memory as well: something keeps them alive, such as a stored exception.",
     "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "
     "this request may not use. Without those walls the {size:bytes} would have fitted.",
     "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "

@@ -14,6 +14,7 @@ import oomscope
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.model import Snapshot
 from oomscope.wording import say
+from tests.shared import SHARED, captures, packed
 
 TESTS = Path(__file__).resolve().parents[1]
 PROGRAMS = TESTS / "captures" / "programs"
@@ -85,6 +86,38 @@ def _known(folder: Path, name: str, truth: dict[str, Any]) -> Known:
         grows=None if grows is None else bool(grows),
         arguable=arguable,
     )
+
+
+SLUGS = {
+    "activations_too_large": "capacity",
+    "optimizer_state_first_step": "capacity",
+    "graph_retained_across_iterations": "growth",
+    "fragmentation": "fragmentation",
+    "fragmentation_varlen": "fragmentation",
+    "cuda_graph_private_pools": "private_pools",
+    "non_pytorch_memory": "outside_allocator",
+}
+"""The words of the truths beside the shared snapshots, as causes."""
+RECORDED = {
+    "cotenant_capped": "growth",
+    "exception_holds": "retained",
+    "metrics_leak": "growth",
+    "mingpt_xl": "capacity",
+    "nanogpt_train": "capacity",
+    "pending_then_free": "other_stream",
+}
+"""What is true of those that oomscope recorded, by their README."""
+
+
+def shared() -> list[Known]:
+    """Our own captures beside the repository that failed, and those that oomscope recorded."""
+    told = {name: json.loads((SHARED / f"{name}.truth.json").read_text()) for name in captures()}
+    found = [
+        Known(name, packed(name), SLUGS[truth["cause"]])
+        for name, truth in sorted(told.items())
+        if truth["oom"] and truth["cause"] in SLUGS
+    ]
+    return [*found, *(Known(name, packed(f"recorded/{name}"), cause) for name, cause in RECORDED.items())]
 
 
 @cache
