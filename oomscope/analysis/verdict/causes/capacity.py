@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.records import Suspect
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.piled import LEAST_PASSES
 from oomscope.analysis.verdict.shortage import Shortage, Tested
 from oomscope.model import Note, note
 
@@ -50,7 +52,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     request, case = circumstances.request, circumstances.shortage
     spare = case.spare(request.free.usable, request.limit.low)
     lacks = note("causes.capacity.short", bytes=-spare, size=request.size)
-    left = note("causes.capacity.close", bytes=spare, size=request.size)
+    left = note("causes.capacity.close" if spare else "causes.capacity.nothing_left", bytes=spare, size=request.size)
     return (
         *_filled_by(circumstances),
         lacks if spare < 0 else left,
@@ -63,7 +65,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
 
 def _filled_by(circumstances: Circumstances) -> tuple[Note, ...]:
     allocated = circumstances.request.totals.allocated
-    keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and one.kind not in _AT_WORK), None)
+    keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and _is_worth_naming(one)), None)
     kept: tuple[Note, ...] = ()
     if keeper is not None:
         kept = (note("causes.capacity.keeper", holder=keeper.holder, retained=keeper.retained, live=allocated),)
@@ -77,7 +79,11 @@ def _filled_by(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 _AT_WORK = ("graph", "call", "in_flight", "tensor")
-"""Kinds of holders that belong to the pass that is underway."""
+"""Kinds of holders that belong to the pass that is underway, unless they keep what earlier ones made."""
+
+
+def _is_worth_naming(suspect: Suspect) -> bool:
+    return suspect.kind not in _AT_WORK or suspect.passes >= LEAST_PASSES
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:

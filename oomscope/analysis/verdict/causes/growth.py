@@ -54,6 +54,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
     limit = circumstances.request.limit.low
     held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
+    if not held and piled.holder is None and piled.models is None:
+        held = clauses.state_of(circumstances, piled.grown)
     return (first, *held, note("causes.growth.without", needs=needs, limit=limit), *clauses.cap(circumstances))
 
 
