@@ -16,7 +16,7 @@ from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
 from oomscope.commands.common.errors import run
 from oomscope.model import note
 from oomscope.rendering import render_html
-from oomscope.rendering.common.whatif_table import changing, view
+from oomscope.rendering.common.whatif_table import changing, split_rows, view
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
