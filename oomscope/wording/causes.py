@@ -48,7 +48,7 @@ CAUSES: dict[str, Sentence] = {
     "this process may hold.",
     "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
     "never held more than {limit:bytes}.",
-    "causes.growth.holder": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: {tensors:n tensor} "
+    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor} "
     "from {passes:n finished pass/finished passes}[, {per_pass:bytes} more every pass].",
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
     "with gradients and optimizer state: {bytes:bytes} are still alive.",
@@ -59,25 +59,26 @@ CAUSES: dict[str, Sentence] = {
     "causes.growth.reallocation": "One tensor is replaced by a larger one again and again at {place:place}: it has "
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
-    "causes.growth.reached": "`{holder}` reaches {bytes:bytes} of it.",
-    "causes.growth.without": "Without it, this request would have needed {needs:bytes} of the {limit:bytes} that this "
-    "process may hold.",
-    "causes.retained.exception": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: a stored "
-    "exception holds the frames of calls that have ended[ ({path})].",
+    "causes.growth.reached": "{holder:holder} reaches {bytes:bytes} of it.",
+    "causes.growth.without": "Without it, this process would have needed only {needs:bytes} of the {limit:bytes} that "
+    "it may hold.",
+    "causes.growth.without_capped": "Without it, this process would have needed only {needs:bytes}; it is capped at "
+    "{limit:bytes}, while the card has {free:bytes} free.",
+    "causes.retained.exception": "{holder:holder} keeps {retained:bytes} of the {live:bytes} in use alive: stored "
+    "exceptions hold the frames of calls that have ended.",
     "causes.retained.cycle": "{retained:bytes} of the {live:bytes} in use are garbage: a reference cycle that nothing "
-    "reaches ({holder}).",
-    "causes.retained.finished": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive for calls that "
-    "have ended.",
-    "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier tries that "
-    "ran out of memory as well: something keeps them alive, such as a stored exception.",
+    "reaches ({cycle}).",
+    "causes.retained.finished": "{holder:holder} keeps {retained:bytes} of the {live:bytes} in use alive for calls "
+    "that have ended.",
+    "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
+    "this loop that ran out of memory as well: something keeps them alive, such as a stored exception.",
     "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "
     "this request may not use. Without those walls the {size:bytes} would have fitted.",
     "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "
     "MemPools) that this request may not use. Without those walls the {size:bytes} would have fitted, with little to "
     "spare.",
-    "causes.other_stream.opened": "The {size:bytes} would fit now: a piece of {opened:bytes} came free while this "
-    "request waited for another stream, but the allocator did not look again. The same request would succeed if "
-    "retried.",
+    "causes.other_stream.opened": "The {size:bytes} would fit now: {opened:bytes} came free in one piece while this "
+    "request waited for another stream, but the allocator did not look again. A retry succeeds.",
     "causes.other_stream.free": lambda values: (
         f"{format_bytes(values['free'])} are free, but belong to other streams; this request runs on "
         f"{_stream(values)} and may not use them."
@@ -91,13 +92,12 @@ CAUSES: dict[str, Sentence] = {
         f"have been freed, but wait for one; this request runs on {_stream(values)} and may not use them."
     ),
     "causes.outside_allocator": _outside,
-    "causes.fragmentation": "Enough memory was free, but fragmented: {usable:bytes}, of which the largest piece had "
-    "{largest:bytes}[, and {room:bytes} could still be reserved]. In one piece, the {size:bytes} would have fitted "
-    "with {spare:bytes} to spare.",
+    "causes.fragmentation": "Enough memory was free, but fragmented: {usable:bytes}, in pieces of at most "
+    "{largest:bytes}; the request was for {size:bytes}.",
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
     "causes.fragmentation.holder": "`{holder}` keeps {bytes:bytes} of these blocks alive.",
-    "causes.capacity.keeper": "`{holder}` alone keeps {retained:bytes} of the {live:bytes} in use alive.",
+    "causes.capacity.keeper": "{holder:holder} alone keeps {retained:bytes} of the {live:bytes} in use alive.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.allocated": "{bytes:bytes} are in use.",
     "causes.capacity.first_step": "The optimizer was making its state in its first step: {made:bytes} of {needs:bytes}."

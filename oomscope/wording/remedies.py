@@ -43,17 +43,15 @@ def _many_places(values: Mapping[str, Any]) -> str:
 
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
-    to = f"to at least {format_limit(values['least'])}"
-    fraction = f" (per_process_memory_fraction:{values['fraction']:g} of this card)" if values["fraction"] else ""
     was = f"from {format_bytes(values['cap'])} " if values["cap"] else ""
-    return f"Raise the memory cap of this process {was}{to}{fraction}."
+    room = f", which leaves room for {values['passes']} more passes" if values["passes"] else ""
+    how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
+    return f"Raise the memory cap of this process {was}to {format_limit(values['least'])}{room}{how}."
 
 
 def _why_raise(values: Mapping[str, Any]) -> str:
     room = f"The card had {format_bytes(values['free'])} free."
-    if values["passes"]:
-        room += f" That leaves room for {values['passes']} more passes; the growth remains."
-    return room
+    return f"{room} The growth remains." if values["passes"] else room
 
 
 def _setting(values: Mapping[str, Any]) -> str:
@@ -92,7 +90,7 @@ _PRICES = {
 
 REMEDIES: dict[str, RemedyWords] = {
     "detach_what_is_kept.holder": RemedyWords(
-        "Store numbers or detached tensors in `{holder}` (`.item()`, `.detach()`), or run that code under "
+        "Store numbers or detached tensors in {holder:holder} (`.item()`, `.detach()`), or run that code under "
         "`torch.no_grad()`.",
         "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
         "none, if nothing later calls backward on them",
@@ -106,7 +104,7 @@ REMEDIES: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.holder": RemedyWords(
-        "Empty or bound `{holder}`, or move what it keeps to the CPU (`.cpu()`).",
+        "Empty or bound {holder:holder}, or move what it keeps to the CPU (`.cpu()`).",
         "It keeps {bytes:bytes} on the device.",
         "a copy back where the device needs it again",
         "faq",
@@ -127,13 +125,13 @@ REMEDIES: dict[str, RemedyWords] = {
     "raise_cap": RemedyWords(_raise_cap, _why_raise, "less is left for other processes", "memory"),
     "smaller_batch.training": RemedyWords(
         "Run micro-batches of 1/{divisor} of the size and accumulate their gradients.",
-        "{bytes:bytes} of what is in use grow with the batch.",
+        "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
         "Run batches of 1/{divisor} of the size.",
-        "{bytes:bytes} of what is in use grow with the batch.",
+        "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
     ),
@@ -195,7 +193,7 @@ REMEDIES: dict[str, RemedyWords] = {
         "faq",
     ),
     "forget_exception": RemedyWords(
-        "Keep the text of the exception in `{holder}`, not the exception itself (`str(error)`), or call "
+        "Keep the text of the exception in {holder:holder}, not the exception itself (`str(error)`), or call "
         "`traceback.clear_frames(error.__traceback__)`.",
         "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
         "none",
@@ -217,7 +215,8 @@ REMEDIES: dict[str, RemedyWords] = {
     "one_stream": RemedyWords(
         "Allocate on one stream, or wait for the side stream (`stream.synchronize()`, `wait_stream`) before the next "
         "large request; avoid `record_stream` where the order of streams is known.",
-        "A block goes back only to its own stream, and a recorded one only once that stream has passed.",
+        "A block goes back only to its own stream; one marked with `record_stream`, only once that stream's work is "
+        "done.",
         "waiting costs overlap",
         "memory",
     ),
@@ -257,8 +256,7 @@ REMEDIES: dict[str, RemedyWords] = {
         "conf",
     ),
     "move_pins": RemedyWords(
-        "Move or free what {place:place} keeps: allocate it before the large tensors, keep it in one tensor, or copy "
-        "it to the CPU.",
+        "Allocate what {place:place} keeps before the large tensors, or in one tensor, or copy it to the CPU.",
         _scattered,
         "a change of the program",
         "memory",

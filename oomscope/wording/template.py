@@ -1,9 +1,10 @@
 """Sentences as templates: plain English with the places where values go.
 
 ``{name}`` is the value as text, ``{name:bytes}`` a size, ``{name:limit}`` a size rounded up, ``{name:count}`` a count,
-``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:list}`` several
-texts, and ``{name:n step}`` or ``{name:n entry/entries}`` a count with its noun. What stands in ``[brackets]`` is left
-out where one of its values is missing, None, zero or empty; ``[[`` is a bracket.
+``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:holder}`` an object
+with where it is, ``{name:list}`` several texts, and ``{name:n step}`` or ``{name:n entry/entries}`` a count with its
+noun. What stands in ``[brackets]`` is left out where one of its values is missing, None, zero or empty; ``[[`` is a
+bracket.
 """
 
 from __future__ import annotations
@@ -43,6 +44,14 @@ def place(location: Any) -> str:
     return f"{location.function} ({file}:{location.line})"
 
 
+def holder(way: str) -> str:
+    """The way to an object as people say it: ```metric.outputs` (in main)``, ```keep` (special.py)``."""
+    where, colon, name = way.rpartition(": ")
+    if not colon or "→" in name:
+        return f"`{way}`"
+    return f"`{name}` ({where})" if where.endswith(".py") else f"`{name}` (in {where})"
+
+
 class _Formatter(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         shown = _KINDS.get(format_spec)
@@ -55,12 +64,13 @@ class _Formatter(Formatter):
 
 
 _FORMATTER = _Formatter()
-_KINDS = {
+_KINDS: Mapping[str, Callable[[Any], str]] = {
     "bytes": format_bytes,
     "limit": format_limit,
     "count": format_count,
     "duration": format_duration,
     "percent": lambda share: f"{share:.0%}",
     "place": place,
+    "holder": holder,
     "list": ", ".join,
 }

@@ -25,7 +25,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             "segments": pin.segments,
         }
         code = f"{SLUG}.one" if pin.blocks == 1 else SLUG
-        yield Advice(code, values, pin.alone_bytes or pin.stranded_bytes, _is_enough(circumstances, pin), at=place)
+        yield Advice(code, values, None, _is_enough(circumstances, pin), at=place)
 
 
 def _is_enough(circumstances: Circumstances, pin: Pin) -> bool | None:

@@ -14,4 +14,4 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where a hole that serves the request opened too late."""
     opened = circumstances.shortage.opened
     if opened:
-        yield Advice(SLUG, {"opened": opened}, opened, True, at=circumstances.request.caller)
+        yield Advice(SLUG, {"opened": opened}, None, True, at=circumstances.request.caller)

@@ -90,6 +90,16 @@ LONGER = 1.05
 """Of the last pass; batches whose sizes differ by less are called the same."""
 
 
+def without(circumstances: Circumstances, bytes_: int) -> Note:
+    """What the process would have needed without `bytes_`, and what it may hold."""
+    request, case = circumstances.request, circumstances.shortage
+    needs = max(request.totals.active - bytes_ + request.size, 0)
+    if cap(circumstances) and case.cap is not None:
+        free = request.device_free
+        return note("causes.growth.without_capped", needs=needs, limit=case.cap, free=free)
+    return note("causes.growth.without", needs=needs, limit=request.limit.low)
+
+
 def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
     """That the optimizer was making its state, of which so much was still to come."""
     there, needs = circumstances.state_to_come

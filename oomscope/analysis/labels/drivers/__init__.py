@@ -102,7 +102,11 @@ def _categories_at(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...]
 
 
 def _named(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...]) -> tuple[LiveBlocks, IntArray]:
-    """The live blocks, and for each the number of its driver."""
+    """The live blocks, and for each the number of its driver; found once, for what grows depends on the instant alone."""
+    return study.once(("drivers", at_entry, bool(growth)), lambda: _name(study, at_entry, growth))
+
+
+def _name(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...]) -> tuple[LiveBlocks, IntArray]:
     live = LiveBlocks(study, at_entry, growth)
     number = np.zeros(len(live), np.int64)
     for at, driver in enumerate(_ALL):

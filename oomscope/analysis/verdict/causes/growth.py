@@ -51,12 +51,10 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         )
     else:
         first = _by_site(growth)
-    needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
-    limit = circumstances.request.limit.low
     held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
     if not held and piled.holder is None and piled.models is None:
         held = clauses.state_of(circumstances, piled.grown)
-    return (first, *held, note("causes.growth.without", needs=needs, limit=limit), *clauses.cap(circumstances))
+    return (first, *held, clauses.without(circumstances, tested.qualifying[0].bytes))
 
 
 def _by_site(growth: tuple[Growth, ...]) -> Note:

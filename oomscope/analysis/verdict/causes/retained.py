@@ -36,29 +36,23 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """Which object keeps it, and by which way."""
     if not circumstances.piled.debris:
-        return (_by_trace(circumstances), _without(circumstances, tested), *clauses.cap(circumstances))
+        return (_by_trace(circumstances), clauses.without(circumstances, tested.qualifying[0].bytes))
     first = circumstances.piled.debris[0]
     return (
         note(
             _CODES.get(first.kind, "causes.retained.finished"),
             holder=first.holder,
-            path=next((path for path in first.path if path != first.holder), None),
+            cycle=first.holder.removeprefix("reference cycle: "),
             retained=first.retained,
             live=circumstances.request.totals.allocated,
         ),
-        _without(circumstances, tested),
-        *clauses.cap(circumstances),
+        clauses.without(circumstances, tested.qualifying[0].bytes),
     )
 
 
 def _by_trace(circumstances: Circumstances) -> Note:
     live = circumstances.request.totals.allocated
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
-
-
-def _without(circumstances: Circumstances, tested: Tested) -> Note:
-    needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
-    return note("causes.growth.without", needs=needs, limit=circumstances.request.limit.low)
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
