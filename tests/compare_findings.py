@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 WORDS = frozenset({
     "headline", "text", "action", "why", "price", "note", "notes", "reason", "replay", "cannot_know", "label", "what",
-    "message", "conditions",
+    "message", "conditions", "next",
 })  # fmt: skip
 """Keys whose values are sentences or names for people, wherever they stand."""
 

@@ -1,4 +1,4 @@
-"""The bundled snapshots and their findings, made once a process."""
+"""Bare captures of torch, of which many tests know the figures, with their findings; and the bundled snapshots."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ from oomscope.resources import folder
 
 _SUFFIX = ".pickle.xz"
 
-SAMPLES = sorted(path.name[: -len(_SUFFIX)] for path in folder("sample_snapshots").glob(f"*{_SUFFIX}"))
+_BARE = Path(__file__).parent / "bare_samples"
+
+SAMPLES = sorted(path.name[: -len(_SUFFIX)] for path in _BARE.glob(f"*{_SUFFIX}"))
+BUNDLED = sorted(path.name[: -len(_SUFFIX)] for path in folder("sample_snapshots").glob(f"*{_SUFFIX}"))
 
 
 def sample_path(name: str) -> Path:
     """The file of the sample `name`."""
+    return _BARE / f"{name}{_SUFFIX}"
+
+
+def bundled_path(name: str) -> Path:
+    """The file of `name`, one of the snapshots that come with oomscope."""
     return folder("sample_snapshots") / f"{name}{_SUFFIX}"
 
 

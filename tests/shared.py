@@ -31,8 +31,13 @@ def public() -> list[str]:
     return sorted(f"public/{path.name[: -len('.xz')]}" for path in SHARED.glob("public/*.xz"))
 
 
+def recorded() -> list[str]:
+    """The names of captures that oomscope itself recorded."""
+    return sorted(f"recorded/{path.name[: -len('.pickle.xz')]}" for path in SHARED.glob("recorded/*.xz"))
+
+
 def packed(name: str) -> Path:
-    """The compressed file of `name`: one of `captures()` or `public()`."""
+    """The compressed file of `name`: one of `captures()`, `public()` or `recorded()`."""
     return SHARED / (f"{name}.xz" if name.startswith("public/") else f"{name}.pickle.xz")
 
 

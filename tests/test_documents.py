@@ -6,9 +6,12 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 
+from oomscope.commands import cli
 from oomscope.recording.options import Options
+from tests.readme import shown_text, terminal_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "oomscope"
@@ -62,3 +65,22 @@ def test_the_examples_of_recording_are_those_that_run_on_a_gpu(example: Path):
 def test_every_option_of_recording_is_in_its_table():
     text = (PACKAGE / "docs" / "recording.md").read_text(encoding="utf-8")
     assert [one.name for one in fields(Options) if f"\n| `{one.name}` |" not in text] == []
+
+
+def test_the_readme_shows_what_the_terminal_shows():
+    assert shown_text() == terminal_text(), "write it anew: python -m tests.readme"
+
+
+def test_the_picture_of_the_readme_is_small():
+    assert 10_000 < (PACKAGE / "docs" / "report.png").stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("document", [REPOSITORY / "README.md", PACKAGE / "docs" / "whatif.md"], ids=identify)
+def test_every_command_and_option_that_a_document_shows_is_there(document: Path):
+    shown = re.findall(r"^\$ oomscope (\w+)([^#\n]*)", document.read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown
+    for name, rest in shown:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, name
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", rest)) <= known, (name, rest)

@@ -6,11 +6,13 @@ from oomscope.analysis.attribution.names_and_holders import holders, named_tenso
 from oomscope.analysis.attribution.site_uses import site_uses
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.instants import choose_instant, entry_at
+from oomscope.analysis.labels.drivers import categories_at
 from oomscope.analysis.labels.model_cost import make_bill
 from oomscope.analysis.memory.fragmentation import fragmentation
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.memory.usage import peak, reconcile, totals_at, usage
 from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.recording_quality import recording_quality
 from oomscope.analysis.records import CATEGORIES, PHASES, Oom
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
@@ -30,6 +32,7 @@ def analyze(
     device: int | None = None,
     whatif: bool = True,
     whatif_seconds: float = REPORT_SECONDS,
+    progress: Listener = silent,
 ) -> Findings:
     """Explain `snapshot`.
 
@@ -40,6 +43,7 @@ def analyze(
         device: CUDA index of the device that `at` is about; chosen by `at` if None.
         whatif: whether to replay the recorded run under other allocator settings (takes seconds on long traces).
         whatif_seconds: how long the settings after the first two may take; what is left out is said to be.
+        progress: told now and then what is done, and how far it is.
 
     Raises:
         RequestError: the snapshot has no such device, instant or entry.
@@ -47,33 +51,37 @@ def analyze(
     whole = SnapshotStudy(snapshot)
     if device is not None:
         whole.device(device)
-    requests = {study.index: failed_requests(study) for study in whole.devices}
+    requests = {}
+    for number, study in enumerate(whole.devices):
+        progress("history", number / len(whole.devices))
+        requests[study.index] = failed_requests(study)
     chosen = choose_instant([(study.history, requests[study.index]) for study in whole.devices], at, device)
     entries = {study.index: entry_at(study.history, chosen) for study in whole.devices}
     recording = recording_quality(snapshot, whole.histories, whole.sites, whole.history_kind, entries)
     replays = {
-        study.index: _replay(study, whatif_seconds)
+        study.index: _replay(study, whatif_seconds, progress)
         for study in whole.devices
         if whatif and study.index == chosen.device
     }
+    found = []
+    for number, study in enumerate(whole.devices):
+        progress("findings", number / len(whole.devices))
+        found.append(_find(study, requests[study.index], entries[study.index], replays.get(study.index)))
     return Findings(
         snapshot=snapshot,
         recording=recording,
         at=chosen,
-        devices=tuple(
-            _find(study, requests[study.index], entries[study.index], replays.get(study.index))
-            for study in whole.devices
-        ),
+        devices=tuple(found),
         whatif=tuple(replay for replay in replays.values() if replay is not None),
     )
 
 
-def _replay(study: DeviceStudy, seconds: float) -> WhatIf | None:
+def _replay(study: DeviceStudy, seconds: float, progress: Listener) -> WhatIf | None:
     """The recorded run under other settings; None where there is nothing to replay."""
     if study.history.entries < 2:
         return None
     try:
-        return report_whatif(study, budget_s=seconds)
+        return report_whatif(study, budget_s=seconds, progress=progress)
     except (ReplayError, RequestError):
         return None
 
@@ -81,6 +89,8 @@ def _replay(study: DeviceStudy, seconds: float) -> WhatIf | None:
 def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, replay: WhatIf | None) -> DeviceFindings:
     snapshot, history = study.snapshot, study.history
     layout = history.layout_at(entry)
+    growth = find_growth(study, entry)
+    categories = categories_at(study, entry, growth)
     ooms = tuple(_judged(study, request, replay) for request in requests)
     return DeviceFindings(
         device=study.index,
@@ -91,14 +101,14 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         peak=peak(history),
         reconciliation=reconcile(history, None if replay is None else replay.self_check.agrees),
         fragmentation=fragmentation(layout, history.config, snapshot.pools),
-        sites=site_uses(study, entry),
-        categories=study.live_by(study.categories, CATEGORIES, entry),
+        sites=site_uses(study, entry, categories),
+        categories=study.live_by(categories, CATEGORIES, entry),
         categories_source=study.categories_source,
         phases=study.live_by(study.phases, PHASES, entry),
         names=named_tensors(snapshot, study.index),
         holders=holders(snapshot, study.index),
         pins=find_pins(study, entry, layout),
-        growth=find_growth(study, entry),
+        growth=growth,
         steps=study.steps,
         oom=the_one_that_matters(ooms),
         ooms=ooms,

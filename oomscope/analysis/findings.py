@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from oomscope.analysis.labels.drivers import categories_at
 from oomscope.analysis.records import (
     At,
     Bill,
@@ -75,8 +76,8 @@ class DeviceFindings:
 
     @property
     def category_of(self) -> UInt8Array:
-        """uint8[lifetimes], indices into `CATEGORIES`."""
-        return self.study.categories
+        """uint8[lifetimes], indices into `CATEGORIES`, as the drivers of `at_entry` see them."""
+        return categories_at(self.study, self.at_entry, self.growth)
 
     @property
     def phase_of(self) -> UInt8Array:

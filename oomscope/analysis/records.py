@@ -334,11 +334,19 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """What the live bytes are."""
+    """What the live bytes are.
+
+    Attributes:
+        slug: its name.
+        bytes: of the live blocks that it names; all drivers sum to what is allocated.
+        site: the line that holds most of them; None where next to nothing has frames.
+        categories: its bytes by category; over all drivers they sum to the table of categories.
+    """
 
     slug: str
     bytes: int
     site: Location | None = None
+    categories: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +364,7 @@ class Suspect:
         path: the ways to the largest of what it retains.
         finished_bytes: bytes of `retained` that finished passes made.
         keeps_graph: whether most of it was saved for a backward.
+        reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
     """
 
@@ -368,6 +377,7 @@ class Suspect:
     path: tuple[str, ...] = ()
     finished_bytes: int = 0
     keeps_graph: bool = False
+    reaches: int = 0
     at: Location | None = None
 
 
@@ -492,6 +502,6 @@ class Bill:
     parameters: int
     parameter_bytes: int
     rows: tuple[tuple[str, int | None, int], ...]
-    """(what, expected bytes or None, bytes that are there)."""
+    """(what, a slug; expected bytes or None; bytes that are there)."""
     source: str
     """``recorded`` or ``inferred``."""

@@ -10,7 +10,7 @@ from oomscope.version import __version__
 
 COMMANDS = {
     "report": "Explain a snapshot as one HTML file, Markdown, JSON or text.",
-    "summary": "Explain a snapshot in the terminal.",
+    "summary": "Explain a snapshot in one screen of the terminal.",
     "whatif": "Replay a snapshot under other allocator settings.",
     "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
     "export": "Convert a snapshot for other tools.",

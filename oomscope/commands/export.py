@@ -27,15 +27,14 @@ def command(snapshot: str, form: str, output: str | None, force: bool, redact: b
     Unless -o is given, the result goes to a file in the current folder, named after the snapshot: run.pickle.xz
     becomes run.export.pickle. For a snapshot from stdin (-) it goes to stdout.
     """
-    if redact_key and not redact:
-        raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
+    options.check_redaction(redact, redact_key)
     output = output or default_output(snapshot, f".{'redacted' if redact else 'export'}{SUFFIXES[form]}")
     check_target(output, force=force, source=snapshot)
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
         if redact:
             loaded = pipeline.redacted(loaded, redact_key, force)
-        progress.stage("Writing")
+        progress.stage("writing")
         from oomscope.export import memory_viz
         from oomscope.reading.unpickling import collector_paused
 

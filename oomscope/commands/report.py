@@ -9,6 +9,7 @@ import click
 
 from oomscope.commands.common import options, pipeline
 from oomscope.commands.common.output import STDOUT, check_target, default_output, write, write_binary
+from oomscope.commands.common.progress import Progress
 from oomscope.rendering.formats import FORMATS, format_of
 
 
@@ -88,13 +89,18 @@ def command(
     if bundle:
         from oomscope.commands.common.bundle import bundle as pack
 
-        write_binary(pack(findings, title), bundle, force=force)
+        with Progress() as progress:
+            progress.stage("rendering")
+            content = pack(findings, title)
+        write_binary(content, bundle, force=force)
         return
     from oomscope.rendering.common.sources import Sources
     from oomscope.rendering.formats import render
 
-    sources = Sources(findings.snapshot, source)
-    write(render(findings, form, title, sources), output, force=force)
+    with Progress() as progress:
+        progress.stage("rendering")
+        text = render(findings, form, title, Sources(findings.snapshot, source))
+    write(text, output, force=force)
     if opens:
         webbrowser.open(Path(output).resolve().as_uri())
 
@@ -102,5 +108,4 @@ def command(
 def _check(form: str, output: str, *, opens: bool, redact: bool, redact_key: Path | None) -> None:
     if opens and (form != "html" or output == STDOUT):
         raise click.UsageError("--open needs an HTML report in a file.", click.get_current_context())
-    if redact_key and not redact:
-        raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
+    options.check_redaction(redact, redact_key)

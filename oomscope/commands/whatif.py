@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -129,6 +130,7 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     "-f", "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format."
 )
 @options.output_options
+@options.redact_options
 @options.debug_option
 def command(
     snapshot: str,
@@ -144,6 +146,8 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    redact: bool,
+    redact_key: Path | None,
 ) -> None:
     """Replay a snapshot under other allocator settings.
 
@@ -151,10 +155,14 @@ def command(
     answered only if all of them match.
     """
     output = output or STDOUT
+    options.check_redaction(redact, redact_key)
     check_target(output, force=force, source=snapshot)
     with Progress() as progress:
         loaded = pipeline.read(snapshot, progress)
-        progress.stage("Replaying")
+        if redact:
+            progress.stage("redacting")
+            loaded = pipeline.redacted(loaded, redact_key, force)
+        progress.stage("history")
         from oomscope.analysis.study import study_device
         from oomscope.analysis.whatif import whatif_of
 
@@ -168,6 +176,7 @@ def command(
             free=free,
             orders=orders,
             least_memory=least_memory,
+            progress=progress.tell,
         )
     reason = answer.self_check.reason
     if reason is not None and not answer.self_check.addresses:

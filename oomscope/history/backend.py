@@ -37,7 +37,12 @@ def device_kind(snapshot: Snapshot) -> str:
 
 
 def find_padding(snapshot: Snapshot) -> int:
-    """The bytes that the allocator of `snapshot` added to every request: 0, or `ASCEND_PADDING`."""
+    """The bytes that the allocator of `snapshot` added to every request: 0, or `ASCEND_PADDING`.
+
+    Where requests were rounded to divisions of powers of two, blocks are larger for that reason, and tell nothing.
+    """
+    if any(AllocatorConfig.from_settings(snapshot.settings).roundup_power2_divisions):
+        return 0
     plain = padded = 0
     for device in snapshot.devices:
         with_one, with_other = _by_blocks(device.layout)

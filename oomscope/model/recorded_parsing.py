@@ -15,6 +15,8 @@ _R = TypeVar("_R")
 _ABOVE = 1 << 63
 """What no column of int64 holds is no size, no time and no address."""
 _LEAST_LINE = 1
+_NO_LIMIT = -1
+"""What torch puts where it has no limit, as `max_split_size` among the statistics of every device."""
 
 
 def parse_context(context: object) -> recorded.RecordedContext:
@@ -119,7 +121,8 @@ class _Parser:
 
     def device(self, item: Mapping[Any, Any]) -> recorded.RecordedDevice | None:
         index = self.number(item, "device")
-        statistics = self.mapping(item, "memory_stats")
+        stats = self.mapping(item, "memory_stats")
+        statistics = {key: value for key, value in stats.items() if value != _NO_LIMIT}
         return recorded.RecordedDevice(
             index=index,
             name=self.text(item, "name"),

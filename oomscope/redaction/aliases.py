@@ -5,9 +5,11 @@ from __future__ import annotations
 import keyword
 import re
 import sys
+from types import FunctionType, MethodType, ModuleType
 
 from oomscope.model import FrameKind, Note, frame_kind, package_path, standard_path
 from oomscope.redaction import cpp_names
+from oomscope.redaction.torch_names import CLASSES, FUNCTIONS
 
 WELL_KNOWN_PACKAGES = frozenset({
     "accelerate", "aiohttp", "apex", "bitsandbytes", "click", "colossalai", "cv2", "dask", "datasets", "deepspeed",
@@ -53,6 +55,14 @@ _RANGE_KNOWN = re.compile(
 _NUMBERED = re.compile(r"(.*?)(\d*)\Z", re.DOTALL)
 # Signs beyond ASCII that are no letters, as emoji and the vowels of some scripts, are part of names as well.
 _IDENTIFIER = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*")
+_NAMED_FILE = re.compile(rf"(?P<file>(?<![\w.])[\w-]+\.pyx?)(?![\w.])|{_IDENTIFIER.pattern}")
+_DUNDERS = frozenset(
+    name
+    for kind in (object, type, BaseException, FunctionType, MethodType, ModuleType)
+    for name in dir(kind)
+    if name.startswith("__") and name.endswith("__")
+)
+"""Attributes that Python itself gives to objects."""
 _NUMBERS = re.compile(r"[\d/_!\[\]-]{0,16}\Z")
 _OWN_TEXTS = frozenset({"key", "kind"})
 """Values of notes that quote nothing: names of torch's own columns, and of Python's types."""
@@ -65,12 +75,17 @@ _OPTIMIZERS = frozenset({
 })  # fmt: skip
 
 
+_TORCH_NAMES = CLASSES | FUNCTIONS | _OPTIMIZERS
+
+
 class Aliases:
     """Gives out aliases such as ``module_3`` in the order in which names come by."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
         self._last: dict[str, int] = {}
+        self._modules: dict[str, str] = {}
+        self._public_files: set[str] = set()
 
     def key(self) -> dict[str, str]:
         """What each alias stands for."""
@@ -88,6 +103,8 @@ class Aliases:
     def code(self, filename: str, function: str, line: int) -> tuple[str, int, str]:
         """File, line and function of a frame."""
         path, known = self._path(filename)
+        if known:
+            self._public_files.add(_base(filename))
         return path, line, function if known and not _is_native(filename) else self.function(function, filename)
 
     def function(self, name: str, filename: str = "module.py") -> str:
@@ -100,7 +117,16 @@ class Aliases:
 
     def name(self, dotted: str) -> str:
         """The name of a tensor, or what holds it: ``model.layers.0.weight``, ``train: features[12]``."""
-        return _IDENTIFIER.sub(lambda match: self._word("name", match[0]), dotted)
+        return _NAMED_FILE.sub(self._file_or_word, dotted)
+
+    def _file_or_word(self, match: re.Match[str]) -> str:
+        """A file within a text, by its name alone: the alias that its frames have; else a word."""
+        if match["file"] is None:
+            return self._word("name", match[0])
+        base = match["file"]
+        if base not in self._modules and base in self._public_files:
+            return base
+        return self._modules.get(base) or self._file(base)
 
     def range_name(self, name: str) -> str:
         """The name of a `record_function` range; what tells steps and phases apart stays."""
@@ -141,9 +167,7 @@ class Aliases:
         return self._word("function", part) if _IDENTIFIER.fullmatch(part) else self.alias("function", part)
 
     def _word(self, kind: str, word: str) -> str:
-        if word in _COMMON_NAMES or keyword.iskeyword(word):
-            return word
-        if word.startswith("__") and word.endswith("__") and hasattr(object, word):
+        if word in _COMMON_NAMES or word in _TORCH_NAMES or keyword.iskeyword(word) or word in _DUNDERS:
             return word
         return self.alias(kind, word)
 
@@ -194,7 +218,14 @@ class Aliases:
 
     def _file(self, path: str) -> str:
         suffix = re.search(r"\.\w{1,4}\Z", path)
-        return self.alias("module", path) + (suffix[0] if suffix else "")
+        alias = self.alias("module", path) + (suffix[0] if suffix else "")
+        # Of several files with one name, the first: a text names a file without its folder.
+        self._modules.setdefault(_base(path), alias)
+        return alias
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def _is_public(pseudo: str) -> bool:

@@ -63,9 +63,9 @@ _EXCEPTIONS = frozenset({
 _STACKS = frozenset({"failing", "main", "backward", "frames", "forward"})
 _THREAD = re.compile(r"(MainThread|(?:Thread|Dummy|asyncio)[-_]\d+|ThreadPoolExecutor-\d+_\d+)?(.*)", re.DOTALL)
 _HOLDER_WORDS = re.compile(
-    r"(\Areference cycle: |\Asuspended |\Athe (?=\w+ being handled\Z)| being handled\Z|\Athe call in progress at "
+    r"(\Areference cycle: |\Asuspended |\Athe (?=\w+ being handled)| being handled(?=\Z|\.)|\Athe call in progress at "
     r"|\Aa (?=.* that nothing visible holds\Z)| that nothing visible holds\Z| and \d+ more\Z|\(closure\)"
-    r"|__(?:traceback|context|cause|self)__|[→…])"
+    r"|[→…])"
 )
 """What the recorder says itself of a holder, around the program's names."""
 _CARD_WORD = re.compile(

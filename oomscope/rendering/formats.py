@@ -28,7 +28,7 @@ def render(findings: Findings, form: str, title: str | None = None, sources: Sou
     if form == "md":
         from oomscope.rendering.markdown import render_markdown
 
-        return render_markdown(findings, title=title)
+        return render_markdown(findings, title=title, sources=sources)
     if form == "json":
         from oomscope.rendering.json_report import render_json
 

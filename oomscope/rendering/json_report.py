@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,25 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Pin, SiteUse
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Note
-from oomscope.rendering.json_plain import plain
-from oomscope.rendering.json_verdict import oom_document
+from oomscope.rendering.json_plain import dumped, plain
+from oomscope.rendering.json_verdict import oom_document, oom_in_brief, step_at
 from oomscope.version import __version__
 from oomscope.wording import say
 from oomscope.wording.labels import SITE_LABELS, label
+from oomscope.wording.next_commands import next_commands
 from oomscope.wording.whatif_table import notes_text
 
 SCHEMA_VERSION = 2
 SCHEMA = Path(__file__).with_name("report.schema.json")
 MAX_SITES = 100
+MAX_NAMES = 500
+"""The largest tensors; a model has thousands of names that nobody looks up in a report."""
+_ON_DEVICES = frozenset({"tensors", "holders", "steps"})
 
 
 def render_json(findings: Findings) -> str:
     """The findings as one JSON document with a newline at its end."""
-    # Escapes of everything beyond ASCII keep lone surrogates and bidirectional marks of foreign names harmless.
-    return json.dumps(as_document(findings), indent=1, allow_nan=False) + "\n"
+    return dumped(as_document(findings)) + "\n"
 
 
 def as_document(findings: Findings) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def as_document(findings: Findings) -> dict[str, Any]:
         "devices": [_device(device) for device in findings.devices],
         "whatif": [{"device": answer.device, **row_as_dict(row)} for answer in findings.whatif for row in answer.rows],
         "whatif_checks": [_check(answer) for answer in findings.whatif],
+        "next": next_commands(findings),
     }
 
 
@@ -69,7 +72,7 @@ def _snapshot(findings: Findings) -> dict[str, Any]:
         "entries": snapshot.entries,
         "recording": recording,
         "settings": plain(snapshot.settings),
-        "context": plain(snapshot.context),
+        "context": None if snapshot.context is None else plain(_context(snapshot.context)),
     }
 
 
@@ -80,24 +83,44 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "at_entry": plain(device.at_entry),
         "usage": plain(device.usage),
         "at": plain(device.at),
-        "peak": plain(device.peak),
+        "peak": _peak(device),
         "reconciliation": with_notes(plain(device.reconciliation, "notes"), device.reconciliation.notes),
         "fragmentation": plain(device.fragmentation),
         "categories": _shares(device.categories, CATEGORIES),
         "categories_source": device.categories_source,
         "phases": _shares(device.phases, PHASES),
         "sites": _sites(device),
-        "names": plain(device.names),
+        "names": plain(device.names[:MAX_NAMES]),
+        "names_left_out": _left_out(device),
         "holders": plain(device.holders),
         "pins": [_labelled(pin) for pin in device.pins],
-        "growth": [_labelled(growth) for growth in device.growth],
+        "growth": [
+            {**_labelled(growth), "since_step": step_at(device.steps, growth.since_entry)} for growth in device.growth
+        ],
         "steps": plain(device.steps),
         "bill": _bill(device),
         "device_total": plain(device.device_total),
         "outside": plain(device.outside),
-        "oom": None if device.oom is None else oom_document(device.oom),
-        "ooms": [oom_document(oom) for oom in device.ooms],
+        "oom": None if device.oom is None else oom_document(device.oom, device.steps),
+        "ooms": [oom_in_brief(oom, device.steps) for oom in device.ooms],
     }
+
+
+def _context(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The dump's own key, without what the devices of the report have."""
+    return {key: value for key, value in context.items() if key not in _ON_DEVICES}
+
+
+def _peak(device: DeviceFindings) -> dict[str, Any] | None:
+    if device.peak is None:
+        return None
+    return {**plain(device.peak), "step": step_at(device.steps, device.peak.allocated_entry)}
+
+
+def _left_out(device: DeviceFindings) -> dict[str, int] | None:
+    """The tensors beyond `MAX_NAMES`; None where there are none."""
+    rest = device.names[MAX_NAMES:]
+    return {"tensors": len(rest), "bytes": sum(tensor.bytes for tensor in rest)} if rest else None
 
 
 def _shares(shares: Mapping[str, int], names: tuple[str, ...]) -> dict[str, Any] | None:

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from oomscope.analysis.records import Advice, Oom, Verdict
+from oomscope.analysis.records import Advice, Oom, Steps, Verdict
 from oomscope.model import Note
 from oomscope.rendering.json_plain import plain
 from oomscope.wording import say
 from oomscope.wording.verdict_text import advice_text, evidence_text, headline, sentences
 
 
-def oom_document(oom: Oom) -> dict[str, Any]:
+def oom_document(oom: Oom, steps: Steps) -> dict[str, Any]:
     """A failed request and its verdict."""
-    return {**plain(oom, "verdict"), "verdict": verdict_document(oom.verdict)}
+    return {**plain(oom, "verdict"), "step": step_at(steps, oom.entry), "verdict": verdict_document(oom.verdict)}
+
+
+def oom_in_brief(oom: Oom, steps: Steps) -> dict[str, Any]:
+    """One among many failed requests: without its stack, and of its verdict no more than the cause."""
+    verdict = oom.verdict
+    return {
+        **plain(oom, "verdict", "stack"),
+        "step": step_at(steps, oom.entry),
+        "verdict": {"cause": verdict.cause, "confidence": verdict.confidence, "headline": headline(verdict)},
+    }
+
+
+def step_at(steps: Steps, entry: int | None) -> str | None:
+    """The name of the step that `entry` lies in, as the other formats show it; None where it lies in none."""
+    if entry is None:
+        return None
+    return next((step.name for step in steps.steps if step.begin <= entry <= step.end), None)
 
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:

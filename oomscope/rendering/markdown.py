@@ -7,19 +7,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice
+from oomscope.analysis.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
+from oomscope.rendering.common.shares import shares
+from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
-from oomscope.rendering.common.whatif_table import view
+from oomscope.rendering.common.whatif_table import WhatIfView, changing, view
+from oomscope.rendering.html.culprit import culprit
 from oomscope.units import format_bytes, plural
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
+from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text
-from oomscope.wording.whatif_table import TITLE
+from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
 
 MAX_BYTES = 60_000
 """GitHub cuts comments at 65,536 characters, Jira at 32,767 by default; tables of a usual report stay below both."""
@@ -30,7 +34,10 @@ _PUNCTUATION = re.compile(r"([\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_]))")
 _LINKS = re.compile(r"(@|#(?=\d)|\bGH-(?=\d)|://|\bwww\.)", re.IGNORECASE)
 
 
-_TOP = 8
+# Within code nothing can be escaped, so only what means nothing anywhere is shown as code.
+_PLAIN_CODE = re.compile(r"[\w .,:;()\[\]{}=+*\'\"→…-]+")
+_TOP = 6
+_MOST_ADVICE = 12
 
 
 def escaped(text: str) -> str:
@@ -39,16 +46,24 @@ def escaped(text: str) -> str:
     return _LINKS.sub("\\1\u200b", _PUNCTUATION.sub(r"\\\1", text))
 
 
-def render_markdown(findings: Findings, *, title: str | None = None) -> str:
+def prose(text: str) -> str:
+    """A sentence of oomscope's: what stands between its backticks is code, all else is shown as it is."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0 or not all(map(_PLAIN_CODE.fullmatch, parts[1::2])):
+        return escaped(text)
+    return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
+
+
+def render_markdown(findings: Findings, *, title: str | None = None, sources: Sources | None = None) -> str:
     """The findings as Markdown, less than `MAX_BYTES` in UTF-8 whatever the snapshot holds."""
     shorten = shortener(findings.snapshot.stacks)
     head = [f"## {escaped(clean(title, 200))}"] if title else []
     head += [
         f"### {escaped(occasion(findings, shorten))}",
-        f"**{escaped(verdict_text(findings))}**",
-        escaped(replay_text(findings) or ""),
+        f"**{prose(verdict_text(findings))}**",
     ]
-    sections = head + (_device(findings, findings.main, shorten) if findings.main else [])
+    sources = sources if sources is not None else Sources(findings.snapshot)
+    sections = head + (_device(findings, findings.main, shorten, sources) if findings.main else [])
     sections += [
         _folded("How sure this is", _bullets(certainty(findings)[:30])),
         "<sub>Made with oomscope from a PyTorch memory snapshot.</sub>",
@@ -56,44 +71,84 @@ def render_markdown(findings: Findings, *, title: str | None = None) -> str:
     return _fitted([section for section in sections if section])
 
 
-def _device(findings: Findings, device: DeviceFindings, shorten: Shorten) -> list[str]:
+def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, sources: Sources) -> list[str]:
     when = instant(findings.at, device.history.entries)
-    verdict = device.oom.verdict if device.oom else None
-    answers = [answer for answer in findings.whatif if answer.device == device.device and answer.rows]
+    advice = device.oom.verdict.advice[:_MOST_ADVICE] if device.oom else ()
+    evidence = tables.evidence_line(device)
     return [
-        _table(tables.evidence(device, 10)),
+        _source(device, sources, shorten),
+        _advice(advice, device.oom),
+        escaped(replay_text(findings) or ""),
+        f"**Who holds the {format_bytes(device.at.allocated)} in use, {escaped(when)}**\n\n{_shares(device, shorten)}",
+        f"<sub>How we know: {escaped(evidence)}.</sub>" if evidence else "",
         escaped(elsewhere(findings.at, device) or ""),
-        f"**Memory, {escaped(when)}**\n\n{_table(tables.memory(device))}",
-        _advice(verdict.advice[:12] if verdict else ()),
-        _titled(tables.sites(device, shorten, _TOP)),
-        *(_folded(TITLE, whatif_section(answer)) for answer in answers),
-        *(
-            _folded(table.title, _table(table))
-            for table in (
-                tables.categories(device),
-                tables.phases(device),
-                *([replace(tables.sites(device, shorten, 30), title="More sites")] if len(device.sites) > _TOP else []),
-                tables.holders(device, 20),
-                tables.names(device, 20),
-                tables.growth(device, shorten, 15),
-                tables.pins(device, shorten, 15),
-                tables.steps(device, 20),
-                tables.ooms(device, shorten, 10),
-                tables.pools(device, 15),
-                tables.bill(device),
-                tables.other_devices(findings),
-            )
-        ),
+        _folded(f"Memory, {when}", _table(tables.memory(device))),
+        *(_replays(answer) for answer in findings.whatif if answer.device == device.device and answer.rows),
+        *(_folded(table.title, _table(table)) for table in _tables(findings, device, shorten)),
         _stacks(device),
     ]
+
+
+def _tables(findings: Findings, device: DeviceFindings, shorten: Shorten) -> list[Table]:
+    """What is folded, in the order in which it is asked for."""
+    return [
+        tables.holders(device, 20),
+        replace(tables.sites(device, shorten, 30), title="By line of code"),
+        tables.categories(device),
+        tables.phases(device),
+        tables.names(device, 20),
+        tables.growth(device, shorten, 15),
+        tables.pins(device, shorten, 15),
+        tables.steps(device, 20),
+        tables.ooms(device, shorten, 10),
+        tables.pools(device, 15),
+        tables.bill(device),
+        tables.other_devices(findings),
+    ]
+
+
+def _source(device: DeviceFindings, sources: Sources, shorten: Shorten) -> str:
+    """The line to look at, quoted with its neighbours, or by its name alone; empty where no stack names one."""
+    line = culprit(device, shorten, sources)
+    if line is None:
+        return ""
+    named = escaped(f"{line.function} ({line.file}:{line.line}): {line.note}")
+    if line.excerpt is None:
+        return named
+    block = [
+        f"{'→' if is_it else ' '} {number:>5}  {clean(text, 160)}".rstrip().replace("```", "'''")
+        for number, text, is_it in line.excerpt.lines
+    ]
+    return "\n".join([named, "", "```python", *block, "```"])
+
+
+def _shares(device: DeviceFindings, shorten: Shorten) -> str:
+    allocated = max(device.at.allocated, 1)
+    rows = tuple(
+        (format_bytes(row.bytes), tables.percent_text(row.bytes, allocated), row.text)
+        for row in shares(device, shorten, _TOP)
+    )
+    return _table(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
+
+
+def _replays(answer: WhatIf) -> str:
+    """The settings that change something as a table, the rest by name."""
+    changed, unchanged = changing(answer)
+    said = unchanged_text(unchanged)
+    if len(changed.rows) < 2 and answer.self_check.exact:
+        return f"{NOTHING_CHANGES} {escaped(said)}".strip()
+    return _folded(TITLE, "\n\n".join(filter(None, (*_answers(view(changed)), escaped(said), EXPLAINED_BY))))
 
 
 def whatif_section(answer: WhatIf) -> str:
     """The answers under other settings: whether to trust them, the table, its notes and what it assumes."""
     shown = view(answer)
+    return "\n\n".join([*_answers(shown), shown.explained, shown.conditions])
+
+
+def _answers(shown: WhatIfView) -> list[str]:
     notes = "\n".join(f"- {escaped(note)}" for note in shown.numbered)
-    parts = (escaped(shown.check), _table(shown.table), notes, escaped(shown.common), shown.explained, shown.conditions)
-    return "\n\n".join(part for part in parts if part)
+    return [part for part in (escaped(shown.check), _table(shown.table), notes, escaped(shown.common)) if part]
 
 
 def _table(table: Table) -> str:
@@ -124,10 +179,6 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) ->
     return f"| {' | '.join(padded)} |"
 
 
-def _titled(table: Table) -> str:
-    return f"**{escaped(table.title)}**\n\n{_table(table)}" if table.rows else ""
-
-
 def _folded(title: str, body: str) -> str:
     # The blank lines are what lets GitHub read Markdown inside of HTML.
     return f"<details><summary>{escaped(title)}</summary>\n\n{body}\n\n</details>" if body else ""
@@ -137,20 +188,28 @@ def _bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {escaped(item)}" for item in items)
 
 
-def _advice(advice: Sequence[Advice]) -> str:
-    if not advice:
-        return ""
-    return "**What to do**\n\n" + "\n".join(_advice_item(item) for item in advice)
+def _advice(advice: Sequence[Advice], oom: Oom | None) -> str:
+    """What to do, best first; what would not have helped in one line that opens."""
+    helps = [_advice_item(one, oom) for one in advice if oom and not one.refuted]
+    refuted = [_refuted_item(one) for one in advice if one.refuted]
+    parts = ["**What to do**\n\n" + "\n".join(helps)] if helps else []
+    if refuted:
+        parts.append(_folded("What would not have helped", "\n".join(refuted)))
+    return "\n\n".join(parts)
 
 
-def _advice_item(advice: Advice) -> str:
+def _advice_item(advice: Advice, oom: Oom) -> str:
     words = advice_text(advice)
-    action = escaped(clean(words.action, 400).rstrip("."))
-    saves = f" (saves about {format_bytes(advice.saves_bytes)})" if advice.saves_bytes is not None else ""
-    why = f" {escaped(clean(words.why, 600))}" if words.why else ""
+    action = prose(clean(words.action, 400).rstrip("."))
+    why = f" {prose(clean(words.why, 600))}" if words.why else ""
     price = f" Cost: {escaped(clean(words.price, 300))}." if words.price else ""
-    lead = "Would not have helped: " if advice.refuted else ""
-    return f"- {lead}**{action}**{saves}.{why}{price}"
+    effect = effect_text(advice, oom)
+    return f"1. **{action}**{f' ({effect})' if effect else ''}.{why}{price}"
+
+
+def _refuted_item(advice: Advice) -> str:
+    words = advice_text(advice)
+    return f"- **{prose(clean(words.action, 400).rstrip('.'))}**: {prose(clean(words.why, 600))}"
 
 
 def _stacks(device: DeviceFindings) -> str:

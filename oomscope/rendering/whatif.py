@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.rendering.json_report import check_as_dict, row_as_dict, with_notes
+from oomscope.rendering.json_plain import dumped
+from oomscope.rendering.json_report import SCHEMA_VERSION, check_as_dict, row_as_dict, with_notes
 from oomscope.rendering.markdown import whatif_section
 from oomscope.rendering.text import terminal
+from oomscope.wording.next_commands import next_after_whatif
 from oomscope.wording.whatif_table import CONDITIONS
-
-SCHEMA_VERSION = 1
 
 
 def to_json(answer: WhatIf) -> str:
     """The document that ``oomscope whatif --format json`` prints."""
-    return json.dumps(as_document(answer), indent=2) + "\n"
+    return dumped(as_document(answer)) + "\n"
 
 
 def as_document(answer: WhatIf) -> dict[str, Any]:
@@ -28,6 +27,7 @@ def as_document(answer: WhatIf) -> dict[str, Any]:
         "whatif": [row_as_dict(row) for row in answer.rows],
         "skipped": list(answer.skipped),
         "conditions": CONDITIONS,
+        "next": next_after_whatif(answer),
     }
     return with_notes(document, answer.notes)
 

@@ -46,13 +46,20 @@ CAUSES: dict[str, Sentence] = {
     "the card can give.",
     "causes.oversized_request.limit": "One request for {size:bytes}, at {site:place}: more than the {limit:bytes} that "
     "this process may hold.",
+    "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
+    "never held more than {limit:bytes}.",
     "causes.growth.holder": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: {tensors:n tensor} "
     "from {passes:n finished pass/finished passes}[, {per_pass:bytes} more every pass].",
+    "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
+    "with gradients and optimizer state: {bytes:bytes} are still alive.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
     "{passes:n pass/passes} left {bytes:bytes} behind, most of it allocated at {place:place}.",
+    "causes.growth.rising": "A tensor is joined to again and again at {place:place}: after {joins:n join} it has "
+    "{bytes:bytes}, {per_join:bytes} more each time, and each join needs the old and the new one at once.",
     "causes.growth.reallocation": "One tensor is replaced by a larger one again and again at {place:place}: it has "
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
+    "causes.growth.reached": "`{holder}` reaches {bytes:bytes} of it.",
     "causes.growth.without": "Without it, this request would have needed {needs:bytes} of the {limit:bytes} that this "
     "process may hold.",
     "causes.retained.exception": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive: a stored "
@@ -61,6 +68,8 @@ CAUSES: dict[str, Sentence] = {
     "reaches ({holder}).",
     "causes.retained.finished": "`{holder}` keeps {retained:bytes} of the {live:bytes} in use alive for calls that "
     "have ended.",
+    "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier tries that "
+    "ran out of memory as well: something keeps them alive, such as a stored exception.",
     "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "
     "this request may not use. Without those walls the {size:bytes} would have fitted.",
     "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "
@@ -83,17 +92,23 @@ CAUSES: dict[str, Sentence] = {
     ),
     "causes.outside_allocator": _outside,
     "causes.fragmentation": "Enough memory was free, but fragmented: {usable:bytes}, of which the largest piece had "
-    "{largest:bytes}. In one piece, the {size:bytes} would have fitted with {spare:bytes} to spare.",
+    "{largest:bytes}[, and {room:bytes} could still be reserved]. In one piece, the {size:bytes} would have fitted "
+    "with {spare:bytes} to spare.",
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
+    "causes.fragmentation.holder": "`{holder}` keeps {bytes:bytes} of these blocks alive.",
     "causes.capacity.keeper": "`{holder}` alone keeps {retained:bytes} of the {live:bytes} in use alive.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.allocated": "{bytes:bytes} are in use.",
+    "causes.capacity.first_step": "The optimizer was making its state in its first step: {made:bytes} of {needs:bytes}."
+    "",
     "causes.capacity.short": "Even if all free memory were in one piece, the request for {size:bytes} would be "
     "{bytes:bytes} short.",
     "causes.capacity.close": "Even if all free memory were in one piece, the request for {size:bytes} would leave only "
     "{bytes:bytes}.",
-    "causes.in_progress": "{calls:n call} of {function} ({file}:{line}) were in progress at once.",
+    "causes.capacity.nothing_left": "Even if all free memory were in one piece, the request for {size:bytes} would "
+    "leave nothing.",
+    "causes.in_progress": "{calls:n call} of {place:place} were in progress at once.",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
     "causes.pass.longer": _longer,

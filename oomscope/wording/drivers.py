@@ -1,19 +1,37 @@
-"""What drivers are called: a label in tables, a phrase in sentences."""
+"""What drivers are called: one entry each, a label in tables and a phrase in sentences."""
 
 from __future__ import annotations
 
-DRIVER_PHRASES = {
-    "activations": "activations",
-    "parameters": "parameters",
-    "gradients": "gradients",
-    "optimizer_state": "optimizer state",
-    "optimizer_temporaries": "temporaries of the optimizer step",
-    "logits": "logits and their loss",
-    "attention_scores": "attention scores",
-    "kv_cache": "key-value cache",
-    "retained_graph": "autograd graphs of earlier passes",
-    "accumulated_tensors": "tensors kept from earlier passes",
-    "duplicate_model": "second copy of the model",
-    "workspace": "library workspaces",
-    "unknown": "tensors of unknown kind",
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DriverWords:
+    """The words of one driver.
+
+    Attributes:
+        label: in a table, under a heading that says what the column is.
+        phrase: in a sentence, followed by a size.
+    """
+
+    label: str
+    phrase: str
+
+
+DRIVERS = {
+    "activations": DriverWords("activations", "activations"),
+    "parameters": DriverWords("parameters", "parameters"),
+    "gradients": DriverWords("gradients", "gradients"),
+    "optimizer_state": DriverWords("optimizer state", "optimizer state"),
+    "optimizer_temporaries": DriverWords("optimizer temporaries", "temporaries of the optimizer step"),
+    "logits": DriverWords("logits", "logits and their loss"),
+    "attention_scores": DriverWords("attention scores", "attention scores"),
+    "kv_cache": DriverWords("key-value cache", "key-value cache"),
+    "retained_graph": DriverWords("autograd graphs kept from earlier passes", "autograd graphs of earlier passes"),
+    "accumulated_tensors": DriverWords("tensors kept from earlier passes", "tensors kept from earlier passes"),
+    "duplicate_model": DriverWords("second copy of the model", "second copy of the model"),
+    "workspace": DriverWords("workspaces", "library workspaces"),
+    "unknown": DriverWords("unknown", "tensors of unknown kind"),
 }
+DRIVER_LABELS = {slug: words.label for slug, words in DRIVERS.items()}
+DRIVER_PHRASES = {slug: words.phrase for slug, words in DRIVERS.items()}

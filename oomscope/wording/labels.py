@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oomscope.wording.clean import clean
+from oomscope.wording.drivers import DRIVER_LABELS as DRIVER_LABELS
 
 CAUSE_LABELS = {
     "oversized_request": "one request larger than the limit",
@@ -35,21 +36,6 @@ PHASE_LABELS = {
     "optimizer": "optimizer",
     "other": "other code",
 }
-DRIVER_LABELS = {
-    "activations": "activations",
-    "parameters": "parameters",
-    "gradients": "gradients",
-    "optimizer_state": "optimizer state",
-    "optimizer_temporaries": "optimizer temporaries",
-    "logits": "logits",
-    "attention_scores": "attention scores",
-    "kv_cache": "key-value cache",
-    "retained_graph": "autograd graphs kept from earlier steps",
-    "accumulated_tensors": "tensors kept from earlier steps",
-    "duplicate_model": "second copy of the model",
-    "workspace": "workspaces",
-    "unknown": "unknown",
-}
 CONTRIBUTING_LABELS = {
     "memory_fraction_cap": "a memory cap on this process (the device itself still had free memory)",
 }
@@ -73,6 +59,12 @@ GROWTH_LABELS = {
     "generations": "more instances stay alive",
     "reallocation": "reallocated larger each time",
     "time": "rises over time",
+}
+BILL_LABELS = {
+    "parameters": "parameters",
+    "gradients": "gradients",
+    "optimizer_state": "optimizer state",
+    "activations_and_temporaries": "activations and temporaries",
 }
 SITE_LABELS = {
     "backward": "backward, no Python frames",

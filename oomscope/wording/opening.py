@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Oom
 from oomscope.analysis.remedies.replays import calm_citation
 from oomscope.units import format_bytes
+from oomscope.wording.asked import asked_text
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
 from oomscope.wording.verdict_text import headline, sentences
+
+_CHANGES = frozenset({"verdict.replay.served", "verdict.replay.served.grows", "verdict.replay.depends"})
+"""What replays say where another setting serves the request, or may."""
 
 WAITING_SHARE = 20
 """One in so many active bytes must wait for a stream to be worth a word: a block that is freed is active for one
@@ -23,13 +28,19 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     if device.oom is None:
         what = "No out-of-memory error" if device.history.moves else "It is not known whether a request failed"
         return f"{what} · {device.name}"
-    where = device.oom.caller or device.oom.site
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),
         device.name,
-        f"{format_bytes(device.oom.requested)} requested" + (f" at {place(where, shorten)}" if where else ""),
+        f"{format_bytes(device.oom.requested)} requested {_asked(device.oom, shorten)}".rstrip(),
     ]
     return " · ".join(parts)
+
+
+def _asked(oom: Oom, shorten: Shorten) -> str:
+    if oom.verdict.asked is not None:
+        return asked_text(oom.verdict.asked, shorten)
+    where = oom.caller or oom.site
+    return f"at {place(where, shorten)}" if where else ""
 
 
 def verdict_text(findings: Findings) -> str:
@@ -73,6 +84,17 @@ def replay_text(findings: Findings) -> str | None:
         return sentences(device.oom.verdict.replay, 600) or None
     answer = next((one for one in findings.whatif if one.device == device.device), None)
     return sentences(calm_citation(answer), 600) or None
+
+
+def changing_replays(findings: Findings) -> str | None:
+    """What `replay_text` says, only where a setting changes the outcome of the request or the peak of the run."""
+    device = findings.main
+    if device is not None and device.oom is not None:
+        replay = device.oom.verdict.replay
+        if not replay or replay[0].code not in _CHANGES:
+            return None
+        return sentences(tuple(note for note in replay if note.code in _CHANGES), 600)
+    return replay_text(findings)
 
 
 def _peak_step(device: DeviceFindings) -> str:

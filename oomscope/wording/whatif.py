@@ -31,6 +31,7 @@ WHATIF: dict[str, Sentence] = {
     "whatif.limit_below_reserved": "{bytes:bytes} was reserved when the recording began, more than the limit",
     "whatif.collection_needs_a_cap": "garbage_collection_threshold has no effect without a cap (--limit)",
     "whatif.whole_card": "the whole card counts as free, although the CUDA context and libraries take about 0.5 GiB",
+    "whatif.cap_replaced": "the recorded cap of {cap:bytes} does not apply",
     "whatif.fraction_of_unknown_card": (
         "per_process_memory_fraction has no effect here: the size of the card is not known"
     ),

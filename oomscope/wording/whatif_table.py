@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
 from oomscope.units import format_bytes, format_count, plural
+from oomscope.wording.clean import clean
 from oomscope.wording.sentences import say
 
 UNKNOWN = "–"
 
 TITLE = "What other settings would have done"
+EXPLAINED_BY = "The command oomscope whatif shows every row, and says what the columns mean and the answers assume."
+NOTHING_CHANGES = "No setting that was replayed changes the outcome."
 HEADINGS = ("setting", "outcome", "headroom", "peak", "end", "retries", "minimum")
 
 EXPLAINED = (
@@ -28,6 +33,11 @@ CONDITIONS = (
     "memory taken by CUDA and by other processes."
 )
 """What every answer assumes."""
+
+
+def unchanged_text(settings: Sequence[str]) -> str:
+    """Which settings were replayed and change nothing; empty where there are none."""
+    return f"Replayed as well, without a difference: {clean('; '.join(settings), 600)}." if settings else ""
 
 
 def self_check_text(answer: WhatIf) -> str:

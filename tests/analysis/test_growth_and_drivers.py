@@ -305,7 +305,7 @@ def test_the_bill_of_adam_in_full_precision():
     assert bill is not None
     assert bill.parameters == size // 4
     assert bill.rows[0] == ("parameters", size, size)
-    assert bill.rows[2] == ("optimizer state", 2 * size, 2 * size)
+    assert bill.rows[2] == ("optimizer_state", 2 * size, 2 * size)
 
 
 def test_without_parameters_there_is_no_bill():

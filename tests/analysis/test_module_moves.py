@@ -77,7 +77,7 @@ def test_the_flattened_weights_of_an_rnn_are_a_parameter():
         ("megatron/core/distributed/param_and_grad_buffer.py", (700, 720), ("parameter", "gradient")),
         ("megatron/core/distributed/param_and_grad_buffer.py", (720, 720), ("gradient", "gradient")),
         ("megatron/core/distributed/grad_buffer.py", (120, 120), ("gradient", "gradient")),
-        ("megatron/core/tensor_parallel/layers.py", (700, 720), ("parameter", "parameter")),
+        ("megatron/core/tensor_parallel/layers.py", (700, 720), ("unknown", "unknown")),
     ],
 )
 def test_megatrons_buffers_are_of_parameters_above_and_of_gradients_below(file: str, lines, categories):
@@ -143,3 +143,40 @@ def test_an_optimizer_that_steps_in_a_hook_makes_states():
     program.free(program.alloc(MIB, BATCH), *program.forward())
     diagnosis = diagnose(program.history()[0])
     assert {diagnosis.category(block) for block in states} == {"optimizer_state"}
+
+
+CONSTRUCTOR = (frame("__init__", 7, "/workspace/train/data.py"), *BATCH)
+NESTED = (frame("__init__", 3, "/workspace/train/layers.py"), frame("__init__", 9, "/workspace/train/model.py"), *BATCH)
+
+
+@pytest.mark.parametrize(("stack", "category"), [(CONSTRUCTOR, "unknown"), (NESTED, "parameter")])
+def test_what_a_single_constructor_puts_on_the_device_may_be_a_data_set(stack, category: str):
+    """Before anything is trained or run: layers are made by the constructor of a model, scans by that of a data set."""
+    program = Program()
+    blocks = [program.alloc(4 * MIB, stack) for _ in range(6)]
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(block) for block in blocks} == {category}
+
+
+@pytest.mark.parametrize(("model", "category"), [(False, "parameter"), (True, "unknown")])
+def test_what_a_forward_has_to_run_on_is_the_model(model: bool, category: str):
+    program = Program()
+    if model:
+        program.alloc(2 * MIB, moving(965, 934))
+    blocks = [program.alloc(4 * MIB, CONSTRUCTOR) for _ in range(6)]
+    program.free(program.alloc(4 * MIB, forward(31)))
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(block) for block in blocks} == {category}
+
+
+@pytest.mark.parametrize(("size", "category"), [(6 * MIB, "parameter"), (5 * MIB, "buffer")])
+def test_what_a_constructor_made_is_a_parameter_if_a_gradient_is_as_large(size: int, category: str):
+    program = Program()
+    block = program.alloc(size, CONSTRUCTOR)
+    trained = program.alloc(6 * MIB, CONSTRUCTOR)
+    activations = [program.alloc(4 * MIB, forward(31))]
+    program.alloc(6 * MIB, BACKWARD)
+    program.free(*activations)
+    program.free(program.alloc(MIB, UPDATE))
+    diagnosis = diagnose(program.history()[0])
+    assert (diagnosis.category(block), diagnosis.category(trained)) == (category, "parameter")

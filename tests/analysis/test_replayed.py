@@ -15,7 +15,7 @@ from oomscope.analysis.whatif.records import RECORDED, SelfCheck, WhatIf, WhatIf
 from oomscope.units import GIB, MIB, format_bytes, format_limit
 from oomscope.wording.verdict_text import sentences
 
-SAMPLE = Path(__file__).parents[2] / "sample_snapshots" / "oom_leak_total_loss.pickle.xz"
+SAMPLE = Path(__file__).parents[1] / "bare_samples" / "oom_leak_total_loss.pickle.xz"
 EXACT = SelfCheck(addresses=10, segment_events=2, mismatches=0, first_mismatch=None)
 FAILED = 100
 LIVES = WhatIfRow(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 import zipfile
 from dataclasses import replace
 from importlib import import_module, util
@@ -18,7 +20,7 @@ from oomscope.commands import COMMANDS
 from oomscope.commands.common import pipeline
 from oomscope.commands.common.errors import DONE, FAILED, USAGE, run
 from oomscope.commands.common.output import stem
-from tests.samples import SAMPLES, sample, sample_path
+from tests.samples import BUNDLED, sample, sample_path
 
 FRAGMENTED = str(sample_path("oom_fragmentation"))
 
@@ -207,7 +209,7 @@ def test_summary_is_plain_when_piped(capsys: pytest.CaptureFixture[str]):
 def test_demo_lists_the_samples_with_what_they_show(capsys: pytest.CaptureFixture[str]):
     assert run(["demo"]) == DONE
     lines = capsys.readouterr().out.splitlines()
-    for name in SAMPLES:
+    for name in BUNDLED:
         assert any(line.startswith(f"{name} ") and len(line.split()) > 2 for line in lines)
 
 
@@ -275,14 +277,48 @@ def test_progress_is_silent_where_stderr_is_no_terminal(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "stderr", sink)
     with Progress() as progress:
         progress.read(1, 2, 3)
-        progress.stage("Analysing")
+        progress.stage("findings")
+        progress.tell("replaying", 0.5, "recorded")
+    assert sink.getvalue() == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_shows_what_is_done_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
+    from oomscope.commands.common import progress as module
+
+    sink = Terminal()
+    monkeypatch.setattr(sys, "stderr", sink)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    with module.Progress() as progress:
+        deadline = time.monotonic() + 10
+        while progress._bar is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        progress.tell("replaying", 0.5, "expandable_segments:True")
+        time.sleep(0.3)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", sink.getvalue())
+    assert re.search(r"Replaying expandable_segments:True \S+ +50%", shown)
+    assert sink.getvalue().endswith("\x1b[2K"), "the line is cleared at the end"
+
+
+def test_what_takes_less_than_a_second_shows_no_progress(monkeypatch: pytest.MonkeyPatch):
+    from oomscope.commands.common.progress import Progress
+
+    sink = Terminal()
+    monkeypatch.setattr(sys, "stderr", sink)
+    with Progress() as progress:
+        progress.tell("replaying", 0.5)
     assert sink.getvalue() == ""
 
 
 def test_the_summary_of_a_short_trace_rests_on_a_replay_that_it_does_not_list(capsys: pytest.CaptureFixture[str]):
     assert run(["summary", FRAGMENTED]) == DONE
     out = " ".join(capsys.readouterr().out.split())
-    assert "Replayed with expandable_segments:True, this request fails as well." in out
+    assert "Replayed with" not in out, "a setting under which the request fails as well changes nothing"
     assert "Not tried on this recording" not in out
     assert "What other settings would have done" not in out
 
@@ -312,7 +348,7 @@ def test_the_summary_of_a_long_trace_says_that_nothing_was_replayed(
     monkeypatch.setattr(pipeline, "QUICK_ENTRIES", 100)
     assert run(["summary", FRAGMENTED]) == DONE
     out = capsys.readouterr().out
-    assert out.endswith("Other settings were not replayed because the trace is long; use --whatif to replay them.\n")
+    assert "replay other settings: --whatif" in out.splitlines()[-1]
     assert "Replayed" not in out
 
 

@@ -9,6 +9,7 @@ from oomscope.analysis.passes import failing_pass as rules
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import finished_before, passes_of
+from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.records import CallsInProgress, FailingPass
 from tests.analysis.asking import diagnose
@@ -60,6 +61,17 @@ def test_a_pass_like_the_last_has_ratio_one_and_no_line_that_grew():
 
 def test_what_fails_before_any_loop_has_come_back_is_in_no_pass():
     assert failing(steps(4)) is None
+
+
+def test_a_snapshot_without_a_trace_has_no_pass_no_calls_and_no_growth():
+    script = Script()
+    script.at(31, 4)
+    script.entries.clear()
+    study = diagnose(script.snapshot()).study
+    for entry in (-1, 0):
+        assert find_failing_pass(study, entry) is None
+        assert find_calls_in_progress(study, entry) == ()
+    assert find_growth(study, -1) == ()
 
 
 def test_batches_that_grow_pass_after_pass_are_a_staircase():

@@ -16,7 +16,7 @@ from oomscope.analysis.passes.straight_rise import (
 )
 from oomscope.analysis.records import Growth
 from tests.analysis.asking import diagnose
-from tests.analysis.programs import MIB
+from tests.analysis.programs import MIB, TORCH
 from tests.builders import frame
 from tests.passes.scripts import BACKWARD_CALL, IN_THREAD, MAKING, OPTIMIZER_CALL, Script
 
@@ -349,23 +349,42 @@ def test_what_follows_an_evaluation_at_once_is_short_of_what_it_kept():
 
 
 def test_inputs_of_captured_graphs_are_made_once():
-    script = Script()
-    model(script)
-    with script.call(50, "capture"):
-        for _ in range(10):
-            script.at(9, 4)
-            script.layer(12, 10, 2)
-    script.fails(60, 500)
-    assert len(growth(script)) == 2
-    snapshot = script.snapshot()
-    study = diagnose(snapshot).study
-    captured = study.history.lifetimes.stack == study.history.lifetimes.stack.max()
-    study.history.lifetimes.pool[captured] = 1
-    assert diagnose(snapshot).growth() != ()
-    assert rules.find_generations.__module__ == rules.__name__
-    from oomscope.analysis.passes.growth import find_growth
+    """A loop that has just ended and made CUDA graphs, each with a pool of its own, against one without pools."""
+    rows = {}
+    for pool in (0, 1):
+        script = Script()
+        model(script)
+        with script.call(50, "capture"):
+            for _ in range(10):
+                script.at(9, 4)
+                script.layer(12, 10, 2)
+        script.fails(60, 500)
+        diagnosis = diagnose(script.snapshot())
+        lifetimes = diagnosis.history.lifetimes
+        lifetimes.pool[lifetimes.requested == 2 * MIB] = pool
+        rows[pool] = [row.site.line for row in diagnosis.growth() if row.site]
+    assert rows == {0: [9, 10], 1: []}
 
-    assert find_growth(study, study.history.entries - 1) == ()
+
+def plain_layers(layers: int, *, keep: int = 2) -> tuple[Growth, ...]:
+    """A model of plain functions, no Module: each layer makes three tensors of which some are kept."""
+    script = Script()
+    with script.call(31, "forward"):
+        script.at(5, 4)
+        for _ in range(layers):
+            with script.call(7, "block"):
+                linear = frame("linear", 2, f"{TORCH}/nn/functional.py")
+                made = [script.at(20 + line, 4, linear) for line in range(3)]
+                script.free(*made[keep:])
+        script.fails(9, 500)
+    return growth(script)
+
+
+def test_layers_of_plain_functions_are_no_growth_unless_they_are_too_many():
+    assert plain_layers(24) == ()
+    assert plain_layers(rules.MOST_LAYERS) == ()
+    assert plain_layers(24, keep=0) == ()
+    assert len(plain_layers(rules.MOST_LAYERS + 40)) == 2
 
 
 def test_generations_of_a_wrapped_ring_count_and_replaced_ones_do_not():

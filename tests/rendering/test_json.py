@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 
 import jsonschema
 import pytest
 
 from oomscope.analysis import Findings, analyze
-from oomscope.rendering.json_report import MAX_SITES, SCHEMA, as_document, plain, render_json
+from oomscope.analysis.records import NamedTensor
+from oomscope.commands.common.errors import run
+from oomscope.rendering.json_plain import dumped, plain
+from oomscope.rendering.json_report import MAX_NAMES, MAX_SITES, SCHEMA, as_document, render_json
 from tests.rendering.hostile import hostile_findings
-from tests.samples import SAMPLES, sample_findings
+from tests.samples import SAMPLES, sample_findings, sample_path
 from tests.shared import captures, needs_shared, public, shared_snapshot
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
@@ -93,3 +97,59 @@ def test_a_row_without_frames_has_a_null_file_and_says_why():
 
 def test_what_is_no_number_is_null():
     assert plain({"fit": float("nan")}) == {"fit": None}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": [1, 2, {"b": None}], "c": {}, "d": "x" * 500, "e": [], "f": [{"g": "y" * 190}, 2.5, True]},
+        list(range(1000)),
+        "é\u202e",
+    ],
+)
+def test_short_json_is_the_same_json(value: object):
+    assert json.loads(dumped(value)) == value
+    assert dumped(value).isascii()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_report_repeats_little(name: str):
+    """The failed request that matters stands in full once, and records take a line each."""
+    findings = sample_findings(name)
+    assert len(render_json(findings)) < 60_000
+    for device, shown in zip(as_document(findings)["devices"], findings.devices, strict=True):
+        assert len(device["ooms"]) == len(shown.ooms)
+        assert all(set(oom["verdict"]) == {"cause", "confidence", "headline"} for oom in device["ooms"])
+        assert all("stack" not in oom for oom in device["ooms"])
+
+
+def test_the_largest_names_are_there_and_the_rest_is_counted():
+    findings = sample_findings("oom_fragmentation")
+    named = tuple(NamedTensor(f"t{number}", "parameter", 1000 - number) for number in range(MAX_NAMES + 3))
+    shown = replace(findings, devices=(replace(findings.devices[0], names=named),))
+    device = as_document(shown)["devices"][0]
+    assert len(device["names"]) == MAX_NAMES
+    assert device["names_left_out"] == {"tensors": 3, "bytes": 500 + 499 + 498}
+    assert as_document(findings)["devices"][0]["names_left_out"] is None
+
+
+def test_steps_have_the_names_that_the_page_shows():
+    device = as_document(sample_findings("oom_leak_total_loss"))["devices"][0]
+    last = device["steps"]["steps"][-1]
+    assert last["begin"] <= device["oom"]["entry"] <= last["end"]
+    assert device["oom"]["step"] == last["name"] == "32"
+    peak = device["peak"]
+    step = next(step for step in device["steps"]["steps"] if step["name"] == peak["step"])
+    assert step["begin"] <= peak["allocated_entry"] <= step["end"]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_to_run_next_can_be_run(name: str, capsys: pytest.CaptureFixture[str]):
+    commands = as_document(sample_findings(name))["next"]
+    assert commands[0].startswith("oomscope whatif SNAPSHOT")
+    assert commands[-1] == "oomscope run PROGRAM"
+    for command in commands[:-1]:
+        program, *arguments = shlex.split(command.replace("SNAPSHOT", str(sample_path(name))))
+        assert program == "oomscope"
+        quick = ["--least-memory", "none"] if "--least-memory" not in arguments else []
+        assert run([*arguments, *quick]) == 0, (command, capsys.readouterr().err)

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -110,15 +111,15 @@ def test_what_the_recorder_says_itself_stays():
     }
     copy = redact_context(context, Aliases())
     assert copy["holders"] == [
-        {"holder": "name_1.name_2: name_3", "kind": "exception", "place": "global", "finished": True, "length": 3},
-        {"path": ["name_1.name_2: name_3[0].__traceback__ → forward: name_4[1]"], "kind": "deque", "maxlen": 8},
+        {"holder": "module_1.py: name_1", "kind": "exception", "place": "global", "finished": True, "length": 3},
+        {"path": ["module_1.py: name_1[0].__traceback__ → forward: name_2[1]"], "kind": "deque", "maxlen": 8},
         {"holder": "the OutOfMemoryError being handled"},
-        {"holder": "reference cycle: name_5.name_6 → name_5"},
-        {"holder": "name_7.name_8 (closure) name_9"},
+        {"holder": "reference cycle: name_3.name_4 → name_3"},
+        {"holder": "name_5.name_6 (closure) name_7"},
     ]
     assert [row["name"] for row in copy["stacks"]["threads"]] == ["MainThread", "Thread-3thread_1", "thread_2"]
-    assert copy["autograd"] == {"node": "MmBackward0", "gradients_of": ["name_7.name_10.weight"]}
-    assert [row["saved_for"] for row in copy["tensors"]] == ["AddmmBackward0 (mat1)", "name_11 (name_12)"]
+    assert copy["autograd"] == {"node": "MmBackward0", "gradients_of": ["name_5.name_8.weight"]}
+    assert [row["saved_for"] for row in copy["tensors"]] == ["AddmmBackward0 (mat1)", "name_9 (name_10)"]
 
 
 def test_lines_of_source_go():
@@ -253,3 +254,56 @@ def test_the_same_name_gets_the_same_alias():
     assert aliases.function("fit") == aliases.function("fit") != aliases.function("tune")
     assert aliases.name("model.layers.0.weight") == aliases.name("model.layers.0.weight")
     assert aliases.name("fit: xs[2]").startswith(aliases.function("fit"))
+
+
+def test_a_module_has_one_alias_in_frames_and_in_texts():
+    aliases = Aliases()
+    path, _, function = aliases.code("/home/alice/run/metrics.py", "update", 3)
+    shown = path.rpartition("/")[2]
+    assert aliases.name("metrics.py: outputs[3]").startswith(f"{shown}: ")
+    assert aliases.name("update (metrics.py:3)") == f"{function} ({shown}:3)"
+    other = aliases.name("elsewhere.py: cache")
+    assert other == aliases.name("elsewhere.py: cache")
+    assert re.fullmatch(r"module_\d+\.py: \w+_\d+", other)
+    assert other.partition(":")[0] != shown
+
+
+def test_a_file_of_a_well_known_package_stays_in_texts():
+    aliases = Aliases()
+    aliases.code("/venv/lib/python3.12/site-packages/transformers/modeling_llama.py", "forward", 175)
+    assert aliases.name("forward (modeling_llama.py:175)") == "forward (modeling_llama.py:175)"
+    # One's own file of that name is one's own.
+    own = Aliases()
+    own.code("/home/alice/modeling_llama.py", "forward", 175)
+    assert "modeling_llama" not in own.name("forward (modeling_llama.py:175)")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("TransformerEncoder.forward: output", "TransformerEncoder.forward: name_1"),
+        ("cross_entropy: input", "cross_entropy: name_1"),
+        ("AdamW.acme", "AdamW.name_1"),
+        ("acme.__closure__[0].__traceback__", "name_1.__closure__[0].__traceback__"),
+        ("acme.__secret__", "name_1.name_2"),
+    ],
+)
+def test_names_of_torch_and_of_python_stay(text: str, shown: str):
+    assert Aliases().name(text) == shown
+
+
+def test_an_exception_being_handled_stays_one_on_the_way_to_what_it_keeps():
+    path = "the OutOfMemoryError being handled.__traceback__ → GPT.forward: x"
+    copy = redact_context({"holders": [{"path": [path]}]}, Aliases())
+    assert copy["holders"][0]["path"] == ["the OutOfMemoryError being handled.__traceback__ → name_1.forward: name_2"]
+
+
+@pytest.mark.parametrize("command", ["whatif", "summary"])
+def test_commands_that_print_names_can_redact_and_keep_the_key(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    key = tmp_path / "key.json"
+    assert run([command, str(sample_path("oom_fragmentation")), "--redact", "--redact-key", str(key)]) == 0
+    assert "fill_cache" not in capsys.readouterr().out
+    assert "fill_cache" in json.loads(key.read_text(encoding="utf-8")).values()
+    assert run([command, str(sample_path("oom_fragmentation")), "--redact-key", str(key)]) == 2

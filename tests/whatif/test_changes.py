@@ -7,13 +7,18 @@ import json
 import numpy as np
 import pytest
 
+from oomscope.allocator.program import Op
+from oomscope.analysis.study import study_device
 from oomscope.analysis.whatif import EXPANDABLE, whatif
-from oomscope.analysis.whatif.changes import parse_scaling
+from oomscope.analysis.whatif.changes import Changes, Marks, changed_program, parse_scaling
+from oomscope.analysis.whatif.preparation import prepared
+from oomscope.analysis.whatif.program_parts import program_parts
 from oomscope.commands.common.errors import run
 from oomscope.errors import RequestError
+from oomscope.model import Action
 from oomscope.wording.whatif_table import notes_text
 from tests import builders
-from tests.samples import sample_path
+from tests.samples import sample, sample_path
 from tests.whatif.recorder import Recorder
 
 MIB = 1 << 20
@@ -94,3 +99,21 @@ def test_what_does_not_grow_has_no_such_warning(capsys: pytest.CaptureFixture[st
     assert document["notes"] == []
     recorded, halved = document["whatif"][:2]
     assert halved["peak_reserved"] < recorded["peak_reserved"]
+
+
+@pytest.mark.parametrize("with_request", [True, False])
+def test_scaling_the_activations_scales_the_request_that_failed(with_request: bool) -> None:
+    """Half of the batch asks for half: the request that was refused is one of its activations."""
+    study = study_device(sample("oom_activations"), 0)
+    failed = int(study.history.trace.size[study.history.trace.entries(Action.OOM)[-1]])
+    parts = program_parts(study)
+    served = len(study.history.lifetimes)
+    assert parts["activation"][served:].tolist() == [True]
+    assert parts["forward"][served:].tolist() == [True]
+    group = parts["activation"] if with_request else parts["activation"][:served]
+    subject = prepared(study)
+    program, _ = changed_program(
+        subject, Marks(study.snapshot.stacks, {"activation": group}), Changes(scale=(parse_scaling("activation=0.5"),))
+    )
+    asked = program.size[program.argument[program.op == Op.TRY_MALLOC]]
+    assert asked.tolist() == [failed // 2 if with_request else failed]

@@ -77,13 +77,57 @@ def test_a_fraction_bounds_both_ends_of_an_uncertain_cap(fraction: str, limit: i
     assert ("the recorded cap is known only to lie between" not in notes_text(row)) is certain
 
 
-def test_a_recorded_fraction_holds_on_another_card_too() -> None:
-    recorder = Recorder("per_process_memory_fraction:0.5")
+def capped_run() -> Recorder:
+    """Two requests for 60 MiB under half of a card of 200 MiB, of which the second is refused."""
+    recorder = Recorder("per_process_memory_fraction:0.5", limit=Limit(cap=100 * MIB, device_total=200 * MIB))
     for name in range(2):
         recorder.malloc(name, 60 * MIB)
-    rows = whatif(recorder.snapshot(), 0, gpu=200 * MIB).rows
+    return recorder
+
+
+CAPPED_CARD = {"devices": [{"device": 0, "total": 200 * MIB, "cap": 100 * MIB}]}
+
+
+def test_a_recorded_fraction_does_not_hold_on_another_card() -> None:
+    rows = whatif(capped_run().snapshot(oomscope=CAPPED_CARD), 0, settings=[EXPANDABLE], gpu=160 * MIB).rows
+    assert [row.limit for row in rows] == [160 * MIB] * 2
+    assert [row.oom for row in rows] == [False] * 2
+    assert "the recorded cap of 100 MiB does not apply" in notes_text(rows[0])
+
+
+def test_a_recorded_fraction_holds_on_another_card_where_it_is_asked_for() -> None:
+    asked = ["per_process_memory_fraction:0.5"]
+    recorded, named = whatif(capped_run().snapshot(oomscope=CAPPED_CARD), 0, settings=asked, gpu=160 * MIB).rows
+    assert (recorded.limit, named.limit) == (160 * MIB, 80 * MIB)
+    assert (recorded.oom, named.oom) == (False, True)
+
+
+def test_a_limit_replaces_the_recorded_cap_in_every_row() -> None:
+    for settings in (None, [EXPANDABLE]):
+        rows = whatif(capped_run().snapshot(oomscope=CAPPED_CARD), 0, settings=settings, limit=150 * MIB).rows
+        assert {row.limit for row in rows} == {150 * MIB}
+        assert {row.oom for row in rows} == {False}
+
+
+def test_the_recorded_cap_holds_in_every_row_where_nothing_replaces_it() -> None:
+    rows = whatif(capped_run().snapshot(oomscope=CAPPED_CARD), 0, settings=[EXPANDABLE, "max_split_size_mb:32"]).rows
     assert {row.limit for row in rows} == {100 * MIB}
-    assert rows[0].oom
+    assert {row.oom for row in rows} == {True}
+
+
+def test_another_fraction_replaces_the_recorded_one_on_the_same_card() -> None:
+    asked = ["per_process_memory_fraction:0.8"]
+    row = whatif(capped_run().snapshot(oomscope=CAPPED_CARD), 0, settings=asked).rows[1]
+    assert (row.limit, row.oom) == (160 * MIB, False)
+
+
+def test_a_limit_beyond_what_the_card_could_give_is_bounded_by_that() -> None:
+    recorder = Recorder(limit=Limit(capacity=100 * MIB))
+    for name in range(2):
+        recorder.malloc(name, 60 * MIB)
+    row = whatif(recorder.snapshot(), 0, settings=[], limit=1000 * MIB).rows[0]
+    assert row.limit == 100 * MIB
+    assert row.oom
 
 
 def test_garbage_collection_without_a_cap_is_said_to_do_nothing() -> None:

@@ -16,7 +16,7 @@ from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
 from oomscope.commands.common.errors import run
 from oomscope.model import note
 from oomscope.rendering import render_html
-from oomscope.rendering.common.whatif_table import split_rows, view
+from oomscope.rendering.common.whatif_table import changing, split_rows, view
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
@@ -51,7 +51,8 @@ def answer() -> WhatIf:
 
 def test_the_json_has_what_was_promised(answer: WhatIf) -> None:
     document = json.loads(to_json(answer))
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
+    assert document["next"][0] == "oomscope report SNAPSHOT"
     assert {"addresses", "mismatches", "first_mismatch"} <= set(document["self_check"])
     for row in document["whatif"]:
         assert set(row) >= CONTRACT
@@ -168,8 +169,20 @@ def test_what_is_missing_is_not_a_negative_number() -> None:
 def test_a_report_says_the_same_as_the_command(answer: WhatIf) -> None:
     recorder = recorded()
     findings = replace(analyze(recorder.snapshot(), whatif=False), whatif=(answer,))
-    assert "\n".join(to_text(answer).splitlines()[2:]) in render_text(findings)
-    assert "\n".join(to_markdown(answer).splitlines()[2:]) in render_markdown(findings)
+    first, second, *rest = answer.rows
+    answer = replace(answer, rows=(first, replace(second, oom=False, failed_allocation=None), *rest))
+    findings = replace(findings, whatif=(answer,))
+    changed, unchanged = changing(answer)
+    assert len(changed.rows) > 1
+    text, markdown = render_text(findings), render_markdown(findings)
+    for row in view(changed).rows:
+        for shown in (row.setting, *(cell.text for cell in row.cells)):
+            assert shown in text
+            assert shown in markdown
+    for setting in unchanged:
+        assert setting in " ".join(text.split())
+        assert setting in markdown
+    assert view(changed).check in " ".join(text.split())
 
 
 def test_the_page_has_the_same_headings_cells_and_notes(answer: WhatIf) -> None:
@@ -291,21 +304,28 @@ def test_a_snapshot_without_a_trace_cannot_be_served(tmp_path: Path, capsys: pyt
     assert "nothing to replay" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("peak", "changes"), [(98, False), (97, True), (102, False), (103, True)])
-def test_where_nothing_fails_a_visible_difference_of_the_peak_counts(peak: int, changes: bool) -> None:
-    rows = (WhatIfRow("recorded", peak_reserved=100, oom=False), WhatIfRow("a:1", peak_reserved=peak, oom=False))
-    answer = WhatIf(0, CHECK, rows)
-    changed, rest = split_rows(answer, view(answer))
-    assert [row.setting for row in changed] == ["recorded", *(["a:1"] if changes else [])]
-    assert len(changed) + len(rest) == 2
+def _answer(*rows: WhatIfRow) -> WhatIf:
+    return WhatIf(0, SelfCheck(10, 10, 0, None), rows)
 
 
-def test_where_the_run_failed_only_what_lives_changes_the_outcome() -> None:
-    rows = (
-        WhatIfRow("recorded", peak_reserved=100, oom=True),
-        WhatIfRow("a:1", peak_reserved=50, oom=True),
-        WhatIfRow("b:1", peak_reserved=100, oom=False),
-        WhatIfRow("c:1", peak_reserved=100, oom=None),
-    )
-    answer = WhatIf(0, CHECK, rows)
-    assert [row.setting for row in split_rows(answer, view(answer))[0]] == ["recorded", "b:1"]
+@pytest.mark.parametrize(
+    ("row", "changes"),
+    [
+        (WhatIfRow("other", peak_reserved=990, oom=False), True),
+        (WhatIfRow("other", peak_reserved=991, oom=False), False),
+        (WhatIfRow("other", peak_reserved=1000, oom=True), True),
+        (WhatIfRow("other", peak_reserved=1000, oom=None), True),
+    ],
+)
+def test_a_report_shows_the_settings_that_change_something(row: WhatIfRow, changes: bool) -> None:
+    recorded = WhatIfRow("recorded", peak_reserved=1000, oom=False)
+    shown, left_out = changing(_answer(recorded, row))
+    assert [one.setting for one in shown.rows] == ["recorded", *(["other"] if changes else [])]
+    assert left_out == (() if changes else ("other",))
+
+
+def test_of_two_failures_the_peak_is_no_difference_but_a_served_request_is() -> None:
+    recorded = WhatIfRow("recorded", peak_reserved=1000, oom=True, served={9: False})
+    worse = WhatIfRow("worse", peak_reserved=500, oom=True, served={9: False})
+    later = WhatIfRow("later", peak_reserved=1000, oom=True, served={9: True})
+    assert changing(_answer(recorded, worse, later))[1] == ("worse",)

@@ -8,16 +8,23 @@ from oomscope.analysis.attribution.by_site import ALL_OTHERS
 from oomscope.analysis.attribution.sites import stack_text
 from oomscope.analysis.records import CATEGORIES, SiteUse
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import NO_STACK, IntArray
+from oomscope.model import NO_STACK, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
 
 MOST_ROWS = 100
 STACKS_A_ROW = 5
 
 
-def site_uses(study: DeviceStudy, entry: int) -> tuple[SiteUse, ...]:
-    """The sites that hold memory once `entry` has happened, largest first; sums to the allocated bytes then."""
-    history, attribution, sites, categories = study.history, study.attribution, study.sites, study.categories
+def site_uses(study: DeviceStudy, entry: int, categories: UInt8Array | None = None) -> tuple[SiteUse, ...]:
+    """The sites that hold memory once `entry` has happened, largest first; sums to the allocated bytes then.
+
+    Args:
+        study: of the device.
+        entry: the instant.
+        categories: uint8[lifetimes], as the drivers of that instant see them; the study's own if None.
+    """
+    history, attribution, sites = study.history, study.attribution, study.sites
+    categories = study.categories if categories is None else categories
     stacks = study.snapshot.stacks
     live = np.flatnonzero(history.lifetimes.allocated_at(entry))
     if not len(live):

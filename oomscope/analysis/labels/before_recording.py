@@ -15,14 +15,12 @@ import numpy as np
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE, PARAMETER
 from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.labels.size_matching import one_for_each
+from oomscope.analysis.labels.size_matching import SCALAR, one_for_each
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.model import BoolArray, IntArray, UInt8Array
 
 _MOST_STATES = 2
 """For each parameter: Adam's two moments. More tensors of its size are no known optimizer's, but another model."""
-_SCALAR = 8
-"""Bytes; a state that counts steps is no larger, and not as large as its parameter."""
 _NEARLY_ALL = 0.9
 """Of the bytes; the counts of small sizes may differ, for other tensors are as large by chance."""
 _TIMES_ACCUMULATED = (2, 3, 4)
@@ -90,7 +88,7 @@ def _wanted(
     framed = _count(facts.bytes[facts.lives & (category == OPTIMIZER_STATE)], model.size)
     states = np.maximum(_MOST_STATES * model.count - framed, 0)
     left = _count(facts.bytes[rows], model.size) - parameters - gradients
-    whole = (left >= model.count) | (left <= 0)
+    whole = left >= model.count
     share = (model.size * model.count)[whole].sum() / max((model.size * model.count).sum(), 1)
     # States come for the whole model or not at all; a few tensors of its sizes are something else.
     if not facts.trains or share < _NEARLY_ALL:
@@ -117,7 +115,7 @@ def _model_sizes(facts: LifetimeFacts, category: UInt8Array, is_parameter: BoolA
     if len(gradients):
         size, count = np.unique(gradients, return_counts=True)
         return ModelSizes(size, count, count)
-    state = (category == OPTIMIZER_STATE) & (facts.bytes > _SCALAR) & facts.lives
+    state = (category == OPTIMIZER_STATE) & (facts.bytes > SCALAR) & facts.lives
     if state.any():
         size, count = np.unique(facts.bytes[state], return_counts=True)
         each = max(1, len(np.unique(facts.lifetimes.stack[state])))

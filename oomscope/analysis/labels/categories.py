@@ -24,7 +24,7 @@ from oomscope.analysis.labels.kinds import (
 from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.module_moves import find_gradient_buffers, find_moves
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
-from oomscope.analysis.labels.size_matching import beyond, copies_all, first_of_size, last_birth, one_for_each
+from oomscope.analysis.labels.size_matching import SCALAR, beyond, copies_all, first_of_size, last_birth, one_for_each
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.records import CATEGORIES, Steps
 from oomscope.history import DeviceHistory
@@ -171,7 +171,7 @@ class _Inference:
         """Distinct sizes of parameters; where the model was made before the recording, those of optimizer states."""
         sizes = self.bytes[self.is_parameter]
         if not len(sizes):
-            sizes = self.bytes[(self.category == OPTIMIZER_STATE) & (self.bytes > 8)]
+            sizes = self.bytes[(self.category == OPTIMIZER_STATE) & (self.bytes > SCALAR)]
         return np.unique(sizes)
 
     def _forwards(self) -> None:
@@ -210,15 +210,30 @@ class _Inference:
 
     def _workspaces(self) -> None:
         """The workspaces of cuBLAS: one a handle and stream, made at a thread's first product and never given back."""
-        sized = np.isin(self.bytes, _WORKSPACES) & (self.facts.lives)
+        sized = np.isin(self.bytes, _WORKSPACES) & self.facts.lives
         candidates = sized & ((self.phases == FORWARD) | (self.phases == BACKWARD) | self.facts.from_engine)
+        candidates &= ~self.facts.marked(Mark.LOSS)  # nothing there multiplies matrices
         candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
         rows = np.flatnonzero(candidates)
         engine = (self.phases[rows] == BACKWARD).astype(np.int64)
+        self.category[self._outlives_gradients()] = WORKSPACE
         older = self.before & (self.role == Role.UNFRAMED) & (self.category == UNKNOWN) & self.facts.lives
         self.category[older & (self.bytes == _WORKSPACES[0])] = WORKSPACE  # no other tensor has this odd size
         chosen = first_of_size(self.bytes[rows], self.lifetimes.stream[rows] * 2 + engine, self.lifetimes.born[rows])
         self.category[rows[chosen]] = WORKSPACE
+
+    def _outlives_gradients(self) -> BoolArray:
+        """Which blocks of a size that a parameter and a workspace share stayed while later gradients were dropped."""
+        found = np.zeros(len(self.facts), np.bool_)
+        gradient = (self.category == GRADIENT) & ~self.before
+        for size in _WORKSPACES.tolist():
+            mine = np.flatnonzero(gradient & (self.bytes == size) & (self.phases == BACKWARD))
+            stays = mine[self.facts.lives[mine]]
+            dropped = self.lifetimes.born[mine[~self.facts.lives[mine]]]
+            if len(stays) and len(dropped):
+                first = stays[np.argmin(self.lifetimes.born[stays])]
+                found[first] = self.lifetimes.born[first] < dropped.min()
+        return found
 
     def _without_frames(self) -> None:
         found = settle(self.facts, self.category, self.is_parameter)
@@ -227,15 +242,23 @@ class _Inference:
             self._backwards()
 
     def _constructed(self) -> None:
-        """What a constructor made is a parameter if a gradient or a state is as large, else a buffer."""
+        """What a constructor made is a parameter if a gradient or a state is as large, else a buffer.
+
+        Where nothing is trained, a model is made by constructors within constructors, or it is all that a forward has
+        to run on; what a single one puts on the device beside a model may be a data set.
+        """
         made = (self.role == Role.LOAD) & self.facts.marked(Mark.CONSTRUCTOR)
         rows = np.flatnonzero(made & ~self.facts.marked(Mark.GRADIENT_BUFFER))
         if not len(rows):
             return
         trained = np.unique(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
+        runs = bool(np.any(self.role == Role.FORWARD)) and not self.is_parameter.any()
+        if len(trained):
+            learns, other = np.isin(self.bytes[rows], trained), BUFFER
+        else:
+            learns, other = self.facts.marked(Mark.NESTED)[rows] | runs, UNKNOWN
         cached = self.facts.marked(Mark.CACHE)[rows]
-        learns = (np.isin(self.bytes[rows], trained) | (len(trained) == 0)) & ~cached
-        self.category[rows] = np.where(learns, PARAMETER, BUFFER)
+        self.category[rows] = np.where(cached, BUFFER, np.where(learns, PARAMETER, other))
 
     def _as_later_ones(self) -> None:
         """What is alive from before a trace that wrapped is what later live blocks of the same stack are."""

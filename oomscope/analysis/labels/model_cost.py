@@ -5,13 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
-from oomscope.analysis.records import Bill
+from oomscope.analysis.labels.optimizer_states import StatesOfLine, states_of_lines, usual_states
+from oomscope.analysis.records import CATEGORIES, Bill
 from oomscope.analysis.study import DeviceStudy
-from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, Snapshot, UInt8Array
+from oomscope.model import IntArray, Snapshot
 
 _ITEM_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1}
-_FULL_PRECISION = 4
+_FULL_PRECISION, _HALF_PRECISION = 4, 2
+_NEARLY_ALL = 0.9
+"""Of the parameters' bytes. A few gradients are not as large as their parameter (sparse ones, those of views), so with
+so many of them all parameters are trained."""
+
+PARAMETERS, GRADIENTS, OPTIMIZER_STATES, WORKING_SET = (
+    "parameters", "gradients", "optimizer_state", "activations_and_temporaries",
+)  # fmt: skip
+"""The rows of a bill; `oomscope.wording.labels` has what they are called."""
 
 
 def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
@@ -24,50 +32,72 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
         study: of the device.
         at_entry: the instant that it is about.
     """
-    snapshot, history, categories = study.snapshot, study.history, study.categories
-    live = history.lifetimes.allocated_at(at_entry)
-    there = np.bincount(categories[live], weights=history.size[live].astype(np.float64), minlength=9).astype(np.int64)
-    parameters = int(there[PARAMETER])
-    if not parameters:
+    history, categories = study.history, study.categories
+    allocated = history.lifetimes.allocated_at(at_entry)
+    weights = history.size[allocated].astype(np.float64)
+    there = np.bincount(categories[allocated], weights=weights, minlength=len(CATEGORIES)).astype(np.int64)
+    if not there[PARAMETER]:
         return None
-    recorded = _recorded_item_size(snapshot, history.index)
-    states = int(there[OPTIMIZER_STATE])
-    item = recorded or (2 if states > 3.2 * parameters else _FULL_PRECISION)
-    count = _elements(history, categories, live, item)
+    asked = np.where(history.lifetimes.requested >= 0, history.lifetimes.requested, history.size)
+    parameters = asked[allocated & (categories == PARAMETER)]
+    lines = states_of_lines(study, at_entry, parameters)
+    gradients = asked[allocated & (categories == GRADIENT)]
+    trained = _trained(parameters, gradients, lines)
+    states = int(asked[allocated & (categories == OPTIMIZER_STATE)].sum())
+    expected = _expected_states(lines, usual_states(study, at_entry), trained, states)
+    recorded = _recorded_item_size(study.snapshot, study.index)
+    # States twice as large as their parameters: float32 beside 16 bits.
+    is_mixed = any(line.factor > 1 for line in lines)
+    item = recorded or (_HALF_PRECISION if is_mixed else _FULL_PRECISION)
+    elements = int(parameters.sum()) // item
     trains = bool(np.any(categories == GRADIENT))
-    rows: list[tuple[str, int | None, int]] = [("parameters", count * item, parameters)]
-    rows.append(("gradients", count * item if trains else None, int(there[GRADIENT])))
-    rows.append(("optimizer state", _expected_states(history, categories, live, count, item), states))
-    rows.append(("activations and temporaries", None, int(there[ACTIVATION] + there[TEMPORARY])))
-    return Bill(count, parameters, tuple(rows), "recorded" if recorded else "inferred")
+    rows: tuple[tuple[str, int | None, int], ...] = (
+        (PARAMETERS, elements * item, int(there[PARAMETER])),
+        (GRADIENTS, trained if trains else None, int(there[GRADIENT])),
+        (OPTIMIZER_STATES, expected, int(there[OPTIMIZER_STATE])),
+        (WORKING_SET, None, int(there[ACTIVATION] + there[TEMPORARY])),
+    )
+    return Bill(elements, int(there[PARAMETER]), rows, "recorded" if recorded else "inferred")
 
 
-def _elements(history: DeviceHistory, categories: UInt8Array, live: BoolArray, item: int) -> int:
-    """How many numbers the live parameters hold: what was asked for, not what was given."""
-    rows = np.flatnonzero(live & (categories == PARAMETER))
-    requested = history.lifetimes.requested[rows]
-    return int(np.where(requested >= 0, requested, history.size[rows]).sum()) // item
+def _trained(parameters: IntArray, gradients: IntArray, lines: tuple[StatesOfLine, ...]) -> int:
+    """Bytes of the parameters that are trained: as many of each size as have a gradient, or states.
 
-
-def _expected_states(
-    history: DeviceHistory, categories: UInt8Array, live: BoolArray, count: int, item: int
-) -> int | None:
-    """What the optimizer keeps for all parameters: as many states a parameter as those have that it has begun with.
-
-    None where it has made none yet: nothing then says which optimizer it is.
+    Gradients tell only once the optimizer has begun, for a backward may be underway.
     """
-    requested = history.lifetimes.requested
-    states = requested[live & (categories == OPTIMIZER_STATE)]
-    parameters, of_size = np.unique(requested[live & (categories == PARAMETER)], return_counts=True)
-    wide = _FULL_PRECISION // item if item < _FULL_PRECISION and not np.isin(states, parameters).any() else 1
-    each = np.array([np.count_nonzero(states == size * wide) for size in parameters]) / of_size
-    made = each > 0
-    if not made.any():
-        return None
-    order = np.argsort(each[made])
-    weight = np.cumsum((parameters * of_size)[made][order])
-    middle = float(each[made][order][np.searchsorted(weight, weight[-1] / 2)])
-    return count * item * wide * max(1, round(middle))
+    size, count = np.unique(parameters, return_counts=True)
+    if not lines:
+        return int(parameters.sum())
+    whole = [_count(gradients, size), *(_count(line.parameters, size) // line.each for line in lines)]
+    trained = int((size * np.minimum(count, np.max(whole, axis=0))).sum())
+    return trained if trained < _NEARLY_ALL * parameters.sum() else int(parameters.sum())
+
+
+def _count(sizes: IntArray, wanted: IntArray) -> IntArray:
+    """How many of `sizes` there are of each of the ascending `wanted`."""
+    found = np.sort(sizes)
+    return np.searchsorted(found, wanted, side="right") - np.searchsorted(found, wanted, side="left")
+
+
+def _expected_states(lines: tuple[StatesOfLine, ...], usual: int | None, trained: int, states: int) -> int | None:
+    """What the optimizer keeps for all trained parameters, though it may have made only a part of it yet.
+
+    Each line that makes states makes them for every parameter, so the lines that have begun tell how much it will be.
+    None where neither they nor the optimizer's name do.
+
+    Args:
+        lines: what they have begun to make.
+        usual: how many states for each parameter its name stands for.
+        trained: bytes of the parameters.
+        states: bytes of the states that are there.
+    """
+    if not lines:
+        return None if usual is None or states else usual * trained
+    # Lines of a step that replaces older states make the same ones again.
+    begun = max(
+        sum(line.each * line.factor for line in lines if (line.line < 0) is is_older) for is_older in (True, False)
+    )
+    return round(max(begun, (usual or 0) * max(line.factor for line in lines)) * trained)
 
 
 def _recorded_item_size(snapshot: Snapshot, device: int) -> int | None:

@@ -50,22 +50,36 @@ def one_for_each(size: IntArray, order: IntArray, owed: IntArray) -> BoolArray:
     return chosen
 
 
+SCALAR = 8
+"""Bytes; a state that only counts steps is no larger, and no parameter is as small."""
+LEAST_SIZES = 2
+"""Different ones; that tensors of a single size come as often again may be chance."""
+NEARLY_ALL = 0.9
+"""Of a model's bytes: a head or an embedding may be left out, and a few tensors be views of others."""
+
+
+def shared_bytes(size: IntArray, others: IntArray) -> int:
+    """Bytes of `size` that come again, tensor for tensor, among `others`."""
+    sizes, count = np.unique(size, return_counts=True)
+    theirs, their_count = np.unique(others, return_counts=True)
+    if not len(sizes) or not len(theirs):
+        return 0
+    at = np.minimum(np.searchsorted(theirs, sizes), len(theirs) - 1)
+    return int((np.where(theirs[at] == sizes, np.minimum(count, their_count[at]), 0) * sizes).sum())
+
+
 def copies_all(size: IntArray, model: IntArray) -> bool:
-    """Whether nine tenths of `size`, by bytes, and of one `model` are the same sizes, as often.
+    """Whether nearly all of `size`, by bytes, and of one `model` are the same sizes, as often.
 
     Args:
         size: bytes of each tensor that may be a copy.
         model: bytes of each parameter; the model may be there more than once already.
     """
-    sizes, count = np.unique(size, return_counts=True)
-    theirs, their_count = np.unique(model, return_counts=True)
-    if len(sizes) < 2 or not len(theirs):
+    if len(np.unique(size)) < LEAST_SIZES or not len(model):
         return False
-    at = np.minimum(np.searchsorted(theirs, sizes), len(theirs) - 1)
-    same = np.where(theirs[at] == sizes, np.minimum(count, their_count[at]), 0)
+    shared = shared_bytes(size, model)
     times = max(1, round(float(model.sum()) / float(size.sum())))
-    shared = int((same * sizes).sum())
-    return shared >= 0.9 * int(size.sum()) and shared * times >= 0.9 * int(model.sum())
+    return shared >= NEARLY_ALL * int(size.sum()) and shared * times >= NEARLY_ALL * int(model.sum())
 
 
 def first_of_size(size: IntArray, group: IntArray, order: IntArray) -> BoolArray:

@@ -59,6 +59,8 @@ class Mark(IntFlag):
     """One of torch's optimizers is changing its parameters, which makes no state."""
     GRADIENT_BUFFER = 4096
     """The innermost frame makes one buffer for many gradients."""
+    NESTED = 8192
+    """A constructor within a constructor, as the layers of a model are made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +203,7 @@ def find_roles(stacks: StackTable) -> StackRoles:
     mark[:count] = _or(marks & ~_INNERMOST, owner, count)
     mark[:count][framed] |= marks[innermost[framed]] & _INNERMOST
     mark[:count][constructor] |= int(Mark.CONSTRUCTOR)
+    mark[:count][np.bincount(owner, (signs & _Sign.CONSTRUCTOR) != 0, count) > 1] |= int(Mark.NESTED)
     mark[:count][under] |= int(Mark.EXPLICIT)
     apply_line, recursive_line = _apply_lines(stacks, signs, owner, count)
     site_line = np.full(count + 1, -1, np.int64)

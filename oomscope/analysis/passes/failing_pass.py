@@ -39,7 +39,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         study: of the device.
         entry: of the failed request, or any other instant.
     """
-    if _is_one_of_many(study, entry):
+    if not 0 <= entry < study.history.entries or _is_one_of_many(study, entry):
         return None
     run = _gathering_too_long(study, entry) or loop_that_matters(study, entry)
     if run is None or not run.is_running(entry):

@@ -7,7 +7,8 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.passes.loop_that_matters import loop_that_matters, pass_begins
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import BoolArray, FrameKind, IntArray, frame_kind
+from oomscope.history import BEFORE
+from oomscope.model import BoolArray, Frame, IntArray
 
 
 def passes_of(study: DeviceStudy, rows: IntArray, entry: int) -> IntArray:
@@ -35,17 +36,11 @@ def goes_on(study: DeviceStudy, entry: int) -> bool:
 
 
 def trains_within(study: DeviceStudy, entry: int) -> bool:
-    """Whether most finished passes have a backward or an optimizer's step of their own: each is a whole step then.
-
-    A loop in a library may differentiate within a forward, as solvers do; there only an optimizer's step tells.
-    """
+    """Whether most finished passes have a backward or an optimizer's step of their own: each is a whole step then."""
     begins = pass_begins(study, entry)
     if len(begins) < 2:
         return False
-    run = loop_that_matters(study, entry)
-    in_library = run is not None and frame_kind(study.loops.location(run).file) == FrameKind.LIBRARY
-    lifetimes = study.history.lifetimes
-    telling = lifetimes.born[np.isin(study.phases, (OPTIMIZER,) if in_library else (BACKWARD, OPTIMIZER))]
+    telling = training_entries(study)
     number = np.searchsorted(begins, telling[(telling >= begins[0]) & (telling < begins[-1])], side="right")
     return 2 * len(np.unique(number)) >= len(begins) - 1
 
@@ -55,5 +50,35 @@ def trained_before(study: DeviceStudy, entry: int) -> bool:
     begins = pass_begins(study, entry)
     run = loop_that_matters(study, entry)
     first = int(run.begin) if run is not None else int(begins[0]) if len(begins) else entry
-    born = study.history.lifetimes.born
-    return bool(np.any(np.isin(study.phases, (BACKWARD, OPTIMIZER)) & (born < first)))
+    return bool(np.any(training_entries(study) < first))
+
+
+def training_entries(study: DeviceStudy) -> IntArray:
+    """Entries that a training step made: an optimizer's, and those of a call of ``backward``.
+
+    `torch.autograd.grad` is no sign: solvers and meta-learners differentiate within a forward, for another backward to
+    come. Such a call, and one of ``backward``, makes the first gradient under its own frames; what the engine's threads
+    then make has none. Where the program is never seen to call either, those tell.
+    """
+    return study.once("training entries", lambda: _training_entries(study))
+
+
+def _training_entries(study: DeviceStudy) -> IntArray:
+    lifetimes, stacks = study.history.lifetimes, study.snapshot.stacks
+    calls = np.zeros(len(stacks) + 1, np.bool_)
+    differentiates = np.zeros(len(stacks) + 1, np.bool_)
+    owner = np.repeat(np.arange(len(stacks)), np.diff(stacks.offsets))
+    for name, column in (("backward", calls), ("grad", differentiates)):
+        frames = np.array([_is_autograds(frame, name) for frame in stacks.frames], np.bool_)
+        if len(frames):
+            column[owner[frames[stacks.members]]] = True
+    steps = study.phases == OPTIMIZER
+    if not (calls.any() or differentiates.any()):
+        steps |= study.phases == BACKWARD
+    born = lifetimes.born[steps | calls[lifetimes.stack]]
+    return np.sort(born[born > BEFORE])
+
+
+def _is_autograds(frame: Frame, name: str) -> bool:
+    path = frame.filename.replace("\\", "/")
+    return frame.name == name and path.endswith(("torch/_tensor.py", "torch/autograd/__init__.py"))

@@ -17,7 +17,7 @@ from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.candidates import Candidates, in_private_pool
-from oomscope.analysis.passes.loop_that_matters import gathers_and_gives_back, is_failure
+from oomscope.analysis.passes.loop_that_matters import born_in, gathers_and_gives_back, is_failure
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.straight_rise import straight_rise
 from oomscope.analysis.records import Growth, Location
@@ -184,8 +184,22 @@ def _may_grow(
     share = _share_kept(candidates, grid, inside)
     if not grid.certain and (grid.finished <= MOST_LAYERS or share > MOST_OF_RESULTS):
         return False
+    if not study.loops.script.calls_modules and _may_be_layers(study, grid, share):
+        return False
     filled_elsewhere = share >= KEEPS_ALL and not is_failure(study, candidates.at)
     return not (filled_elsewhere and not _works(study, grid.runs[-1]))
+
+
+def _may_be_layers(study: DeviceStudy, grid: PassGrid, share: float) -> bool:
+    """Whether the only run of a loop may go through the layers of a model that is written as plain functions."""
+    if len(grid.runs) > 1 or grid.finished > MOST_LAYERS or not MOST_OF_RESULTS < share < KEEPS_ALL:
+        return False
+    return _works(study, grid.runs[0]) and not _trains(study, grid.runs[0])
+
+
+def _trains(study: DeviceStudy, run: LoopRun) -> bool:
+    """Whether a run holds backwards or an optimizer's steps."""
+    return bool(np.any(np.isin(study.phases[born_in(study, run.begin, run.end)], [BACKWARD, OPTIMIZER])))
 
 
 def _outnumber_calls(study: DeviceStudy, candidates: Candidates, passes: IntArray) -> bool:
@@ -196,8 +210,7 @@ def _outnumber_calls(study: DeviceStudy, candidates: Candidates, passes: IntArra
 
 def _works(study: DeviceStudy, run: LoopRun) -> bool:
     """Whether a run calls a model, rather than only making tensors."""
-    born = study.history.lifetimes.born
-    return bool(np.any(np.isin(study.phases[(born >= run.begin) & (born < run.end)], [FORWARD, BACKWARD, OPTIMIZER])))
+    return bool(np.any(np.isin(study.phases[born_in(study, run.begin, run.end)], [FORWARD, BACKWARD, OPTIMIZER])))
 
 
 def _is_over(study: DeviceStudy, candidates: Candidates, run: LoopRun) -> bool:
@@ -205,22 +218,19 @@ def _is_over(study: DeviceStudy, candidates: Candidates, run: LoopRun) -> bool:
 
     A training loop is never over: what an evaluation or the next epoch then needs is short of what the steps left.
     """
-    born = study.history.lifetimes.born
-    phases = study.phases[(born >= run.begin) & (born < run.end)]
-    if np.any((phases == BACKWARD) | (phases == OPTIMIZER)):
+    phases = study.phases[born_in(study, run.begin, run.end)]
+    if _trains(study, run):
         return False
     if not np.any(phases == FORWARD) or _captures(study, run):
         return True
     usual = len(phases) / len(run.starts)
-    after = int(np.count_nonzero((born >= run.end) & (born <= candidates.at))) + is_failure(study, candidates.at)
+    after = len(born_in(study, run.end, candidates.at + 1)) + is_failure(study, candidates.at)
     return after > usual * JUST_ENDED
 
 
 def _captures(study: DeviceStudy, run: LoopRun) -> bool:
     """Whether a run makes CUDA graphs, each with a private pool: that is done once, for later use."""
-    history = study.history
-    mine = (history.lifetimes.born >= run.begin) & (history.lifetimes.born < run.end)
-    return bool(np.any(in_private_pool(history)[mine]))
+    return bool(np.any(in_private_pool(study.history)[born_in(study, run.begin, run.end)]))
 
 
 def _share_kept(candidates: Candidates, grid: PassGrid, inside: BoolArray) -> float:

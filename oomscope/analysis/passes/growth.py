@@ -13,6 +13,7 @@ import numpy as np
 from oomscope.analysis.passes.candidates import Candidates
 from oomscope.analysis.passes.generations import find_generations
 from oomscope.analysis.passes.growth_over_time import grown_over_time
+from oomscope.analysis.passes.loop_that_matters import loop_that_matters
 from oomscope.analysis.passes.reallocation import find_reallocations
 from oomscope.analysis.records import Growth
 from oomscope.analysis.study import DeviceStudy
@@ -33,17 +34,18 @@ def find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
 
 def _find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
     candidates = Candidates.of(study, at_entry)
-    found = _reallocated(candidates)
+    found = _reallocated(study, candidates)
     found += find_generations(study, candidates)
     if not found:
         found += grown_over_time(study, candidates)
     return tuple(sorted(found, key=lambda one: -one.live_bytes))
 
 
-def _reallocated(candidates: Candidates) -> list[Growth]:
+def _reallocated(study: DeviceStudy, candidates: Candidates) -> list[Growth]:
     """Blocks that are replaced by larger ones; they are taken out of `candidates`."""
     found = []
     history = candidates.history
+    run = loop_that_matters(study, candidates.at)
     for one in find_reallocations(history, candidates.eligible, candidates.at):
         early = int(history.size[one.live].sum()) - one.grown
         if one.grown >= max(candidates.least, LEAST_RELATIVE_GAIN * early):
@@ -51,6 +53,7 @@ def _reallocated(candidates: Candidates) -> list[Growth]:
                 candidates.growth(
                     one.live, "reallocation", per_pass=one.per_round, generations=one.rounds, fit=one.fit,
                     spared=one.grown,
+                    loop=study.loops.location(run) if run is not None else None,
                 )
             )  # fmt: skip
     for growth in found:

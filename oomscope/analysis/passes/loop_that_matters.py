@@ -41,6 +41,8 @@ def _loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
 
 def _in_thread(study: DeviceStudy, entry: int) -> bool:
     """Whether `entry` was made by a thread that the program started."""
+    if not 0 <= entry < study.history.entries:
+        return False
     stack = int(study.history.trace.stack[entry])
     return stack >= 0 and study.loops.is_thread(stack)
 
@@ -62,7 +64,8 @@ def gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
 
 def _gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
     lifetimes, size = study.history.lifetimes, study.history.size
-    rows = np.flatnonzero((lifetimes.born >= run.begin) & (lifetimes.born < run.end) & may_pass(study))
+    rows = born_in(study, run.begin, run.end)
+    rows = rows[may_pass(study)[rows]]
     held = rows[lifetimes.freed[rows] >= run.end]
     passes = np.unique(np.searchsorted(run.starts, lifetimes.born[held], side="right"))
     if len(passes) < max(2, GATHERS * len(run.starts)):
@@ -78,6 +81,14 @@ def end_of_step(loops: Loops, run: LoopRun) -> int:
     around = loops.runs[run.parent]
     after = int(np.searchsorted(around.starts, run.begin, side="right"))
     return int(around.starts[after]) if after < len(around.starts) else around.end
+
+
+def born_in(study: DeviceStudy, begin: int, end: int) -> IntArray:
+    """int64[…]: the lifetimes that begin from entry `begin` to before entry `end`, in that order."""
+    born = study.history.lifetimes.born
+    order = study.once("order of births", lambda: np.argsort(born, kind="stable"))
+    ordered = study.once("births in order", lambda: born[order])
+    return np.asarray(order[np.searchsorted(ordered, begin) : np.searchsorted(ordered, end)])
 
 
 def may_pass(study: DeviceStudy) -> BoolArray:
@@ -103,4 +114,4 @@ def pass_begins(study: DeviceStudy, entry: int) -> IntArray:
 
 def is_failure(study: DeviceStudy, entry: int) -> bool:
     """Whether `entry` is a request that failed."""
-    return bool(study.history.trace.action[entry] == Action.OOM)
+    return 0 <= entry < study.history.entries and bool(study.history.trace.action[entry] == Action.OOM)

@@ -6,8 +6,10 @@ a new pass of a loop has begun. `loop_finder` finds them; here is what can be as
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -139,7 +141,14 @@ class Loops:
 
     def runs_of(self, loop: int) -> tuple[LoopRun, ...]:
         """All runs of a loop, first to last."""
-        return tuple(run for run in self.runs if run.loop == loop)
+        return self._by_loop[loop]
+
+    @cached_property
+    def _by_loop(self) -> dict[int, tuple[LoopRun, ...]]:
+        found: dict[int, list[LoopRun]] = defaultdict(list)
+        for run in self.runs:
+            found[run.loop].append(run)
+        return {loop: tuple(runs) for loop, runs in found.items()}
 
 
 def _run(found: FoundRun, after: IntArray, offset: int, known: int, thread: bool) -> LoopRun:

@@ -70,6 +70,11 @@ class ScriptStacks:
     thread: IntArray
     task: IntArray
 
+    @property
+    def calls_modules(self) -> bool:
+        """Whether any Module is called; a model may as well be made of plain functions."""
+        return any(MODULE in path for path in self.paths)
+
 
 def find_script(stacks: StackTable) -> ScriptStacks:
     """The script's part of every stack: one look at each distinct frame, then columns."""

@@ -55,6 +55,7 @@ MOST_ADVICE = 6
 
 def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
     """Advice on a failed request: what is known to be enough first, then as the cause orders it; refuted last."""
+    known = (True, None, False)
     found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
-    found.sort(key=lambda advice: advice.enough is False)
+    found.sort(key=lambda advice: known.index(advice.enough))
     return (*found[:MOST_ADVICE], *refuted(circumstances, cause, {advice.slug for advice in found}))

@@ -14,7 +14,7 @@ from oomscope.model import BoolArray
 
 SLUG = "bound_what_is_kept"
 
-WORTH_BOUNDING = 0.3
+WORTH_BOUNDING = 0.2
 """Of the allocated bytes; what an object that does not grow has to keep at least to be worth a change."""
 MOST_PLACES = 2
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from oomscope.analysis.passes.finished import finished_before
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.model import BoolArray
 
@@ -19,10 +20,7 @@ def kept_rows(circumstances: Circumstances) -> BoolArray:
         chosen[held_rows(study, entry, circumstances.piled.holder.holder)] = True
     else:
         places = {(one.site, one.caller) for one in circumstances.growth}
-        site, caller = study.sites.sites(lifetimes.stack), study.sites.callers(lifetimes.stack)
-        pairs, where = np.unique(np.stack([site, caller]), axis=1, return_inverse=True)
-        grows = [(study.sites.location(one), study.sites.location(other)) in places for one, other in pairs.T.tolist()]
-        chosen |= np.array(grows, np.bool_)[np.ravel(where)]
+        chosen = live_at_places(study, circumstances.live, places)
     rows = np.flatnonzero(chosen & circumstances.live)
     kept = np.zeros(len(lifetimes), np.bool_)
     kept[rows[finished_before(study, rows, entry)]] = True

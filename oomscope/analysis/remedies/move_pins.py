@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.records import Advice
+from oomscope.analysis.records import Advice, Pin
+from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.verdict.circumstances import Circumstances
 
 SLUG = "move_pins"
@@ -24,4 +25,11 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             "segments": pin.segments,
         }
         code = f"{SLUG}.one" if pin.blocks == 1 else SLUG
-        yield Advice(code, values, pin.alone_bytes or pin.stranded_bytes, None, at=place)
+        yield Advice(code, values, pin.alone_bytes or pin.stranded_bytes, _is_enough(circumstances, pin), at=place)
+
+
+def _is_enough(circumstances: Circumstances, pin: Pin) -> bool | None:
+    """By arithmetic: what the blocks of a line keep alone comes free; of what others keep as well, only they tell."""
+    if enough_by_sum(circumstances, pin.alone_bytes):
+        return True
+    return None if enough_by_sum(circumstances, pin.stranded_bytes) is not False else False

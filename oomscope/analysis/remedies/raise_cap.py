@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.labels.model_cost import make_bill
 from oomscope.analysis.records import Advice
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN
@@ -43,16 +42,7 @@ def _least(circumstances: Circumstances) -> int:
     row = answer.row(RECORDED) if answer else None
     known = row.least_memory if row is not None and row.least_memory is not None else None
     needed = max(known or 0, case.reserved + case.size, case.limit.low)
-    needed += _state_to_come(circumstances)
+    there, needs = circumstances.state_to_come
+    needed += needs - there
     grows = PASSES_OF_ROOM * (circumstances.piled.per_pass or 0)
     return int(needed * (1 + MARGIN)) + grows
-
-
-def _state_to_come(circumstances: Circumstances) -> int:
-    """Bytes of optimizer state that a first step had still to make when it failed."""
-    if circumstances.asked.phase != "optimizer":
-        return 0
-    bill = make_bill(circumstances.study, circumstances.request.entry)
-    expected = {what: (wanted, there) for what, wanted, there in bill.rows} if bill else {}
-    wanted, there = expected.get("optimizer state", (None, 0))
-    return max((wanted or 0) - there, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomscope.analysis.records import Advice
-from oomscope.analysis.remedies.replays import refusing, serving
+from oomscope.analysis.remedies.replays import refusing
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.whatif.records import EXPANDABLE
 
@@ -23,7 +23,8 @@ def refuted(circumstances: Circumstances, cause: str, advised: set[str]) -> Iter
         advised: the slugs of what is advised: nothing is refuted that is.
     """
     yield from _settings(circumstances, cause)
-    yield _refutation("refuted.empty_cache", releasable=circumstances.request.free.releasable)
+    if not _helps(circumstances, "empty_cache"):
+        yield _refutation("refuted.empty_cache", releasable=circumstances.request.free.releasable)
     if any(slug.startswith("smaller_batch") for slug in advised):
         return
     fixed = sum(circumstances.categories.get(kind, 0) for kind in _FIXED)
@@ -33,15 +34,28 @@ def refuted(circumstances: Circumstances, cause: str, advised: set[str]) -> Iter
         yield _refutation("refuted.smaller_batch.growth")
 
 
+def _helps(circumstances: Circumstances, setting: str) -> bool:
+    """Whether, by replay, a row whose name begins with `setting` serves the request, or may."""
+    answer, entry = circumstances.whatif, circumstances.request.entry
+    rows = answer.rows if answer and answer.self_check.exact else ()
+    return any(
+        row.setting.startswith(setting) and (row.oom is False or row.served.get(entry, False) is not False)
+        for row in rows
+    )
+
+
 def _settings(circumstances: Circumstances, cause: str) -> Iterator[Advice]:
     request, answer = circumstances.request, circumstances.whatif
-    refused = refusing(answer, request.entry)
+    # A run that survives served the request, whatever is known of it alone.
+    refused = [row for row in refusing(answer, request.entry) if row.oom is not False]
     expandable = answer.row(EXPANDABLE) if answer else None
     if circumstances.study.history.config.expandable_segments:
         yield _refutation("refuted.expandable.on")
     elif expandable is not None and expandable in refused:
         yield _refutation("refuted.setting.replayed", settings=EXPANDABLE)
-    elif cause in ("capacity", "growth") and request.free.usable < request.size and not serving(answer, request.entry):
+    elif (
+        cause in ("capacity", "growth") and request.free.usable < request.size and not _helps(circumstances, EXPANDABLE)
+    ):
         yield _refutation("refuted.expandable.nothing_free", usable=request.free.usable, size=request.size)
     others = [one for one in refused if one.setting != EXPANDABLE and not one.setting.startswith("empty_cache")]
     if others:

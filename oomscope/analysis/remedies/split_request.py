@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomscope.analysis.records import Advice
+from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.verdict.circumstances import Circumstances
 
 SLUG = "split_request"
@@ -14,4 +15,5 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """For one request that is too large by itself."""
     request = circumstances.request
     place = request.caller or request.site
-    yield Advice(SLUG, {"place": place, "size": request.size}, request.size, None, at=place)
+    enough = enough_by_sum(circumstances, request.size)  # the pieces can be as small as need be
+    yield Advice(SLUG, {"place": place, "size": request.size}, request.size, enough, at=place)

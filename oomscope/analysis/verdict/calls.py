@@ -66,7 +66,8 @@ def _suspended(study: DeviceStudy) -> dict[str, int]:
 
 
 def _defined(study: DeviceStudy, function: str) -> Location | None:
-    """A line of `function`, which may be named with its class, among the frames of the recorded stacks."""
+    """A line of `function`, which may be named with its class, among the reader's frames of the recorded stacks."""
     name = function.rpartition(".")[2]
-    frames = study.snapshot.stacks.frames
-    return next((Location(*frame[:3]) for frame in frames if frame.name.rpartition(".")[2] == name), None)
+    frames = [frame for frame in study.snapshot.stacks.frames if frame.name.rpartition(".")[2] == name]
+    own = [frame for frame in frames if is_readers_frame(frame)]
+    return next((Location(*frame[:3]) for frame in (*own, *frames)), None)

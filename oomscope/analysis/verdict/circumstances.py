@@ -7,22 +7,26 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import named_tensors
-from oomscope.analysis.labels.drivers import find_drivers
+from oomscope.analysis.labels.drivers import categories_at, find_drivers
+from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.passes.kept_models import find_kept_models
+from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
 from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.analysis.verdict.failed_tries import left_by_failed_tries
 from oomscope.analysis.verdict.limits import outside_bytes
-from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
+from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.shortage import Shortage
-from oomscope.analysis.verdict.suspects import find_suspects
+from oomscope.analysis.verdict.suspects import find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import BoolArray
@@ -58,6 +62,11 @@ class Circumstances:
         return find_suspects(self.study, self.request.entry)
 
     @cached_property
+    def rising(self) -> RisingRequest | None:
+        """The series of ever larger tensors that the request continues, if it does."""
+        return find_rising_request(self.study, self.request.entry)
+
+    @cached_property
     def piled(self) -> Piled:
         """What finished passes have left behind, and what the program has finished with."""
         return find_piled(self.growth, self.suspects, self.in_progress, self._loop)
@@ -67,11 +76,15 @@ class Circumstances:
         study, entry = self.study, self.request.entry
         graphs = any(driver.slug == "retained_graph" for driver in self.drivers)
         unframed = bool(self.growth) and self.growth[0].site is None
+        saved = saved_share(study, entry) >= MOSTLY
         return LoopFacts(
             goes_on(study, entry),
             trains_within(study, entry),
             trained_before(study, entry),
-            graphs or unframed,
+            graphs or unframed or saved,
+            find_kept_models(study, entry),
+            self.rising.grown if self.rising else 0,
+            left_by_failed_tries(study, entry),
         )
 
     @cached_property
@@ -92,7 +105,9 @@ class Circumstances:
     @cached_property
     def categories(self) -> dict[str, int]:
         """Live bytes by category."""
-        return self.study.live_by(self.study.categories, CATEGORIES, self.request.entry)
+        return self.study.live_by(
+            categories_at(self.study, self.request.entry, self.growth), CATEGORIES, self.request.entry
+        )
 
     @cached_property
     def outside(self) -> int | None:
@@ -136,6 +151,16 @@ class Circumstances:
     def in_progress(self) -> tuple[CallsInProgress, ...]:
         """Calls of one function that were underway at the same time, most first."""
         return calls_in_progress(self.study, self.request.entry)
+
+    @cached_property
+    def state_to_come(self) -> tuple[int, int]:
+        """Bytes of optimizer state that were there in the optimizer's step, and that it will need; else (0, 0)."""
+        if self.asked.phase != "optimizer":
+            return 0, 0
+        bill = make_bill(self.study, self.request.entry)
+        rows = {what: (wanted or 0, there) for what, wanted, there in bill.rows} if bill else {}
+        wanted, there = rows.get(OPTIMIZER_STATES, (0, 0))
+        return there, max(wanted, there)
 
     @cached_property
     def uncertain_bytes(self) -> int:

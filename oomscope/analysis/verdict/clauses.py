@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.labels.categories import OPTIMIZER_STATE
+from oomscope.analysis.records import Location, Pin
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.shortage import MARGIN, Tested
+from oomscope.analysis.verdict.suspects import held_rows, recorded_holders
 from oomscope.model import Note, note
 
 
@@ -13,6 +17,49 @@ def confidence_of_wall(circumstances: Circumstances, tested: Tested, piece: int)
     if piece < circumstances.request.size or circumstances.uncertain_bytes > MARGIN * low:
         return "medium"  # behind the wall lie holes that would not have served it either
     return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * low else "medium"
+
+
+def also_held(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:
+    """Who reaches most of `bytes_`, where no object alone keeps them."""
+    holders = [one for one in circumstances.suspects if 2 * one.reaches >= bytes_ and one.kind not in AT_WORK]
+    if not holders:
+        return ()
+    first = max(holders, key=lambda one: one.reaches)
+    return (note("causes.growth.reached", holder=first.holder, bytes=min(first.reaches, bytes_)),)
+
+
+AT_WORK = ("call", "in_flight")
+"""Kinds of holders that belong to the call that is underway."""
+
+
+def state_of(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:
+    """Which optimizer keeps what grows, where most of that is its state: a history that is still being filled."""
+    study, places = circumstances.study, {(one.site, one.caller) for one in circumstances.growth}
+    rows = live_at_places(study, circumstances.live, places)
+    state = rows & (study.categories == OPTIMIZER_STATE)
+    found = [one for one in recorded_holders(study) if one.kind == "optimizer_state" and one.holder]
+    if not found or 2 * int(study.history.size[state].sum()) < max(int(study.history.size[rows].sum()), bytes_):
+        return ()
+    first = max(found, key=lambda one: one.bytes or 0)
+    return (note("causes.growth.reached", holder=first.holder, bytes=min(first.bytes or 0, bytes_)),)
+
+
+MOST_ASKED = 3
+"""Of the objects that keep most; whether they hold a line's blocks is looked up for each."""
+
+
+def holder_of(circumstances: Circumstances, pin: Pin) -> tuple[Note, ...]:
+    """Which object keeps most of the blocks that hold `pin`'s segments, where the recording knows it."""
+    study, entry = circumstances.study, circumstances.request.entry
+    made = live_at_places(study, circumstances.live, {(pin.site, pin.caller)})
+    for one in circumstances.suspects[:MOST_ASKED]:
+        if one.kind in AT_WORK or one.kind == "graph":
+            continue
+        rows = held_rows(study, entry, one.holder)
+        bytes_ = int(study.history.size[rows[made[rows]]].sum())
+        if 2 * bytes_ >= pin.live_bytes > 0:
+            return (note("causes.fragmentation.holder", holder=one.holder, bytes=bytes_),)
+    return ()
 
 
 def cap(circumstances: Circumstances) -> tuple[Note, ...]:
@@ -43,9 +90,15 @@ LONGER = 1.05
 """Of the last pass; batches whose sizes differ by less are called the same."""
 
 
+def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
+    """That the optimizer was making its state, of which so much was still to come."""
+    there, needs = circumstances.state_to_come
+    return (note("causes.capacity.first_step", made=there, needs=needs),) if needs > there else ()
+
+
 def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
     """That many calls of one function were underway at the same time."""
     return tuple(
-        note("causes.in_progress", calls=one.calls, function=one.function, file=one.file, line=one.line)
+        note("causes.in_progress", calls=one.calls, place=Location(one.file, one.line, one.function))
         for one in circumstances.in_progress[:1]
     )

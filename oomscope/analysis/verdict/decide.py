@@ -11,6 +11,10 @@ from oomscope.analysis.records import CAUSES, Qualifying
 from oomscope.analysis.verdict.causes import CAUSE_MODULES, WALLS
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 
+PILES = ("growth", "retained")
+FAR_MORE = 2
+"""Times what has piled up. A short list beside gigabytes that are free and cannot be used is not what went wrong."""
+
 
 def decide(case: Shortage) -> Tested:
     """Decide the cause at the low end of the limit, and whether the high end agrees.
@@ -20,6 +24,7 @@ def decide(case: Shortage) -> Tested:
     """
     low, high = case.limit.low, case.limit.high if case.limit.high is not None else case.limit.low
     at_low, at_high = _qualifying(case, low, case.limit.source != "bracket"), _qualifying(case, high, True)
+    at_low = _by_weight(at_low)
     known = {found.cause for found in at_low}
     only_higher = tuple(found for found in at_high if found.cause not in known)
     if at_low:
@@ -49,6 +54,14 @@ def _qualifying(case: Shortage, limit: int, oversized_is_known: bool) -> tuple[Q
         if withheld > 0 and spare >= margin:
             found.append(Qualifying(cause, withheld, spare))
     return tuple(sorted(found, key=lambda one: CAUSES.index(one.cause)))
+
+
+def _by_weight(found: tuple[Qualifying, ...]) -> tuple[Qualifying, ...]:
+    """The causes in order, but what has piled up behind what withheld far more than that."""
+    if found and found[0].cause in PILES:
+        heavier = [one for one in found[1:] if one.bytes > FAR_MORE * found[0].bytes and one.cause not in PILES]
+        return (*heavier, *(one for one in found if one not in heavier))
+    return found
 
 
 def _is_oversized(case: Shortage, limit: int, limit_is_known: bool) -> bool:

@@ -14,8 +14,6 @@ from oomscope.analysis.verdict.evidence import gather_evidence
 from oomscope.analysis.verdict.shortage import Tested
 from oomscope.model import Note, note
 
-_CONFIDENCE = ("high", "medium", "low")
-
 
 def judge(circumstances: Circumstances) -> Verdict:
     """The verdict on a failed request."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.records import CallsInProgress, Growth, Location, Suspect
 from oomscope.analysis.verdict.suspects import is_finished_with
 
 LEAST_PASSES = 3
 """What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""
+MOST_GATHERED = 24
+"""Passes. Losses of micro-batches that go through one backward are 16 as a rule, and seldom more than that."""
 MOSTLY = 0.5
 """Of the allocated bytes: an object that keeps more piles up from two passes on; a double buffer is not that large."""
 STEADY = 0.9
@@ -24,12 +27,18 @@ class LoopFacts:
         trains_within: whether its passes have a backward of their own, so that each is a whole step.
         trained_before: whether the program had a backward before this loop began.
         keeps_graph: whether what grows by site is autograd graphs.
+        models: whole models that finished passes left behind.
+        rising: bytes by which a tensor has grown that the request would replace by a larger one.
+        failed_tries: bytes that earlier passes left which failed as well.
     """
 
     goes_on: bool = True
     trains_within: bool = False
     trained_before: bool = False
     keeps_graph: bool = False
+    models: KeptModels | None = None
+    rising: int = 0
+    failed_tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class Piled:
         passes: how many finished passes left something.
         holder: the object that keeps most of `grown`, where it is known.
         debris: the objects that keep `retained`, largest first.
+        models: whole models that finished passes left behind, where that is what has piled up.
     """
 
     grown: int = 0
@@ -53,6 +63,7 @@ class Piled:
     passes: int = 0
     holder: Suspect | None = None
     debris: tuple[Suspect, ...] = ()
+    models: KeptModels | None = None
 
 
 def find_piled(
@@ -75,19 +86,30 @@ def find_piled(
     underway = {one.function for one in in_progress}
     growth = tuple(one for one in growth if not _is_of(one, underway))
     if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
-        growth = ()  # before any backward, graphs are gathered for the first one; a collection tells otherwise
+        # Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
+        growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
     debris = tuple(one for one in suspects if is_finished_with(one))
     retained = sum(one.retained for one in debris)
-    kept = [one for one in suspects if one not in debris and _piles_up(one, loop)]
+    if not suspects:
+        retained = loop.failed_tries
+    kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
     by_objects = sum(one.finished_bytes for one in kept)
     by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
     steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
     surely = sum(one.finished_bytes for one in kept if _surely(one, loop))
     holder = max(kept, key=lambda one: one.finished_bytes, default=None)
+    if holder is not None and 2 * holder.finished_bytes < by_sites:
+        holder = None  # most of it is kept by something else
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)
+    if holder is not None:
+        each = holder.finished_bytes // holder.passes
+    if loop.models is not None and loop.models.bytes > max(by_objects, by_sites):
+        models = loop.models
+        return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
     return Piled(
-        grown=max(by_objects, by_sites),
+        # Where an object is named, only what it keeps itself is promised; the sites see what others keep as well.
+        grown=by_objects if holder is not None else max(by_objects, by_sites, loop.rising),
         steady=max(surely, max(steady - retained, 0)),
         retained=retained,
         per_pass=each or None,
@@ -97,12 +119,19 @@ def find_piled(
     )
 
 
+def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
+    """Whether an object is a variable of one of the calls that are underway, or what a call has just been given."""
+    function, colon, _ = suspect.holder.partition(": ")
+    return suspect.kind in _UNDERWAY or (bool(colon) and function.rpartition(".")[2] in functions)
+
+
 def _is_of(growth: Growth, functions: set[str]) -> bool:
     """Whether a site that seems to grow belongs to one of `functions`."""
     places: tuple[Location | None, ...] = (growth.site, growth.caller)
     return any(place is not None and place.function in functions for place in places)
 
 
+_UNDERWAY = ("call", "in_flight")
 _COLLECTIONS = ("list", "dict", "deque", "set", "collection", "attribute", "global", "closure")
 
 
@@ -115,7 +144,8 @@ def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
     enough = LEAST_PASSES - 1 if suspect.share >= MOSTLY else LEAST_PASSES
     if not loop.goes_on or suspect.passes < enough:
         return False
-    return loop.trains_within or suspect.kind in _COLLECTIONS or not suspect.keeps_graph
+    whole = loop.trains_within or loop.trained_before
+    return whole or suspect.kind in _COLLECTIONS or not suspect.keeps_graph
 
 
 def _surely(suspect: Suspect, loop: LoopFacts) -> bool:

@@ -29,6 +29,8 @@ _ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
 """The collection and the first item on the way to something."""
 LEAST_MODELS = 2
 """What a sweep over settings keeps: more than the model that is in use."""
+_UNSEEN = re.compile(r"that nothing visible holds$")
+"""What only C++ holds at that moment, such as the arguments of a call; it has no name that would help."""
 _RUNNING = ("call", "in_flight")
 _FINISHED_WITH = ("exception", "cycle")
 """Kinds whose memory no running code uses any more."""
@@ -38,13 +40,20 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
     found: list[Suspect] = []
-    told = [*recorded_holders(study), *kept_models(study)]
-    for holder in sorted(told, key=lambda one: -(one.retained or 0)):
-        if holder.kind in BELONGINGS or not holder.holder or (holder.retained or 0) < LEAST_SHARE * allocated:
+    told = [*((one, None) for one in recorded_holders(study)), *kept_models(study)]
+    for holder, models in sorted(told, key=lambda pair: -(pair[0].retained or 0)):
+        if (
+            holder.kind in BELONGINGS
+            or not holder.holder
+            or _UNSEEN.search(holder.holder)
+            or max(holder.retained or 0, holder.bytes or 0) < LEAST_SHARE * allocated
+        ):
             continue
         if any(is_within(holder.holder, other.holder) for other in found):
             continue
-        found.append(_suspect(study, entry, holder, allocated))
+        one = _suspect(study, entry, holder, allocated)
+        # A pass of the loop that counts may be one of many that trained one model.
+        found.append(one if models is None else replace(one, passes=min(one.passes, models)))
     return tuple(found[:MOST_SUSPECTS])
 
 
@@ -55,8 +64,10 @@ def recorded_holders(study: DeviceStudy) -> Iterator[RecordedHolder]:
         yield replace(holder, holder=_OWN_TRACEBACK.sub("", name)) if _OWN_TRACEBACK.match(name) else holder
 
 
-def kept_models(study: DeviceStudy) -> Iterator[RecordedHolder]:
-    """Collections of whole models and optimizers: ``results`` for ``results[0.003][1].model`` and the like.
+def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
+    """Collections of whole models and optimizers, each with how many items hold one.
+
+    That is ``results`` for ``results[0.003][1].model`` and the like.
 
     A model by itself is no suspect, nor is a list of two that are trained together; but one for each finished pass is.
     """
@@ -71,7 +82,8 @@ def kept_models(study: DeviceStudy) -> Iterator[RecordedHolder]:
             total[1] += holder.tensors or 0
     for name, known in items.items():
         if len(known) >= LEAST_MODELS:
-            yield RecordedHolder(name, "collection", study.index, sums[name][0], sums[name][0], sums[name][1])
+            retained, tensors = sums[name]
+            yield RecordedHolder(name, "collection", study.index, retained, retained, tensors), len(known)
 
 
 def is_finished_with(suspect: Suspect) -> bool:
@@ -84,10 +96,11 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
     rows, paths, throughs, saved = _held(study, entry, name)
     size = study.history.size[rows]
     finished = finished_before(study, rows, entry)
+    whole = retained or holder.bytes or 0
     kind = holder.kind or "unknown"
     if _CYCLE.match(name):
         kind = "cycle"
-    elif kind not in _RUNNING and 2 * int(size[throughs].sum()) >= retained:
+    elif kind not in _RUNNING and 0 < retained <= 2 * int(size[throughs].sum()):
         kind = "exception"
     return Suspect(
         holder=name,
@@ -98,7 +111,8 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
         passes=len(np.unique(passes_of(study, rows[finished], entry))),
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
-        keeps_graph=bool(2 * int(size[saved].sum()) >= retained),
+        keeps_graph=0 < whole <= 2 * int(size[saved].sum()),
+        reaches=holder.bytes or 0,
         at=None if holder.at is None else Location(*holder.at[:3]),
     )
 
@@ -124,6 +138,14 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     rows, first = np.unique(rows[there], return_index=True)
     paths = tuple(dict.fromkeys(path for _, path in told[:MOST_PATHS]))
     return rows, paths, through[there][first], saved[there][first]
+
+
+def saved_share(study: DeviceStudy, entry: int) -> float:
+    """The share of the allocated bytes that the recording saw saved for a backward."""
+    told = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.saved_for and one.address is not None]
+    rows = live_rows(study, entry, [one.address or 0 for one in told])
+    size = int(study.history.size[np.unique(rows[rows >= 0])].sum())
+    return size / max(study.history.curves.at(entry)[0], 1)
 
 
 def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntArray:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
@@ -51,6 +52,7 @@ def whatif(
     steps: Sequence[int] = (),
     phases: Mapping[str, BoolArray] | None = None,
     history: DeviceHistory | None = None,
+    progress: Listener = silent,
 ) -> WhatIf:
     """Replay what was recorded on a device under other settings of the allocator.
 
@@ -68,8 +70,9 @@ def whatif(
             setting, expandable segments, and what `settings` names), ``all`` or ``none``.
         budget_s: seconds that it may take; what would take longer is left out, and said to be.
         steps: entries where the steps of the program begin.
-        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
+        phases: what belongs to each phase of the program and category of memory, by name; see `Marks`.
         history: of the device, where it is there already.
+        progress: told how far the replays are.
 
     Raises:
         RequestError: the snapshot cannot serve the request.
@@ -87,8 +90,9 @@ def whatif(
         steps=tuple(steps),
         phases=phases or {},
     )
-    subject = prepare(snapshot, history or _history(snapshot, device))
-    return sweep(snapshot, subject, question)
+    known = history or _history(snapshot, device)
+    progress("preparing", 0.0)
+    return sweep(snapshot, prepare(snapshot, known), question, progress)
 
 
 def _history(snapshot: Snapshot, device: int) -> DeviceHistory:
@@ -115,11 +119,12 @@ def whatif_of(study: DeviceStudy, **question: Any) -> WhatIf:
     return replace(answer, notes=growth_notes(study))
 
 
-def report_whatif(study: DeviceStudy, *, budget_s: float = REPORT_SECONDS) -> WhatIf:
+def report_whatif(study: DeviceStudy, *, budget_s: float = REPORT_SECONDS, progress: Listener = silent) -> WhatIf:
     """What a report says of other settings, bounded in time.
 
     The recorded setting and expandable segments come first, with the least memory each needs; then, as far as the
     time goes, the other settings that are commonly advised.
     """
     question = Question(budget_s=budget_s, steps=study.steps.boundaries)
-    return sweep(study.snapshot, prepared(study), question)
+    progress("preparing", 0.0)
+    return sweep(study.snapshot, prepared(study), question, progress)

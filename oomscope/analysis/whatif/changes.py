@@ -114,7 +114,8 @@ class Marks:
 
     Attributes:
         stacks: every call stack of the snapshot.
-        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
+        phases: by the name of a phase of the program, or of a category of memory, what belongs to it: bool[lifetimes],
+            or bool[lifetimes + refused requests].
         steps: entries where the steps of the program begin, ascending.
     """
 
@@ -176,7 +177,10 @@ def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
     found: BoolArray
     group = marks.named(site.text)
     if group is not None:
-        found = by_request(group.astype(np.int64), row) == 1
+        served = len(subject.device.lifetimes)
+        found = by_request(group[:served].astype(np.int64), row) == 1
+        if len(group) > served:
+            found[row < 0] = group[served:]
     else:
         stack = by_request(subject.device.lifetimes.stack.astype(np.int64), row, NO_STACK)
         trace = subject.device.trace

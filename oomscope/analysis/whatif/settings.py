@@ -29,11 +29,13 @@ class Setting:
         text: its name, as it was given.
         config: the settings of the allocator.
         emptying: what is done besides.
+        is_asked_for: whether somebody named it; then it is complete as it is written.
     """
 
     text: str
     config: AllocatorConfig
     emptying: Emptying = Emptying.NEVER
+    is_asked_for: bool = False
 
     @property
     def is_recorded(self) -> bool:
@@ -58,7 +60,7 @@ def parse(text: str, recorded: AllocatorConfig, release: Release) -> Setting:
         RequestError: torch would refuse it.
     """
     try:
-        return Setting(text, AllocatorConfig.parse(text, recorded.backend, release))
+        return Setting(text, AllocatorConfig.parse(text, recorded.backend, release), is_asked_for=True)
     except ValueError as error:
         raise RequestError(f"--setting {text}: {error}.") from None
 

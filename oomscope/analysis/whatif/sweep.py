@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replayer
 from oomscope.allocator.torch_releases import INTRODUCED
+from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.whatif import settings as tried
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
 from oomscope.analysis.whatif.changes import Changes, Marks, changed_program
+from oomscope.analysis.whatif.meter import REPLAYS_OF_A_THOROUGH_ROW, Meter
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.releases import OBTAINS
@@ -41,7 +44,7 @@ class Question:
         budget_s: seconds that all of it may take; what would take longer is left out. None: no bound.
         started: when the work began, by `time.monotonic`.
         steps: entries where the steps of the program begin, ascending.
-        phases: by the name of a phase of the program, or of a category of memory, bool[lifetimes]: what belongs to it.
+        phases: what belongs to each phase of the program and category of memory, by name; see `Marks`.
     """
 
     settings: tuple[str, ...] | None = None
@@ -66,7 +69,7 @@ class _Bounds:
     is_recorded: bool
 
 
-def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
+def sweep(snapshot: Snapshot, subject: Subject, question: Question, progress: Listener = silent) -> WhatIf:
     """Answer `question` for a recorded run."""
     check = _with_reason(subject)
     if not check.exact:
@@ -78,14 +81,18 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question) -> WhatIf:
     clock = Clock(question.budget_s, question.started, subject.replay_seconds)
     rows: list[WhatIfRow] = []
     skipped = []
-    for number, setting in enumerate((tried.recorded(subject.config), *_asked(subject, question, bounds.limit))):
+    settings = (tried.recorded(subject.config), *_asked(subject, question, bounds.limit))
+    changed = _changed_settings(subject, question)
+    meter = Meter(progress, [_replays(setting, question, clock) for setting in (*settings, *changed)])
+    for number, setting in enumerate(settings):
+        meter.begin(setting.text)
         if number >= ALWAYS and not clock.allows(1):
             skipped.append(setting.text)
             continue
-        row = _row(subject, setting, question, bounds, clock)
+        row = _row(subject, setting, question, bounds, clock, meter)
         if row is not None:
             rows.append(row)
-    rows += _changed_rows(snapshot, subject, question, bounds, clock)
+    rows += _changed_rows(snapshot, subject, question, changed, bounds, clock, meter)
     return WhatIf(subject.device.index, check, tuple(rows), tuple(skipped))
 
 
@@ -98,14 +105,21 @@ def _asked(subject: Subject, question: Question, limit: Limit) -> list[Setting]:
     return tried.default_set(subject.config, limit)
 
 
-def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds, clock: Clock) -> WhatIfRow | None:
+def _replays(setting: Setting, question: Question, clock: Clock) -> int:
+    """About how many replays a row takes."""
+    return REPLAYS_OF_A_THOROUGH_ROW if _effort(setting, question, clock).least_memory else 1
+
+
+def _row(
+    subject: Subject, setting: Setting, question: Question, bounds: _Bounds, clock: Clock, meter: Meter
+) -> WhatIfRow | None:
     """One row of the unchanged program; None where it was not asked for and cannot be answered."""
     replayer, notes = _replayer(subject, setting, question)
     if replayer is None:
         return None if question.settings is None else unanswered(setting, bounds.limit, notes[0])
     case = Case(
         subject,
-        replayer,
+        meter.counted(replayer),
         setting,
         bounds.limit,
         notes=(*_beside(subject, setting, question), *notes),
@@ -118,6 +132,8 @@ def _row(subject: Subject, setting: Setting, question: Question, bounds: _Bounds
 def _answered(case: Case, bounds: _Bounds, effort: Effort) -> WhatIfRow:
     """The row of a case under `bounds` and the memory fraction that it may set itself, with what follows from both."""
     limit, alternative, notes = _with_fraction(case, bounds)
+    if not bounds.is_recorded and not case.setting.is_asked_for:
+        case = replace(case, setting=replace(case.setting, config=_without_fraction(case.config)))
     found = case.replayer.program.initial
     reserved = found.layout.reserved if found is not None and not case.as_recorded else 0
     if limit.bytes is not None and limit.bytes < reserved:
@@ -167,28 +183,42 @@ def _with_empty_cache(subject: Subject, program: Program, emptying: Emptying, st
 
 
 def _bounds(subject: Subject, question: Question) -> _Bounds:
-    recorded = subject.limit
+    """What may be reserved: as recorded, or on the card and under the cap that were asked for, which replace those."""
+    recorded, notes = subject.limit, []
     if question.limit is not None or question.gpu is not None:
-        total = question.gpu if question.gpu is not None else recorded.limit.device_total
-        notes = () if question.gpu is None else (note("whatif.whole_card"),)
-        return _Bounds(Limit(question.limit, question.gpu, total), None, notes, is_recorded=False)
+        if question.gpu is not None:
+            notes.append(note("whatif.whole_card"))
+        if recorded.limit.cap is not None:
+            notes.append(note("whatif.cap_replaced", cap=recorded.limit.cap))
+        capacity, total = recorded.limit.capacity, recorded.limit.device_total
+        if question.gpu is not None:
+            capacity = total = question.gpu
+        return _Bounds(Limit(question.limit, capacity, total), None, tuple(notes), is_recorded=False)
     if recorded.source == "bracket" and recorded.high is not None:
         return _Bounds(recorded.limit, replace(recorded.limit, cap=recorded.high), (), is_recorded=True)
     return _Bounds(recorded.limit, None, (), is_recorded=True)
 
 
 def _with_fraction(case: Case, bounds: _Bounds) -> tuple[Limit, Limit | None, tuple[Note, ...]]:
-    """The limit and its alternative under the memory fraction that a setting names."""
-    fraction = case.config.per_process_memory_fraction
-    as_recorded = bounds.is_recorded and fraction == case.subject.config.per_process_memory_fraction
-    if fraction is None or as_recorded:
+    """The limit and its alternative under the memory fraction that a setting of the question names.
+
+    The recorded fraction is part of the recorded limit, and goes where that is replaced.
+    """
+    fraction, recorded = case.config.per_process_memory_fraction, case.subject.config.per_process_memory_fraction
+    if fraction is None or not case.setting.is_asked_for or (bounds.is_recorded and fraction == recorded):
         return bounds.limit, bounds.alternative, ()
     total = bounds.limit.device_total
     if total is None:
         return bounds.limit, bounds.alternative, (note("whatif.fraction_of_unknown_card"),)
     cap = int(fraction * total)
+    if bounds.is_recorded and recorded is not None:
+        return replace(bounds.limit, cap=cap), None, ()
     limit, alternative = _capped(bounds.limit, cap), bounds.alternative and _capped(bounds.alternative, cap)
     return limit, None if alternative == limit else alternative, ()
+
+
+def _without_fraction(config: AllocatorConfig) -> AllocatorConfig:
+    return replace(config, per_process_memory_fraction=None)
 
 
 def _capped(limit: Limit, cap: int) -> Limit:
@@ -197,9 +227,12 @@ def _capped(limit: Limit, cap: int) -> Limit:
 
 def _beside(subject: Subject, setting: Setting, question: Question) -> tuple[Note, ...]:
     """What else is set, where a row is named after its one difference from the recorded settings."""
-    if setting.is_recorded or question.settings is not None or not subject.config.text:
+    config = subject.config
+    if question.limit is not None or question.gpu is not None:
+        config = _without_fraction(config)
+    if setting.is_recorded or question.settings is not None or not config.text:
         return ()
-    return (note("whatif.rest_as_recorded", conf=subject.config.text),)
+    return (note("whatif.rest_as_recorded", conf=config.text),)
 
 
 def _too_new(subject: Subject, setting: Setting) -> tuple[Note, ...]:
@@ -212,21 +245,35 @@ def _too_new(subject: Subject, setting: Setting) -> tuple[Note, ...]:
     )
 
 
-def _changed_rows(
-    snapshot: Snapshot, subject: Subject, question: Question, bounds: _Bounds, clock: Clock
-) -> list[WhatIfRow]:
-    """The rows of the changed program."""
+def _changed_settings(subject: Subject, question: Question) -> tuple[Setting, ...]:
+    """The settings under which the changed program is replayed; none where nothing is changed."""
     if not question.changes:
-        return []
-    marks = Marks(snapshot.stacks, question.phases, question.steps)
-    program, notes = changed_program(subject, marks, question.changes)
-    replayer = Replayer(program, subject.release)
+        return ()
     if question.settings is not None:
         settings = [tried.parse(text, subject.config, subject.release) for text in question.settings]
     else:
         settings = tried.beside(subject.config, (EXPANDABLE,))
+    return (tried.recorded(subject.config), *settings)
+
+
+def _changed_rows(
+    snapshot: Snapshot,
+    subject: Subject,
+    question: Question,
+    settings: Sequence[Setting],
+    bounds: _Bounds,
+    clock: Clock,
+    meter: Meter,
+) -> list[WhatIfRow]:
+    """The rows of the changed program."""
+    if not settings:
+        return []
+    marks = Marks(snapshot.stacks, question.phases, question.steps)
+    program, notes = changed_program(subject, marks, question.changes)
+    replayer = meter.counted(Replayer(program, subject.release))
     rows = []
-    for setting in (tried.recorded(subject.config), *settings):
+    for setting in settings:
+        meter.begin(setting.text)
         named = replace(setting, text=f"{setting.text}, {question.changes.text}")
         notes_of_row = (
             note("whatif.estimate"),

@@ -81,6 +81,12 @@ def redact_options(function: Function) -> Function:
     return redact(key(function))
 
 
+def check_redaction(redact: bool, redact_key: Path | None) -> None:
+    """Raise `UsageError` where there is a key without a redaction."""
+    if redact_key and not redact:
+        raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
+
+
 def output_options(function: Function) -> Function:
     """``-o`` and ``--force``."""
     force = click.option("--force", is_flag=True, help="Overwrite existing output.")

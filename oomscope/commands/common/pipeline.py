@@ -52,16 +52,16 @@ def find(
         if no_source:
             loaded = without_source(loaded)
         if redact:
-            progress.stage("Redacting")
+            progress.stage("redacting")
             loaded = redacted(loaded, redact_key, force)
-        progress.stage("Analysing")
         from oomscope.analysis import analyze
 
         if whatif is None:
-            findings = analyze(loaded, at=at, device=device, whatif=loaded.entries <= QUICK_ENTRIES, whatif_seconds=0)
+            quick = loaded.entries <= QUICK_ENTRIES
+            findings = analyze(loaded, at=at, device=device, whatif=quick, whatif_seconds=0, progress=progress.tell)
             return replace(findings, whatif=())
         seconds = {} if whatif_seconds is None else {"whatif_seconds": whatif_seconds}
-        return analyze(loaded, at=at, device=device, whatif=whatif, **seconds)
+        return analyze(loaded, at=at, device=device, whatif=whatif, progress=progress.tell, **seconds)
 
 
 def without_source(snapshot: Snapshot) -> Snapshot:

@@ -63,12 +63,6 @@ def _way(holding: Holding, node: int) -> Iterator[tuple[Any, Any]]:
         node = parent
 
 
-def _start(holding: Holding, node: int) -> int:
-    while node not in holding.starts and node in holding.parents:
-        node = holding.parents[node]
-    return node
-
-
 def _place(holding: Holding, node: int) -> str | None:
     """``global``, ``local``, ``class``, ``closure``, ``exception``, ``suspended`` or ``cycle``: where its way begins.
 
@@ -76,7 +70,7 @@ def _place(holding: Holding, node: int) -> str | None:
     """
     if any(is_a(child, types.CellType) for _, child in _way(holding, node)):
         return "closure"
-    start = _start(holding, node)
+    start = holding.start(node)
     root = holding.entered.get(start)
     if root is not None:
         return root.kind
@@ -94,5 +88,5 @@ def _at(holding: Holding, node: int) -> Place | None:
         frame = frame_of(parent)
         if frame is not None:
             return place_of(frame)
-    root = holding.entered.get(_start(holding, node))
+    root = holding.entered.get(holding.start(node))
     return None if root is None else root.at

@@ -66,6 +66,11 @@ class Heap:
         self._referents, self._starts = self._read_references(deadline)
         self._keys = _table_keys(self._referents)
 
+    def of_types(self, kinds: Iterable[type]) -> list[Any]:
+        """The objects of exactly these types."""
+        wanted = frozenset(kinds)
+        return [item for item in self._objects if type(item) in wanted]
+
     def _read_references(self, deadline: Deadline) -> tuple[np.ndarray, np.ndarray]:
         """The ids of all referents in one column, and where each chunk of objects begins in it."""
         columns = []

@@ -73,6 +73,7 @@ class HolderRow:
         self.examples = nlargest(MOST_EXAMPLES, [*self.examples, *other.examples])
         self.raised += other.raised
         self.ended += other.ended
+        self.finished = self.finished if self.finished == other.finished else None
 
 
 def merge(rows: list[HolderRow]) -> list[HolderRow]:

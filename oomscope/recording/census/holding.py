@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from oomscope.recording.census import roots as places
+from oomscope.recording.census.calls import LINKS, EndedCalls, is_link
 from oomscope.recording.census.dominators import components
 from oomscope.recording.census.garbage import References
 from oomscope.recording.census.graph import Graph, sequence_number
@@ -73,6 +74,12 @@ class Holding:
             return None
         # From the root down: a step may need what the one before it learned.
         return join(self.starts[node], [self.step(parent, child) for parent, child in reversed(steps)])
+
+    def start(self, node: int) -> int:
+        """Where the way to this node begins: at what a root refers to, or what nothing visible does."""
+        while node not in self.starts and node in self.parents:
+            node = self.parents[node]
+        return node
 
     def step(self, parent: Any, child: Any) -> str:
         """What leads from one object to the next, in words; storages and the autograd graph are seen through."""
@@ -145,12 +152,13 @@ def climb(
     found: dict[int, places.Root] = {}
     for item in extra:
         holding.number(item)
+    calls = EndedCalls(heap.of_types(LINKS), ignored)
     level = {key for key, node in holding.numbers.items() if not is_graph_node(holding.objects[node])}
     for _ in range(_MOST_LEVELS):
         deadline.check()
         following: set[int] = set()
         for referrer, referent in heap.referrers(level):
-            if id(referrer) in ignored:
+            if id(referrer) in ignored or is_link(referrer, holding.objects[holding.numbers[referent]]):
                 continue
             if id(referrer) in known_globals:
                 found.setdefault(id(referrer), places.global_root(*known_globals[id(referrer)]))
@@ -162,8 +170,17 @@ def climb(
                 holding.children[holding.number(referrer)].append(holding.numbers[referent])
         if not following:
             break
-        level = following
+        level = following | _add_ended_calls(holding, calls, following)
     return list(found.values())
+
+
+def _add_ended_calls(holding: Holding, calls: EndedCalls, start: set[int]) -> set[int]:
+    """Add what leads through frames and tracebacks to those in `start`; returns the ids of what that is."""
+    added = set()
+    for referrer, referent in calls.climb(start):
+        added.add(id(referrer))
+        holding.children[holding.number(referrer)].append(holding.numbers[referent])
+    return added
 
 
 def flood(holding: Holding, all_roots: list[places.Root], references: References) -> None:
@@ -219,9 +236,11 @@ def _claim_cycles(holding: Holding, references: References) -> None:
     proven = references.garbage([ring for ring in found if _may_be_garbage(holding, ring)], holding.objects)
     for component in found:
         first = component[0]
-        if _is_claimed(holding, first):
-            continue
         is_cycle = _is_cycle(holding, component)
+        if _is_claimed(holding, first):
+            if is_cycle:
+                _start_within_garbage(holding, component)
+            continue
         if is_tensor_like(holding.objects[first]) and not is_cycle:
             # No Python object refers to it: C++ does, mostly the graph. It is no holder of its own, and what it
             # stands for comes further down the order if nothing else leads there.
@@ -239,6 +258,28 @@ def _claim_cycles(holding: Holding, references: References) -> None:
             words = _unheld_words(holding.objects[first])
         holding.children[SUPER_ROOT].append(first)
         _claim(holding, first, words)
+
+
+def _start_within_garbage(holding: Holding, component: list[int]) -> None:
+    """Let a ring that only garbage leads to claim what it reaches: it would be garbage without that, too."""
+    members = set(component)
+    first = next((node for node in component if holding.parents.get(node) not in members), component[0])
+    before = holding.start(first)
+    if not holding.garbage.get(before) or not _may_be_garbage(holding, component):
+        return
+    reached = {first: -1}
+    queue = [first]
+    for node in queue:  # grows while it is walked: breadth first
+        for child in holding.children[node]:
+            if child not in reached and holding.start(child) == before:
+                reached[child] = node
+                queue.append(child)
+    holding.parents.update(reached)
+    del holding.parents[first]
+    holding.starts[first] = f"reference cycle: {_cycle_words(holding, first, members)}"
+    holding.cycles.add(first)
+    holding.garbage[first] = True
+    holding.children[SUPER_ROOT].append(first)
 
 
 def _is_cycle(holding: Holding, component: list[int]) -> bool:

@@ -35,6 +35,8 @@ class Paths:
         if is_a(parent, types.FunctionType) and parent.__closure__ is child:
             self._closures[id(child)] = parent
             return ""
+        if type(parent) is type(child) is types.FrameType:
+            return ""  # from a call that has ended to its caller, which says where it stands by itself
         positions = self._positions.get(id(parent))
         if positions is None:
             positions = self._positions[id(parent)] = {id(value): name for name, value in self._parts(parent)}

@@ -228,5 +228,20 @@ class _Walk:
         for key, name in self._names.by_storage.items():
             storage: Storage = self._reader.storages[key]
             words = self._bases.get(name.owner)
-            rows.append(HolderRow(words, name.category, storage.device, storage.bytes, storage.bytes, 1))
+            row = HolderRow(words, name.category, storage.device, storage.bytes, storage.bytes, 1)
+            rows.append(self._as_garbage(row, name.owner, storage))
         return rows
+
+    def _as_garbage(self, row: HolderRow, owner: int, storage: Storage) -> HolderRow:
+        """The row as one of a reference cycle, where the module or optimizer is in proven garbage."""
+        node = self._holding.numbers.get(owner)
+        start = None if node is None else self._holding.start(node)
+        if node is None or start is None or not self._holding.garbage.get(start):
+            return row
+        way = self._holding.label(node)
+        row.holder, row.kind, row.place, row.finished = self._holding.starts[start], "cycle", "cycle", True
+        row.members = {start}
+        if way is not None:
+            row.path = [way]
+            storage.holders.append(way)
+        return row

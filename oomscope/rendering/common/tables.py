@@ -9,9 +9,11 @@ from oomscope.units import format_bytes, format_count, plural
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import growth_text
 from oomscope.wording.labels import (
+    BILL_LABELS,
     CATEGORIES_SOURCE_LABELS,
     CATEGORY_LABELS,
     CAUSE_LABELS,
+    HOLDER_LABELS,
     LIMIT_LABELS,
     PHASE_LABELS,
     label,
@@ -22,6 +24,8 @@ from oomscope.wording.places import caller_or_site_text, caller_text, site_text
 from oomscope.wording.verdict_text import evidence_text
 
 UNKNOWN = "unknown"
+MOST_IN_A_LINE = 6
+"""Numbers in one line; more of them nobody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,12 @@ def evidence(device: DeviceFindings, most: int) -> Table:
     return Table("The numbers", ("bytes", "what"), rows, frozenset({0}))
 
 
+def evidence_line(device: DeviceFindings) -> str:
+    """The same numbers in one line; empty where no request failed."""
+    rows = evidence(device, MOST_IN_A_LINE).rows
+    return "; ".join(f"{what[:1].lower()}{what[1:]} {count}".strip() for count, what in rows)
+
+
 def _holes(device: DeviceFindings) -> str:
     free = device.fragmentation
     if not free.holes:
@@ -94,7 +104,7 @@ def categories(device: DeviceFindings) -> Table:
     """What is live, by what it is."""
     shares = sorted(((count, name) for name, count in device.categories.items() if count), reverse=True)
     rows = tuple(
-        (label(name, CATEGORY_LABELS), format_bytes(count), _percent(count, device.at.allocated))
+        (label(name, CATEGORY_LABELS), format_bytes(count), percent_text(count, device.at.allocated))
         for count, name in shares
     )
     source = label(device.categories_source, CATEGORIES_SOURCE_LABELS)
@@ -105,7 +115,8 @@ def phases(device: DeviceFindings) -> Table:
     """What is live, by the phase that allocated it."""
     shares = sorted(((count, name) for name, count in device.phases.items() if count), reverse=True)
     rows = tuple(
-        (label(name, PHASE_LABELS), format_bytes(count), _percent(count, device.at.allocated)) for count, name in shares
+        (label(name, PHASE_LABELS), format_bytes(count), percent_text(count, device.at.allocated))
+        for count, name in shares
     )
     return Table("By phase", ("phase", "bytes", "share"), rows, frozenset({1, 2}))
 
@@ -117,7 +128,7 @@ def sites(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
         caller = caller_text(site, shorten)
         text = site_text(site, shorten) + (f" ← {caller}" if caller else "")
         category = label(site.category, CATEGORY_LABELS)
-        share = _percent(site.bytes, device.at.allocated)
+        share = percent_text(site.bytes, device.at.allocated)
         rows.append((format_bytes(site.bytes), share, format_count(site.blocks), category, text))
     headings = ("bytes", "share", "blocks", "mostly", "site ← caller")
     return Table("Who holds the memory", headings, tuple(rows), frozenset({0, 1, 2}), len(device.sites) - len(rows))
@@ -141,10 +152,16 @@ def names(device: DeviceFindings, most: int) -> Table:
 def holders(device: DeviceFindings, most: int) -> Table:
     """Which Python objects keep memory alive, by what each alone retains."""
     rows = [
-        (format_bytes(one.retained), format_bytes(one.bytes), format_count(one.tensors), clean(one.holder, 160))
+        (
+            format_bytes(one.retained),
+            format_bytes(one.bytes),
+            format_count(one.tensors),
+            label(one.kind, HOLDER_LABELS),
+            clean(one.holder, 160),
+        )
         for one in device.holders[:most]
     ]
-    headings = ("retains", "reaches", "tensors", "held by")
+    headings = ("retains", "reaches", "tensors", "as", "held by")
     return Table("Holders", headings, tuple(rows), frozenset({0, 1, 2}), len(device.holders) - len(rows))
 
 
@@ -229,7 +246,7 @@ def bill(device: DeviceFindings) -> Table:
     return Table(
         "Expected memory of the model",
         ("", "expected", "actual"),
-        tuple((clean(what, 80), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
+        tuple((label(what, BILL_LABELS), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
         frozenset({1, 2}),
     )
 
@@ -244,7 +261,8 @@ def other_devices(findings: Findings) -> Table:
     return Table("Other devices", ("device", "allocated", "reserved"), rows, frozenset({1, 2}))
 
 
-def _percent(part: int, whole: int) -> str:
+def percent_text(part: int, whole: int) -> str:
+    """``34%``, or ``< 1%`` for what is little but not nothing."""
     if whole <= 0:
         return ""
     return "< 1%" if 0 < part < whole * 0.005 else f"{part / whole:.0%}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from oomscope.analysis.whatif.records import WhatIf, WhatIfRow
+from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
 from oomscope.model import Note
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count, format_limit
@@ -21,6 +21,9 @@ from oomscope.wording.whatif_table import (
     outcome_text,
     self_check_text,
 )
+
+WORTH_A_ROW = 0.01
+"""Of the recorded peak; a setting that changes less of it changes nothing."""
 
 RIGHT = frozenset({2, 3, 4, 5, 6})
 """The columns of figures."""
@@ -106,28 +109,33 @@ def view(answer: WhatIf) -> WhatIfView:
     )
 
 
-_VISIBLE = 0.02
-"""Peaks that differ by less are told as the same."""
+def changing(answer: WhatIf) -> tuple[WhatIf, tuple[str, ...]]:
+    """`answer` with the recorded row and those that change something; and the names of the rows that do not."""
+    recorded = answer.row(RECORDED)
+    if recorded is None or not answer.self_check.exact:
+        return answer, ()
+    rows = tuple(row for row in answer.rows if row is recorded or _changes(row, recorded))
+    left_out = tuple(row.setting for row in answer.rows if row not in rows)
+    return replace(answer, rows=rows), left_out
+
+
+def _changes(row: WhatIfRow, recorded: WhatIfRow) -> bool:
+    """Whether a row ends otherwise than the recorded one, or where both survive, with another peak."""
+    if row.oom != recorded.oom or any(row.served.values()):
+        return True
+    peak, before = row.peak_reserved, recorded.peak_reserved
+    if row.oom or peak is None or before is None:
+        return peak is None
+    return abs(peak - before) >= WORTH_A_ROW * before
 
 
 def split_rows(answer: WhatIf, shown: WhatIfView) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The recorded row with those whose outcome differs from it, and all others.
-
-    Where nothing failed, another outcome is a peak that differs visibly.
-    """
+    """The recorded row with those that change something, and all others."""
     if not answer.rows:
         return (), ()
-    recorded = answer.rows[0]
-
-    def changes(row: WhatIfRow) -> bool:
-        if row.oom is not recorded.oom:
-            return row.oom is not None
-        if row.oom or row.peak_reserved is None or recorded.peak_reserved is None:
-            return False
-        return abs(row.peak_reserved - recorded.peak_reserved) > _VISIBLE * recorded.peak_reserved
-
+    kept = {row.setting for row in changing(answer)[0].rows}
     pairs = list(zip(answer.rows, shown.rows, strict=True))
-    changed = tuple(words for number, (row, words) in enumerate(pairs) if number == 0 or changes(row))
+    changed = tuple(words for number, (row, words) in enumerate(pairs) if number == 0 or row.setting in kept)
     return changed, tuple(words for _, words in pairs if words not in changed)
 
 

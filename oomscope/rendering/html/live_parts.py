@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.labels.drivers import SLUGS, driver_numbers
+from oomscope.analysis.labels.drivers import drivers_of_live
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.model import IntArray
@@ -72,12 +73,12 @@ _Group = tuple[str, palette.Colour, float, IntArray]
 
 def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
     """The parts of what is allocated at the instant of attribution."""
-    lifetimes, size = device.history.lifetimes, device.history.size
-    rows = np.flatnonzero(lifetimes.allocated_at(device.at_entry))
+    size = device.history.size
+    rows, slugs = drivers_of_live(device.study, device.at_entry, device.growth)
     groups = list(_holders(device, rows, size))
     taken = np.concatenate([held for *_, held in groups]) if groups else np.zeros(0, np.int64)
     rest = rows[~np.isin(rows, taken)]
-    named = driver_numbers(device.study, rows, device.growth)[~np.isin(rows, taken)]
+    named = np.array(slugs, object)[~np.isin(rows, taken)]
     groups += _drivers(device, rest, named, shorten, held_already=bool(groups))
     least = LEAST_SHARE * size[rows].sum()
     large = [group for group in groups if size[group[3]].sum() >= least]
@@ -109,12 +110,12 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
 
 
 def _drivers(
-    device: DeviceFindings, rows: IntArray, named: IntArray, shorten: Shorten, *, held_already: bool
+    device: DeviceFindings, rows: IntArray, named: Any, shorten: Shorten, *, held_already: bool
 ) -> Iterator[_Group]:
     """Everything else by what it is; a kind that fills most of the bar by line, unless a holder is named already."""
     size = device.history.size
     total = size[rows].sum()
-    found = [(SLUGS[number], rows[named == number]) for number in np.unique(named).tolist()]
+    found = [(slug, rows[named == slug]) for slug in dict.fromkeys(named.tolist())]
     for slug, held in sorted(found, key=lambda one: -int(size[one[1]].sum())):
         colour = _COLOURS.get(slug, palette.CATEGORY_COLOURS["unknown"])
         is_large = size[held].sum() > SPLIT_SHARE * total

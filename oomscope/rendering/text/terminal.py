@@ -13,11 +13,11 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice
+from oomscope.analysis.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
 from oomscope.rendering.common.tables import Table
-from oomscope.rendering.common.whatif_table import WhatIfView, view
+from oomscope.rendering.common.whatif_table import WhatIfView, changing, view
 from oomscope.rendering.text.fitted_table import FittedTable
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.units import format_bytes, format_duration, plural
@@ -26,9 +26,10 @@ from oomscope.wording.clean import clean
 from oomscope.wording.growth import no_growth
 from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
+from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text
-from oomscope.wording.whatif_table import TITLE
+from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
 
 WIDTH = 80
 WIDEST = 120
@@ -79,9 +80,10 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     yield from _section(tables.memory(device), f"Memory, {when}", headings=False)
     yield from _timeline(device, width)
     if device.oom is not None:
-        yield from _list("What to do", (_advice(item) for item in device.oom.verdict.advice))
+        oom = device.oom
+        yield from _list("What to do", (_advice(item, oom) for item in oom.verdict.advice))
     answers = [answer for answer in findings.whatif if answer.device == device.device]
-    yield from chain.from_iterable(_whatif(view(answer)) for answer in answers if answer.rows)
+    yield from chain.from_iterable(changed_by_settings(answer) for answer in answers if answer.rows)
     yield from _section(tables.categories(device), headings=False)
     yield from _section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
     yield from _section(tables.holders(device, _TOP))
@@ -101,20 +103,30 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
 def whatif(answer: WhatIf) -> RenderableType:
     """What-if answers alone, for a rich console."""
     title = Text(f"What if, device {answer.device}", style="bold")
-    *parts, _ = _whatif(view(answer), titled=False)
-    return Group(title, Text(), *parts)
+    shown = view(answer)
+    said = (Text(shown.common), Text(), Text(shown.explained), Text(), Text(shown.conditions))
+    return Group(title, Text(), *_table(shown), *said)
 
 
-def _whatif(answer: WhatIfView, *, titled: bool = True) -> Iterator[RenderableType]:
-    """The table under the other settings, its notes and what it assumes."""
-    if titled:
-        yield Text(TITLE, style="bold")
+def changed_by_settings(answer: WhatIf) -> Iterator[RenderableType]:
+    """What-if answers within a report: what changes the outcome as a table, the rest by name."""
+    changed, unchanged = changing(answer)
+    shown = view(changed)
+    yield Text(TITLE, style="bold")
+    if len(changed.rows) > 1 or not answer.self_check.exact:
+        yield from _table(shown)
+    else:
+        yield from (Text(NOTHING_CHANGES), Text())
+    yield from (Text(" ".join(filter(None, (shown.common, unchanged_text(unchanged))))), Text(EXPLAINED_BY), Text())
+
+
+def _table(answer: WhatIfView) -> Iterator[RenderableType]:
+    """Whether the replay can be trusted, the table under the other settings, and its notes."""
     yield from (Text(answer.check), Text())
     yield FittedTable(answer.table, _grid)
     yield Text()
     yield from map(Text, answer.numbered)
     yield from (Text() for _ in answer.numbered[:1])
-    yield from (Text(answer.common), Text(), Text(answer.explained), Text(), Text(answer.conditions), Text())
 
 
 def _section(table: Table, title: str | None = None, *, headings: bool = True) -> Iterator[RenderableType]:
@@ -157,14 +169,14 @@ def _list(title: str, items: Iterable[Text]) -> Iterator[RenderableType]:
     yield Text()
 
 
-def _advice(advice: Advice) -> Text:
+def _advice(advice: Advice, oom: Oom) -> Text:
     text = Text()
     if advice.refuted:
         text.append("Would not have helped: ", style="dim")
     words = advice_text(advice)
     text.append(clean(words.action, 400).rstrip("."), style="" if advice.refuted else "bold")
-    if advice.saves_bytes is not None:
-        text.append(f" (saves about {format_bytes(advice.saves_bytes)})")
+    if not advice.refuted and (effect := effect_text(advice, oom)):
+        text.append(f" ({effect})")
     text.append(f". {clean(words.why, 600)}" if words.why else ".")
     if words.price:
         text.append(f" Cost: {clean(words.price, 300)}.")

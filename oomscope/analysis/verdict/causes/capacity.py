@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.records import Suspect
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.piled import LEAST_PASSES
 from oomscope.analysis.verdict.shortage import Shortage, Tested
 from oomscope.model import Note, note
 
@@ -18,6 +20,9 @@ LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_o
 
 WORTH_NAMING = 0.05
 """Of the allocated bytes; a driver with less is left out of the headline."""
+
+MUCH_KEPT = 0.2
+"""Of the allocated bytes; an object that is no part of the model and keeps so much is named beside the drivers."""
 
 MOST_KEPT = 0.5
 """Of the allocated bytes; where one object that is no part of the model keeps more, it is the headline."""
@@ -47,29 +52,38 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     request, case = circumstances.request, circumstances.shortage
     spare = case.spare(request.free.usable, request.limit.low)
     lacks = note("causes.capacity.short", bytes=-spare, size=request.size)
-    left = note("causes.capacity.close", bytes=spare, size=request.size)
+    left = note("causes.capacity.close" if spare else "causes.capacity.nothing_left", bytes=spare, size=request.size)
     return (
-        _filled_by(circumstances),
+        *_filled_by(circumstances),
         lacks if spare < 0 else left,
+        *clauses.optimizer_begins(circumstances),
         *clauses.calls_in_progress(circumstances),
         *clauses.failing_pass(circumstances),
         *clauses.cap(circumstances),
     )
 
 
-def _filled_by(circumstances: Circumstances) -> Note:
+def _filled_by(circumstances: Circumstances) -> tuple[Note, ...]:
     allocated = circumstances.request.totals.allocated
-    keeper = next((one for one in circumstances.suspects if one.share >= MOST_KEPT and one.kind not in _AT_WORK), None)
+    keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and _is_worth_naming(one)), None)
+    kept: tuple[Note, ...] = ()
     if keeper is not None:
-        return note("causes.capacity.keeper", holder=keeper.holder, retained=keeper.retained, live=allocated)
+        kept = (note("causes.capacity.keeper", holder=keeper.holder, retained=keeper.retained, live=allocated),)
+        if keeper.share >= MOST_KEPT:
+            return kept
     largest = [one for one in circumstances.drivers if one.bytes > WORTH_NAMING * max(allocated, 1)][:3]
     if not largest:
-        return note("causes.capacity.allocated", bytes=allocated)
-    return note("causes.capacity.drivers", parts=tuple((one.slug, one.bytes) for one in largest), live=allocated)
+        return (note("causes.capacity.allocated", bytes=allocated), *kept)
+    parts = tuple((one.slug, one.bytes) for one in largest)
+    return (note("causes.capacity.drivers", parts=parts, live=allocated), *kept)
 
 
 _AT_WORK = ("graph", "call", "in_flight", "tensor")
-"""Kinds of holders that belong to the pass that is underway."""
+"""Kinds of holders that belong to the pass that is underway, unless they keep what earlier ones made."""
+
+
+def _is_worth_naming(suspect: Suspect) -> bool:
+    return suspect.kind not in _AT_WORK or suspect.passes >= LEAST_PASSES
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:

@@ -20,6 +20,9 @@ some request; one that fits into the holes with little to spare was followed by 
 LASTING_PASSES = 10
 """Relief that lasts for fewer passes of what is being filled is none: the run would have failed a little later."""
 
+WORTH_TELLING = 0.1
+"""Of the free bytes; a line whose blocks keep less than that open is not why they are in pieces."""
+
 
 def withheld(case: Shortage) -> int:
     """Free bytes where the request may look, if no single hole would have served it."""
@@ -42,9 +45,12 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         usable=free.usable,
         largest=free.largest,
         size=request.size,
+        room=max(request.limit.low - request.totals.reserved, 0),
         spare=tested.qualifying[0].spare,
     )
-    return (first, *(_kept_by(pin, free.usable) for pin in circumstances.pins[:1]))
+    pins = [pin for pin in circumstances.pins[:1] if pin.stranded_bytes >= WORTH_TELLING * free.usable]
+    pinned = (found for pin in pins for found in (_kept_by(pin, free.usable), *clauses.holder_of(circumstances, pin)))
+    return (first, *pinned)
 
 
 def _kept_by(pin: Pin, usable: int) -> Note:

@@ -40,11 +40,23 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             passes=holder.passes,
             per_pass=piled.per_pass,
         )
+    elif piled.models is not None:
+        loop = circumstances.study.loops.location(piled.models.run)
+        first = note("causes.growth.models", bytes=piled.models.bytes, passes=piled.models.passes, loop=loop)
+    elif circumstances.rising is not None and circumstances.rising.grown >= piled.grown:
+        rising = circumstances.rising
+        place = circumstances.request.caller or circumstances.request.site
+        first = note(
+            "causes.growth.rising", place=place, bytes=rising.live, joins=rising.joins, per_join=rising.per_join
+        )
     else:
         first = _by_site(growth)
     needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
     limit = circumstances.request.limit.low
-    return (first, note("causes.growth.without", needs=needs, limit=limit), *clauses.cap(circumstances))
+    held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
+    if not held and piled.holder is None and piled.models is None:
+        held = clauses.state_of(circumstances, piled.grown)
+    return (first, *held, note("causes.growth.without", needs=needs, limit=limit), *clauses.cap(circumstances))
 
 
 def _by_site(growth: tuple[Growth, ...]) -> Note:
@@ -69,5 +81,7 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     """No more has piled up than is allocated, and something that can be named keeps it."""
     del tested
     piled = circumstances.piled
-    named = piled.holder is not None or bool(circumstances.growth)
-    return named and 0 < piled.grown <= circumstances.request.totals.active
+    named = bool(piled.holder or piled.models or circumstances.rising or circumstances.growth)
+    # What a series has grown by counts in the tensor that is there and in the request for the next.
+    most = circumstances.request.totals.active + (circumstances.request.size if circumstances.rising else 0)
+    return named and 0 < piled.grown <= most

@@ -33,9 +33,13 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     request, case = circumstances.request, circumstances.shortage
     capped = case.cap is not None and case.device == case.cap
     bound = "causes.oversized_request.cap" if capped else "causes.oversized_request.card"
+    if case.device is None:
+        # Of a cap that is not recorded it is known what was held below it, and no more.
+        known = request.limit.source != "bracket"
+        bound = "causes.oversized_request.limit" if known else "causes.oversized_request.refused"
     return (
         note(
-            bound if case.device is not None else "causes.oversized_request.limit",
+            bound,
             size=request.size,
             site=request.caller or request.site,
             limit=case.device or request.limit.low,

@@ -28,13 +28,16 @@ def withheld(case: Shortage) -> int:
 def confidence(circumstances: Circumstances, tested: Tested) -> str:
     """High where the recording saw the object that keeps it, and the request fits with margin without it."""
     spare = tested.qualifying[0].spare
+    if not circumstances.piled.debris:
+        return "medium"
     return "high" if tested.certain and spare >= MARGIN * circumstances.request.limit.low else "medium"
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """Which object keeps it, and by which way."""
+    if not circumstances.piled.debris:
+        return (_by_trace(circumstances), _without(circumstances, tested), *clauses.cap(circumstances))
     first = circumstances.piled.debris[0]
-    needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
     return (
         note(
             _CODES.get(first.kind, "causes.retained.finished"),
@@ -43,13 +46,24 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             retained=first.retained,
             live=circumstances.request.totals.allocated,
         ),
-        note("causes.growth.without", needs=needs, limit=circumstances.request.limit.low),
+        _without(circumstances, tested),
         *clauses.cap(circumstances),
     )
+
+
+def _by_trace(circumstances: Circumstances) -> Note:
+    live = circumstances.request.totals.allocated
+    return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
+
+
+def _without(circumstances: Circumstances, tested: Tested) -> Note:
+    needs = max(circumstances.request.totals.active - tested.qualifying[0].bytes + circumstances.request.size, 0)
+    return note("causes.growth.without", needs=needs, limit=circumstances.request.limit.low)
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
     """There is such an object, and it keeps no more than is in use."""
     del tested
-    debris = circumstances.piled.debris
-    return bool(debris) and debris[0].retained <= circumstances.request.totals.active
+    piled = circumstances.piled
+    kept = piled.debris[0].retained if piled.debris else piled.retained
+    return 0 < kept <= circumstances.request.totals.active

@@ -1,0 +1,91 @@
+"""The blocks that are alive at one instant, with what is known of each."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from oomscope.analysis.labels import kinds
+from oomscope.analysis.labels.stack_roles import Mark, Role
+from oomscope.analysis.records import Growth
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import BoolArray, IntArray
+
+
+class LiveBlocks:
+    """Columns of one row a live block.
+
+    Attributes:
+        study: of the device.
+        growth: what grows until the instant.
+        rows: int64[blocks], their rows in the history's `lifetimes`.
+        bytes: int64, what was asked for; where that is not known, the block.
+        stack: where each was allocated; role, mark: what that stack tells.
+        category, phase: indices into `CATEGORIES` and `PHASES`.
+    """
+
+    def __init__(self, study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...] = ()) -> None:
+        lifetimes, roles = study.history.lifetimes, study.roles
+        self.study, self.growth = study, growth
+        rows = self.rows = np.flatnonzero(lifetimes.allocated_at(at_entry))
+        self.bytes = np.where(lifetimes.requested[rows] >= 0, lifetimes.requested[rows], study.history.size[rows])
+        self.stack = lifetimes.stack[rows]
+        self.role, self.mark = roles.role[self.stack], roles.mark[self.stack]
+        self.category, self.phase = study.categories[rows], study.phases[rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def none(self) -> BoolArray:
+        """No block."""
+        return np.zeros(len(self), np.bool_)
+
+    def of(self, *categories: int) -> BoolArray:
+        """The blocks of `categories`."""
+        return np.isin(self.category, categories)
+
+    def marked(self, mark: Mark) -> BoolArray:
+        """The blocks whose stack bears `mark`."""
+        return np.asarray((self.mark & int(mark)) != 0)
+
+    @cached_property
+    def passing(self) -> BoolArray:
+        """What a pass makes, kept for its backward or not."""
+        return self.of(kinds.ACTIVATION, kinds.TEMPORARY)
+
+    @cached_property
+    def site(self) -> IntArray:
+        """The number of each block's site."""
+        return self.study.sites.sites(self.stack).astype(np.int64)
+
+    @cached_property
+    def caller(self) -> IntArray:
+        """The number of each block's caller."""
+        return self.study.sites.callers(self.stack).astype(np.int64)
+
+    @cached_property
+    def only_infers(self) -> bool:
+        """Whether there is a model and nothing trains it."""
+        roles = self.study.roles.role[self.study.history.lifetimes.stack]
+        trains = np.isin(roles, [Role.BACKWARD, Role.OPTIMIZER]).any()
+        return not trains and bool(np.any(self.category == kinds.PARAMETER))
+
+    def growing(self, growth: Growth) -> BoolArray:
+        """The blocks of a growing site that are no part of the model."""
+        sites = self.study.sites
+        kept = self.of(kinds.ACTIVATION, kinds.TEMPORARY, kinds.INPUT, kinds.UNKNOWN, kinds.BUFFER)
+        found = self.none()
+        for site, caller in np.unique(np.stack([self.site[kept], self.caller[kept]], axis=1), axis=0).tolist():
+            if sites.location(site) == growth.site and sites.location(caller) == growth.caller:
+                found |= kept & (self.site == site) & (self.caller == caller)
+        return found
+
+    @cached_property
+    def generations(self) -> BoolArray:
+        """The blocks of all sites where pass after pass leaves something behind."""
+        found = self.none()
+        for one in self.growth:
+            if one.kind != "reallocation":
+                found |= self.growing(one)
+        return found

@@ -1,0 +1,48 @@
+"""What earlier tries left that failed as well: where only the trace is there, the sign of a kept exception."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.passes.loop_that_matters import may_pass
+from oomscope.analysis.passes.loops import LoopRun
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import Action, IntArray
+
+
+def left_by_failed_tries(study: DeviceStudy, entry: int) -> int:
+    """Allocated bytes that passes made which ended with a failed request of their own, before `entry`.
+
+    The pass of `entry` itself does not count; the loop may have ended, where what follows it no longer fits.
+    """
+    rows = _rows(study, entry)
+    return int(study.history.size[rows].sum())
+
+
+def _rows(study: DeviceStudy, entry: int) -> IntArray:
+    failed = study.history.trace.entries(Action.OOM)
+    failed = failed[failed < entry]
+    run = _run(study, entry, failed)
+    if run is None:
+        return np.zeros(0, np.int64)
+    starts = run.starts[run.starts <= entry]
+    finished = len(starts) - run.is_running(entry)
+    number = np.searchsorted(starts, failed[failed < run.end], side="right") - 1
+    tries = np.unique(number[(number >= 0) & (number < finished)])
+    lifetimes = study.history.lifetimes
+    rows = np.flatnonzero(
+        lifetimes.allocated_at(entry) & may_pass(study) & (lifetimes.born >= starts[0]) & (lifetimes.born < run.end)
+    )
+    made = np.searchsorted(starts, lifetimes.born[rows], side="right") - 1
+    return rows[np.isin(made, tries)]
+
+
+def _run(study: DeviceStudy, entry: int, failed: IntArray) -> LoopRun | None:
+    """The outermost run of a loop that `entry` is in, else the last before it; None where no request had failed."""
+    runs, running = study.loops.runs, study.loops.running(entry)
+    if not len(failed):
+        return None
+    if running:
+        return runs[running[0]]
+    ended = [run for run in runs if run.parent < 0 and run.end <= entry]
+    return ended[-1] if ended else None

@@ -1,0 +1,174 @@
+"""The findings in one screen of a terminal: why, what to do, who holds the memory, and when."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.rendering.common.shares import shares
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.common.tables import percent_text
+from oomscope.rendering.html.culprit import culprit
+from oomscope.rendering.text.sparkline import marks, sparkline
+from oomscope.rendering.text.terminal import changed_by_settings
+from oomscope.units import format_bytes
+from oomscope.wording.clean import clean
+from oomscope.wording.instants import instant
+from oomscope.wording.labels import CONFIDENCE_LABELS, label
+from oomscope.wording.opening import changing_replays, occasion, verdict_text
+from oomscope.wording.page import effect_text, else_text
+from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.verdict_text import advice_text
+
+LINES = 20
+"""A screen of 24 lines still shows the command above and the prompt below."""
+MOST_ROWS = 5
+"""Rows of memory where there is room; at least three fit always."""
+LEAST_ROWS = 3
+_MARGIN = 28
+"""Columns beside the curve: its name in front, its size behind."""
+_NAMES = 6
+_LONGEST_LINE = 160
+_RAGGED = 20
+"""Columns that wrapping may leave empty at the ends of two lines."""
+_EXAMPLES = re.compile(r" \([^()]*\)(?=\.\Z)")
+"""Examples in brackets at the end of an action, which can go where room is short."""
+_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9`])")
+
+
+def brief(findings: Findings, *, width: int, replayed: bool = True) -> RenderableType:
+    """The findings in at most `LINES` lines for a console of `width` columns.
+
+    Args:
+        findings: what to show.
+        width: columns.
+        replayed: whether other settings were replayed; if not, the last line says how to.
+    """
+    shorten, device = shortener(findings.snapshot.stacks), findings.main
+    head = _wrapped(Text(occasion(findings, shorten), style="bold"), width, 2)
+    above = [*head, Text(), *_verdict(verdict_text(findings), width, 4)]
+    if device is None:
+        return Group(*above)
+    above += _source(device, Sources(findings.snapshot), shorten, width)
+    above += _advice(device, width)
+    below = [*_timeline(device, width), *_foot(device, width, replayed)]
+    replay = _replays(findings, width)
+    room = LINES - len(above) - len(below) - 2  # a blank line and the title of the rows
+    if room - len(replay) >= LEAST_ROWS:
+        below, room = [*replay, *below], room - len(replay)
+    return Group(*above, *_memory(findings, device, shorten, width, min(room, MOST_ROWS)), *below)
+
+
+def answered(findings: Findings, *, width: int) -> RenderableType:
+    """The screen, and below it what other settings would have changed."""
+    answers = [answer for answer in findings.whatif if answer.rows]
+    below = [part for answer in answers for part in changed_by_settings(answer)]
+    return Group(brief(findings, width=width), Text(), *below)
+
+
+def _wrapped(text: Text, width: int, most: int) -> list[Text]:
+    """`text` in at most `most` lines, the last one cut where there is more."""
+    console = Console(file=io.StringIO(), width=width, legacy_windows=False)
+    lines = list(text.wrap(console, width, overflow="fold"))
+    for line in lines:
+        line.rstrip()
+    if len(lines) > most:
+        lines = lines[:most]
+        lines[-1].truncate(width - 1)
+        lines[-1].append("…")
+    return lines
+
+
+def _verdict(text: str, width: int, most: int) -> list[Text]:
+    """As many sentences of the verdict as fit; at least the first."""
+    sentences = _SENTENCE_END.split(text)
+    for count in range(len(sentences), 1, -1):
+        lines = _wrapped(Text(" ".join(sentences[:count])), width, most + 1)
+        if len(lines) <= most:
+            return lines
+    return _wrapped(Text(sentences[0]), width, most)
+
+
+def _source(device: DeviceFindings, sources: Sources, shorten: Shorten, width: int) -> list[Text]:
+    """The line to look at, where its text is known; the verdict names it anyway."""
+    line = culprit(device, shorten, sources)
+    if line is None or line.excerpt is None:
+        return []
+    text = clean(line.excerpt.text, _LONGEST_LINE)
+    return _wrapped(Text.assemble((f"  {line.file}:{line.line}  ", "dim"), text), width, 1)
+
+
+def _advice(device: DeviceFindings, width: int) -> list[Text]:
+    advice = device.oom.verdict.advice if device.oom else ()
+    if device.oom is None or not advice:
+        return []
+    lines = [Text()]
+    if not advice[0].refuted:
+        action = clean(advice_text(advice[0]).action, 400)
+        if len(action) > 2 * (width - _NAMES) - _RAGGED:
+            action = _EXAMPLES.sub("", action)
+        lines += _hanging("Fix", Text(action, style="bold"), width, 2)
+        lines += _hanging("", Text(effect_text(advice[0], device.oom)), width, 1)
+    if more := else_text(advice):
+        lines += _hanging("Else", Text(more), width, 1)
+    return lines
+
+
+def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
+    """`text` behind a name, its further lines below its beginning."""
+    lines = _wrapped(text, width - _NAMES, most)
+    return [
+        Text.assemble((f"{name if not number else '':<{_NAMES}}", "dim"), line) for number, line in enumerate(lines)
+    ]
+
+
+def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int, most: int) -> list[Text]:
+    allocated = device.at.allocated
+    when = instant(findings.at, device.history.entries)
+    lines = [Text(), *_wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
+    for row in shares(device, shorten, most):
+        share = percent_text(row.bytes, allocated)
+        lines += _wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share:>4}  ", row.text), width, 1)
+    return lines
+
+
+def _timeline(device: DeviceFindings, width: int) -> list[Text]:
+    """Allocated bytes over the entries of the trace, to the scale of the limit; below it the requests that failed."""
+    curves, entries, oom = device.history.curves, device.history.entries, device.oom
+    if entries < 2:
+        return []
+    across = width - _MARGIN
+    limit = 0 if oom is None else oom.limit.low
+    top = max(int(curves.reserved.max()), limit if oom is None or oom.limit.source != "device" else 0)
+    line = sparkline(curves.allocated, top, across)
+    lines = [Text.assemble(f"{'allocated':<11}", (line, "cyan"), f"  {format_bytes(int(curves.allocated.max()))}")]
+    if oom is None:
+        line = sparkline(curves.reserved, top, across)
+        return [
+            *lines,
+            Text.assemble(f"{'reserved':<11}", (line, "cyan"), f"  {format_bytes(int(curves.reserved.max()))}"),
+        ]
+    failed = np.asarray([one.entry + 1 for one in device.ooms], dtype=np.int64)
+    line = marks(failed, entries + 1, across, "^").ljust(min(across, entries + 1))
+    return [*lines, Text.assemble(f"{'OOM':<11}", line, f"  limit {format_bytes(limit)}")]
+
+
+def _replays(findings: Findings, width: int) -> list[Text]:
+    text = changing_replays(findings)
+    return [Text(), *_wrapped(Text(text), width, 2)] if text else []
+
+
+def _foot(device: DeviceFindings, width: int, replayed: bool) -> list[Text]:
+    """How sure it is, and where there is more."""
+    parts = []
+    if device.oom is not None:
+        parts.append(f"cause known with {label(device.oom.verdict.confidence, CONFIDENCE_LABELS)}")
+    if not replayed:
+        parts.append("replay other settings: --whatif")
+    parts.append("more: --full")
+    return _wrapped(Text(" · ".join(parts), style="dim"), width, 1)

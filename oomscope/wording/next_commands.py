@@ -1,0 +1,75 @@
+"""Which commands would tell more; ``SNAPSHOT`` stands for the file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Location
+from oomscope.analysis.whatif.records import RECORDED, WhatIf
+from oomscope.units import format_limit
+from oomscope.wording.clean import clean
+
+_PLAIN_FILE = re.compile(r"[\w.+-]+\Z")
+"""Other names would need quotes that differ from shell to shell."""
+
+
+def next_commands(findings: Findings) -> list[str]:
+    """What to run after a report."""
+    device = findings.main
+    found = [] if device is None else list(dict.fromkeys(_about(findings, device)))
+    if findings.snapshot.context is None:
+        found.append("oomscope run PROGRAM")
+    return found or ["oomscope demo"]
+
+
+def next_after_whatif(answer: WhatIf) -> list[str]:
+    """What to run after replays."""
+    found = ["oomscope report SNAPSHOT"]
+    if answer.self_check.exact:
+        recorded = answer.row(RECORDED)
+        if recorded is not None and recorded.least_memory is not None:
+            found.append(f"oomscope whatif SNAPSHOT --limit {_size(recorded.least_memory)}")
+        found.append("oomscope whatif SNAPSHOT --least-memory all")
+    return found
+
+
+def _about(findings: Findings, device: DeviceFindings) -> Iterator[str]:
+    replays = "oomscope whatif SNAPSHOT"
+    if device.history.entries < 2:
+        return
+    if not any(answer.device == device.device for answer in findings.whatif):
+        yield replays
+    oom = device.oom
+    if oom is None:
+        yield f"{replays} --least-memory all"
+        return
+    for advice in oom.verdict.advice:
+        slug = advice.slug.partition(".")[0]
+        if slug == "raise_cap":
+            yield f"{replays} --limit {_size(advice.values['least'])}"
+        elif slug == "smaller_batch":
+            yield f"{replays} --scale activations={1 / advice.values['divisor']:g}"
+        elif slug in ("bound_what_is_kept", "detach_what_is_kept") and (place := _place(_kept(advice.at, device))):
+            yield f"{replays} --free-each-step {place}"
+    if oom.limit.source == "bracket" and oom.limit.high is not None:
+        yield f"{replays} --limit {_size(oom.limit.high)}"
+
+
+def _kept(at: Location | None, device: DeviceFindings) -> Location | None:
+    """The line whose tensors are kept: that of the advice, else the one that grows most."""
+    return at or next((growth.site for growth in device.growth), None)
+
+
+def _place(location: Location | None) -> str | None:
+    if location is None:
+        return None
+    name = location.file.replace("\\", "/").rpartition("/")[2]
+    return shlex.quote(f"{clean(name, 80)}:{location.line}") if _PLAIN_FILE.match(name) else None
+
+
+def _size(count: int) -> str:
+    """As `--limit` takes it: ``15.55GiB``."""
+    return format_limit(count).replace(" ", "").replace(",", "")

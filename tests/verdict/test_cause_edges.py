@@ -1,0 +1,189 @@
+"""The thresholds of the causes and their sentences, each just below and just above."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oomscope.analysis.records import FailingPass
+from oomscope.analysis.verdict import clauses, decide, shortage
+from oomscope.analysis.verdict.causes import capacity, fragmentation, growth, outside_allocator, oversized_request
+from oomscope.analysis.verdict.piled import Piled
+from tests.analysis.test_counterfactuals import GIB, case, free
+from tests.verdict import stand_ins
+from tests.verdict.stand_ins import circumstances, driver, outcome, pin, suspect
+
+
+def codes(notes: Any) -> list[str]:
+    return [note.code for note in notes]
+
+
+@pytest.mark.parametrize(("outside", "withheld"), [(shortage.NORMAL_OUTSIDE, 0), (shortage.NORMAL_OUTSIDE + 1, 1)])
+def test_more_than_a_normal_context_is_somebody_elses(outside: int, withheld: int) -> None:
+    assert outside_allocator.withheld(case(outside=outside, total=80 * GIB)) == withheld
+
+
+@pytest.mark.parametrize(("outside", "device"), [(None, 80), (0, 80), (1, 79), (2, 79)])
+def test_only_a_normal_context_makes_a_card_smaller(outside: int | None, device: int) -> None:
+    one = case(outside=None if outside is None else outside * shortage.NORMAL_OUTSIDE, total=80 * GIB)
+    assert one.device == device * GIB
+
+
+@pytest.mark.parametrize(("size", "cause"), [(80 * GIB, "capacity"), (80 * GIB + 1, "oversized_request")])
+def test_a_request_is_oversized_from_the_first_byte_beyond_the_card(size: int, cause: str) -> None:
+    assert decide.decide(case(size=size, total=80 * GIB)).cause == cause
+
+
+@pytest.mark.parametrize(("usable", "cause"), [(6 * GIB, "growth"), (6 * GIB + 1, "fragmentation")])
+def test_what_withheld_far_more_goes_before_what_has_piled_up(usable: int, cause: str) -> None:
+    assert decide.FAR_MORE == 2
+    found = decide.decide(case(grown=3 * GIB, free=free(usable=usable)))
+    assert found.cause == cause
+    assert {one.cause for one in found.qualifying} == {"growth", "fragmentation"}
+
+
+@pytest.mark.parametrize("pile", decide.PILES)
+def test_one_pile_is_never_put_behind_the_other(pile: str) -> None:
+    piles = {"grown": 3 * GIB, "retained": 9 * GIB} if pile == "growth" else {"retained": 3 * GIB}
+    assert decide.decide(case(**piles)).cause == pile
+
+
+@pytest.mark.parametrize(("spare", "confidence"), [(300, "high"), (299, "medium")])
+def test_a_wall_is_sure_with_margin(spare: int, confidence: str) -> None:
+    assert shortage.MARGIN == 0.03
+    found = clauses.confidence_of_wall(circumstances(), outcome("private_pools", spare), 2000)
+    assert found == confidence
+
+
+@pytest.mark.parametrize(("piece", "confidence"), [(2000, "high"), (1999, "medium")])
+def test_a_wall_is_sure_where_one_piece_behind_it_would_do(piece: int, confidence: str) -> None:
+    assert clauses.confidence_of_wall(circumstances(), outcome("private_pools"), piece) == confidence
+
+
+@pytest.mark.parametrize(("uncertain", "confidence"), [(300, "high"), (301, "medium")])
+def test_a_wall_is_not_sure_where_sizes_are_uncertain(uncertain: int, confidence: str) -> None:
+    one = circumstances(uncertain_bytes=uncertain)
+    assert clauses.confidence_of_wall(one, outcome("private_pools"), 2000) == confidence
+
+
+@pytest.mark.parametrize(("ratio", "code"), [(1.05, "causes.pass.after"), (1.06, "causes.pass.longer")])
+def test_a_pass_is_longer_from_a_twentieth_on(ratio: float, code: str) -> None:
+    assert clauses.LONGER == 1.05
+    found = FailingPass(stand_ins.PLACE, 3, 3, ratio=ratio)
+    assert codes(clauses.failing_pass(circumstances(failing_pass=found))) == [code]
+
+
+@pytest.mark.parametrize(("position", "named"), [(clauses.MOST_ASKED, True), (clauses.MOST_ASKED + 1, False)])
+def test_the_keeper_of_pins_is_looked_for_among_few(
+    monkeypatch: pytest.MonkeyPatch, position: int, named: bool
+) -> None:
+    suspects = tuple(suspect(f"object{number}") for number in range(1, 8))
+    rows = {f"object{position}": np.array([0])}
+    monkeypatch.setattr(clauses, "live_at_places", lambda *_: np.array([True]))
+    monkeypatch.setattr(clauses, "held_rows", lambda _, __, name: rows.get(name, np.zeros(0, np.int64)))
+    study = stand_ins.SimpleNamespace(history=stand_ins.SimpleNamespace(size=np.array([100])))
+    found = clauses.holder_of(circumstances(study=study, suspects=suspects), pin(live_bytes=100))
+    assert bool(found) is named
+
+
+@pytest.mark.parametrize(("live", "named"), [(200, True), (201, False)])
+def test_the_keeper_of_pins_keeps_half_of_them(monkeypatch: pytest.MonkeyPatch, live: int, named: bool) -> None:
+    monkeypatch.setattr(clauses, "live_at_places", lambda *_: np.array([True]))
+    monkeypatch.setattr(clauses, "held_rows", lambda *_: np.array([0]))
+    study = stand_ins.SimpleNamespace(history=stand_ins.SimpleNamespace(size=np.array([100])))
+    found = clauses.holder_of(circumstances(study=study, suspects=(suspect(),)), pin(live_bytes=live))
+    assert bool(found) is named
+
+
+@pytest.mark.parametrize(
+    ("kind", "reaches", "named"), [("graph", 500, True), ("graph", 499, False), ("call", 500, False)]
+)
+def test_who_reaches_half_of_what_has_grown_is_named(kind: str, reaches: int, named: bool) -> None:
+    one = circumstances(suspects=(suspect(kind=kind, reaches=reaches),))
+    assert bool(clauses.also_held(one, 1000)) is named
+
+
+@pytest.mark.parametrize(
+    ("size", "confidence"), [(oversized_request.LARGEST_CARD, "medium"), (oversized_request.LARGEST_CARD + 1, "high")]
+)
+def test_what_no_card_could_hold_is_sure(size: int, confidence: str) -> None:
+    found = outcome("oversized_request", certain=False)
+    assert oversized_request.confidence(circumstances(size), found) == confidence
+
+
+@pytest.mark.parametrize(("spare", "confidence"), [(1000, "high"), (999, "medium")])
+def test_holes_are_sure_where_a_tenth_would_have_been_left(spare: int, confidence: str) -> None:
+    assert fragmentation.SURE_OF_HOLES == 0.10
+    assert fragmentation.confidence(circumstances(), outcome("fragmentation", spare)) == confidence
+
+
+@pytest.mark.parametrize(("per_pass", "holds"), [(100, True), (101, False)])
+def test_holes_are_no_cause_where_relief_lasts_for_few_passes(per_pass: int, holds: bool) -> None:
+    assert fragmentation.LASTING_PASSES == 10
+    one = circumstances(free=free(usable=3000), piled=Piled(per_pass=per_pass))
+    assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
+
+
+@pytest.mark.parametrize(("largest", "usable", "holds"), [(1999, 2000, True), (2000, 2000, False), (1999, 1999, False)])
+def test_no_hole_fits_and_all_together_do(largest: int, usable: int, holds: bool) -> None:
+    one = circumstances(free=free(usable=usable, largest=largest))
+    assert fragmentation.holds(one, outcome("fragmentation", 300)) is holds
+
+
+@pytest.mark.parametrize(("stranded", "told"), [(300, True), (299, False)])
+def test_a_line_that_keeps_a_tenth_of_the_holes_is_told(
+    monkeypatch: pytest.MonkeyPatch, stranded: int, told: bool
+) -> None:
+    assert fragmentation.WORTH_TELLING == 0.1
+    monkeypatch.setattr(clauses, "holder_of", lambda *_: ())
+    one = circumstances(free=free(usable=3000), pins=(pin(stranded_bytes=stranded),))
+    found = codes(fragmentation.headline(one, outcome("fragmentation")))
+    assert found[1:] == (["causes.fragmentation.pinned"] if told else [])
+
+
+@pytest.mark.parametrize(("bytes_", "code"), [(500, "causes.capacity.allocated"), (501, "causes.capacity.drivers")])
+def test_what_is_worth_naming(bytes_: int, code: str) -> None:
+    assert capacity.WORTH_NAMING == 0.05
+    one = circumstances(drivers=(driver("logits", bytes_),))
+    assert codes(capacity.headline(one, outcome("capacity")))[0] == code
+
+
+KEEPER, DRIVERS = "causes.capacity.keeper", "causes.capacity.drivers"
+
+
+@pytest.mark.parametrize(
+    ("retained", "expected"),
+    [(1999, [DRIVERS]), (2000, [DRIVERS, KEEPER]), (4999, [DRIVERS, KEEPER]), (5000, [KEEPER])],
+)
+def test_an_object_that_keeps_much_is_named_and_one_that_keeps_most_comes_first(
+    retained: int, expected: list[str]
+) -> None:
+    assert (capacity.MUCH_KEPT, capacity.MOST_KEPT) == (0.2, 0.5)
+    one = circumstances(drivers=(driver("logits", 9000),), suspects=(suspect(retained=retained),))
+    assert codes(capacity.headline(one, outcome("capacity")))[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(("passes", "named"), [(2, False), (3, True)])
+def test_a_graph_is_named_once_it_spans_passes(passes: int, named: bool) -> None:
+    one = circumstances(suspects=(suspect(kind="graph", retained=9000, passes=passes),))
+    assert (KEEPER in codes(capacity.headline(one, outcome("capacity")))) is named
+
+
+@pytest.mark.parametrize(("usable", "code"), [(1999, "short"), (2000, "nothing_left"), (2001, "close")])
+def test_what_one_piece_would_have_left(usable: int, code: str) -> None:
+    found = codes(capacity.headline(circumstances(free=free(usable=usable)), outcome("capacity")))
+    assert f"causes.capacity.{code}" in found
+
+
+@pytest.mark.parametrize(("largest", "confidence"), [(1999, "high"), (2000, "low")])
+def test_a_hole_that_would_have_served_makes_capacity_doubtful(largest: int, confidence: str) -> None:
+    one = circumstances(free=free(largest=largest))
+    assert capacity.confidence(one, decide.decide(case())) == confidence
+
+
+@pytest.mark.parametrize(("steady", "confidence"), [(2300, "high"), (2299, "medium")])
+def test_growth_is_sure_where_what_rises_beyond_doubt_is_enough(steady: int, confidence: str) -> None:
+    one = circumstances(piled=Piled(grown=5000, steady=steady))
+    assert growth.confidence(one, outcome("growth")) == confidence

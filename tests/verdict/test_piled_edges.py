@@ -1,0 +1,183 @@
+"""The thresholds of what has piled up and of who keeps it, each just below and just above."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from oomscope.analysis.records import CallsInProgress
+from oomscope.analysis.study import study_device
+from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
+from oomscope.analysis.verdict.failed_tries import left_by_failed_tries
+from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
+from oomscope.model import Snapshot
+from tests.analysis.programs import LOADING, MIB
+from tests.passes.scripts import Script
+from tests.verdict.stand_ins import growth, suspect
+
+
+def kept(
+    passes: int, retained: int = 4999, kind: str = "collection", *, loop: LoopFacts | None = None, **more: Any
+) -> Piled:
+    """What has piled up where one object keeps something of so many passes, out of 10,000 bytes."""
+    one = suspect(kind=kind, retained=retained, passes=passes, **more)
+    return find_piled((), (one,), (), loop or LoopFacts())
+
+
+@pytest.mark.parametrize(
+    ("passes", "retained", "grown"), [(2, 4999, 0), (3, 4999, 4999), (1, 5000, 0), (2, 5000, 5000)]
+)
+def test_three_passes_pile_up_or_two_of_what_keeps_most(passes: int, retained: int, grown: int) -> None:
+    assert (piled.LEAST_PASSES, piled.MOSTLY) == (3, 0.5)
+    assert kept(passes, retained).grown == grown
+
+
+@pytest.mark.parametrize(("rounds", "grown"), [(piled.MOST_GATHERED, 0), (piled.MOST_GATHERED + 1, 900)])
+def test_graphs_of_a_few_rounds_are_gathered_for_a_backward(rounds: int, grown: int) -> None:
+    rows = (growth(generations=rounds, spared_bytes=900),)
+    assert find_piled(rows, (), (), LoopFacts(keeps_graph=True)).grown == grown
+
+
+@pytest.mark.parametrize("facts", [{"trained_before": True}, {"trains_within": True}])
+def test_graphs_of_a_loop_that_had_its_backward_are_not(facts: dict[str, bool]) -> None:
+    rows = (growth(generations=2),)
+    assert find_piled(rows, (), (), LoopFacts(keeps_graph=True, **facts)).steady == 900
+
+
+@pytest.mark.parametrize(("fit", "steady"), [(piled.STEADY, 900), (piled.STEADY - 0.001, 0)])
+def test_a_straight_line_is_beyond_doubt(fit: float, steady: int) -> None:
+    found = find_piled((growth(fit=fit),), (), (), LoopFacts())
+    assert (found.grown, found.steady) == (900, steady)
+
+
+@pytest.mark.parametrize("kind", ["graph", "tensor"])
+def test_a_graph_that_a_variable_holds_is_work_unless_each_pass_trains(kind: str) -> None:
+    assert kept(8, kind=kind, keeps_graph=True).grown == 0
+    assert kept(8, kind=kind, keeps_graph=True, loop=LoopFacts(trains_within=True)).grown == 4999
+
+
+def test_a_collection_of_graphs_is_sure_only_where_their_backward_has_been() -> None:
+    found = kept(8, keeps_graph=True)
+    assert (found.grown, found.steady) == (4999, 0)
+    assert kept(8, keeps_graph=True, loop=LoopFacts(trained_before=True)).steady == 4999
+
+
+def test_what_a_loop_that_has_ended_filled_is_in_use() -> None:
+    assert kept(8, loop=LoopFacts(goes_on=False)).grown == 0
+
+
+@pytest.mark.parametrize(("finished", "holder"), [(500, True), (499, False)])
+def test_an_object_is_named_where_it_keeps_half_of_what_grows(finished: int, holder: bool) -> None:
+    one = suspect(retained=finished, passes=8)
+    found = find_piled((growth(spared_bytes=1000),), (one,), (), LoopFacts())
+    assert (found.holder is not None) is holder
+
+
+def test_calls_in_progress_are_at_work() -> None:
+    underway = CallsInProgress("train", "train.py", 31, 4)
+    assert find_piled((growth(),), (), (underway,), LoopFacts()).grown == 0
+
+
+def holding(*holders: dict[str, Any], tensors: tuple[dict[str, Any], ...] = (), **key: Any) -> Snapshot:
+    """A recording of a program with 100 MiB, with what the recorder saw of its objects."""
+    script = Script()
+    for _ in range(10):
+        script.at(3, 10)
+    script.fails(4, 50)
+    told = [{"device": 0, "kind": "list", "tensors": 1, **one} for one in holders]
+    return script.snapshot(oomscope={"schema_version": 1, "holders": told, "tensors": list(tensors), **key})
+
+
+def names(snapshot: Snapshot) -> list[str]:
+    study = study_device(snapshot, 0)
+    return [one.holder for one in suspects.find_suspects(study, study.history.entries - 1)]
+
+
+def keeps(name: str, bytes_: int, **more: Any) -> dict[str, Any]:
+    return {"holder": name, "retained": bytes_, "bytes": bytes_, **more}
+
+
+def test_the_least_share_of_a_suspect() -> None:
+    assert suspects.LEAST_SHARE == 0.02
+    assert names(holding(keeps("small", 2 * MIB - 1))) == []
+    assert names(holding(keeps("enough", 2 * MIB))) == ["enough"]
+
+
+def test_the_most_suspects_are_the_largest() -> None:
+    many = [keeps(f"list{number}", (20 - number) * MIB) for number in range(suspects.MOST_SUSPECTS + 1)]
+    assert names(holding(*many)) == [f"list{number}" for number in range(suspects.MOST_SUSPECTS)]
+
+
+def test_the_most_paths_of_a_suspect() -> None:
+    start = 1 << 40
+    told = tuple(
+        {"device": 0, "address": start + 10 * MIB * at, "bytes": 10 * MIB, "holders": [f"kept[{at}]"]}
+        for at in range(6)
+    )
+    study = study_device(holding(keeps("kept", 60 * MIB), tensors=told), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.path == tuple(f"kept[{at}]" for at in range(suspects.MOST_PATHS))
+
+
+@pytest.mark.parametrize(("models", "found"), [(1, []), (2, ["results"])])
+def test_a_collection_of_models_has_at_least_two(models: int, found: list[str]) -> None:
+    assert suspects.LEAST_MODELS == 2
+    told = [keeps(f"results[{number}].model", 30 * MIB, kind="parameter") for number in range(models)]
+    assert names(holding(*told)) == found
+
+
+def test_an_object_that_retains_nothing_is_no_exception_and_no_graph() -> None:
+    study = study_device(holding({"holder": "x", "retained": 0, "bytes": 50 * MIB, "kind": "tensor"}), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert (one.kind, one.keeps_graph) == ("tensor", False)
+
+
+@pytest.mark.parametrize(("threads", "known"), [(2, ()), (3, (("serve", 3),))])
+def test_calls_of_a_function_count_from_three_on(threads: int, known: tuple[tuple[str, int], ...]) -> None:
+    assert calls.LEAST_CALLS == 3
+    frames = [{"filename": "/workspace/train/serve.py", "line": 5, "name": "serve"}]
+    told = [{"name": f"worker {number}", "frames": frames} for number in range(threads)]
+    study = study_device(holding(stacks={"failing": [], "main": [], "threads": told}), 0)
+    found = calls.calls_in_progress(study, study.history.entries - 1)
+    assert tuple((one.function, one.calls) for one in found) == known
+
+
+@pytest.mark.parametrize("failures", [failed_requests.MOST_JUDGED, failed_requests.MOST_JUDGED + 1])
+def test_the_most_failed_requests_are_the_last(failures: int) -> None:
+    script = Script()
+    script.at(3, 10)
+    for number in range(failures):
+        script.fails(4, 50 + number)
+    found = failed_requests.failed_requests(study_device(script.snapshot(), 0))
+    assert len(found) == failed_requests.MOST_JUDGED
+    assert found[-1].size == (49 + failures) * MIB
+
+
+def tries(*, kept_alive: bool, after: bool) -> int:
+    """Bytes left by tries that failed: each makes two tensors, and fails; then one more try or something else."""
+    script = Script()
+    script.alloc(4 * MIB, LOADING)
+    with script.call(40, "search"):
+        for _ in range(3):
+            made = [script.at(11, 8), script.at(12, 8)]
+            script.fails(13, 100)
+            if not kept_alive:
+                script.free(*made)
+    if after:
+        script.fails(50, 100)
+    study = study_device(script.snapshot(), 0)
+    return left_by_failed_tries(study, study.history.entries - 1)
+
+
+def test_what_failed_tries_left_counts_in_the_loop_and_after_it() -> None:
+    assert tries(kept_alive=True, after=False) == 32 * MIB, "the try in progress does not count"
+    assert tries(kept_alive=True, after=True) == 48 * MIB
+    assert tries(kept_alive=False, after=True) == 0
+
+
+def test_what_is_kept_of_failed_tries_is_not_asked_for_where_objects_are_known() -> None:
+    loop = LoopFacts(failed_tries=700)
+    assert find_piled((), (), (), loop).retained == 700
+    assert find_piled((), (replace(suspect(), passes=0),), (), loop).retained == 0
