@@ -48,6 +48,14 @@ def hostile_snapshot() -> Snapshot:
             "stacks": {"failing": [frame("secret_step", 9, "/home/alice/train.py")], "main": []},
             "recording": {"started_us": 1, "max_entries": 1000, "stacks": "python", "context": "all"},
             "steps": [{"name": "secret step 1", "begin_us": 1_700_000_000_000_000, "end_us": 1_700_000_000_000_002}],
+            "sources": [
+                {
+                    "filename": "/home/alice/secret_project/train.py",
+                    "line": 3,
+                    "first": 2,
+                    "text": [NASTY, SCRIPT, LONG],
+                }
+            ],
             "marks": [{"name": "secret mark", "time_us": 1_700_000_000_000_001}],
             "metadata": {"secret": "secret"},
             "devices": [
