@@ -109,7 +109,7 @@ def made_of_the_batch(monkeypatch: pytest.MonkeyPatch, there: int) -> None:
         (628, 16, True),
         (454, 16, True),
         (453, 2, False),
-    ],  # fmt: skip
+    ],
 )
 def test_the_largest_part_of_a_batch_that_fits(
     monkeypatch: pytest.MonkeyPatch, there: int, divisor: int, enough: bool
