@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oomscope.analysis.records import CAUSES
+from oomscope.units import plural
 from tests.shared import SHARED
 from tests.verdict.known import (
     PROGRAMS,
@@ -81,8 +82,8 @@ def tables(verdicts: Sequence[Judged]) -> str:
         high = sum(one.said.confidence == "high" for one in wrong)
         parts += [
             f"### {title}",
-            f"{len(mine)} captures, {len(mine) - len(wrong)} right, {len(wrong)} wrong, {high} of them with high "
-            f"confidence; {sum(1 for one in wrong if one.arguable)} of the wrong ones are arguable.",
+            f"{plural(len(mine), 'capture')}, {len(mine) - len(wrong)} right, {len(wrong)} wrong, {high} of them with high "
+            f"confidence; arguable among the wrong ones: {sum(1 for one in wrong if one.arguable)}.",
             _by_cause(mine),
         ]
     wrong = [one for one in verdicts if not one.right]
@@ -103,7 +104,7 @@ def _by_cause(verdicts: Sequence[Judged]) -> str:
     if not silent:
         return text
     right = sum(one.right for one in silent)
-    return f"{text}\n\nNo failure was found in {len(silent)} captures; in {right} of them nothing had failed."
+    return f"{text}\n\nNo failure was found in {plural(len(silent), 'capture')}; in {right} of them nothing had failed."
 
 
 def _share(verdicts: Sequence[Judged], level: str) -> str:

@@ -1,0 +1,251 @@
+"""The thresholds of the remedies, each just below and just above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oomscope.analysis import remedies
+from oomscope.analysis.records import Advice, CallsInProgress
+from oomscope.analysis.remedies import (
+    bound_what_is_kept,
+    bucket_lengths,
+    by_driver,
+    collect_garbage,
+    drop_gradients,
+    effect,
+    forget_exception,
+    free_the_card,
+    fused_attention,
+    fused_optimizer,
+    limit_calls_in_progress,
+    load_once,
+    move_pins,
+    one_stream,
+    raise_cap,
+    retry_request,
+    shard_optimizer_state,
+    shard_parameters,
+    share_graph_pool,
+    smaller_batch,
+    split_request,
+)
+from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
+from oomscope.analysis.verdict.causes import CAUSE_MODULES
+from oomscope.analysis.verdict.piled import Piled
+from tests.verdict.stand_ins import circumstances, driver, free, growth, pin, suspect
+
+NO_ROWS = np.zeros(0, np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("saves", "usable", "enough"),
+    [(2300, 0, True), (2299, 0, None), (2000, 0, None), (1999, 0, False), (1999, 1, None)],
+)
+def test_what_is_enough_by_sum(saves: int, usable: int, enough: bool | None) -> None:
+    assert effect.enough_by_sum(circumstances(free=free(usable=usable)), saves) is enough
+
+
+@pytest.mark.parametrize(("steps", "quick"), [(effect.QUICK_STEPS, True), (effect.QUICK_STEPS + 1, False)])
+def test_only_quick_programs_are_replayed(monkeypatch: pytest.MonkeyPatch, steps: int, quick: bool) -> None:
+    extraction = SimpleNamespace(program=SimpleNamespace(op=np.zeros(steps)))
+    monkeypatch.setattr(effect, "prepared", lambda _: SimpleNamespace(complete=True, extraction=extraction))
+    answer = SimpleNamespace(self_check=SimpleNamespace(exact=True))
+    assert (effect._replayable(circumstances(whatif=answer)) is not None) is quick
+
+
+SAVED = {
+    shard_parameters: ("parameters", shard_parameters.IN_SIXTEEN_BITS, 0.5),
+    shard_optimizer_state: ("optimizer_state", shard_optimizer_state.IN_EIGHT_BITS, 0.75),
+    drop_gradients: ("gradients", drop_gradients.ALL, 1.0),
+    fused_attention: ("attention_scores", fused_attention.ALL, 1.0),
+    fused_optimizer: ("optimizer_temporaries", fused_optimizer.ALL, 1.0),
+    load_once: ("duplicate_model", load_once.ALL, 1.0),
+}
+
+
+@pytest.mark.parametrize("remedy", SAVED, ids=lambda remedy: remedy.SLUG)
+def test_what_shrinking_a_driver_saves(remedy: Any) -> None:
+    slug, share, expected = SAVED[remedy]
+    assert share == expected
+    (advice,) = remedy.propose(circumstances(drivers=(driver(slug, 4000),)))
+    assert advice.saves_bytes == 4000 * share
+    assert advice.enough is effect.enough_by_sum(circumstances(), int(4000 * share))
+
+
+@pytest.mark.parametrize("remedy", SAVED, ids=lambda remedy: remedy.SLUG)
+@pytest.mark.parametrize(("bytes_", "advised"), [(500, False), (501, True)])
+def test_which_drivers_are_worth_shrinking(remedy: Any, bytes_: int, advised: bool) -> None:
+    assert by_driver.WORTH_ADVISING == 0.05
+    slug = SAVED[remedy][0]
+    assert bool(list(remedy.propose(circumstances(drivers=(driver(slug, bytes_),))))) is advised
+
+
+def test_gradients_are_dropped_for_a_forward_only() -> None:
+    one = circumstances(drivers=(driver("gradients", 4000),), in_forward=False)
+    assert list(drop_gradients.propose(one)) == []
+
+
+def made_of_the_batch(monkeypatch: pytest.MonkeyPatch, there: int) -> None:
+    """`there` bytes depend on the batch, and nothing can be replayed."""
+    monkeypatch.setattr(smaller_batch, "live_bytes", lambda _: there)
+    monkeypatch.setattr(smaller_batch, "of_the_batch", lambda _: NO_ROWS)
+    monkeypatch.setattr(smaller_batch, "served_if_scaled", lambda *_, **__: None)
+
+
+# With 2,000 asked for, 2,300 bytes less are enough.
+@pytest.mark.parametrize(
+    ("there", "divisor", "enough"),
+    [
+        (2600, 2, True),
+        (2599, 4, True),
+        (1067, 4, True),
+        (1066, 8, True),
+        (629, 8, True),
+        (628, 16, True),
+        (454, 16, True),
+        (453, 2, False),
+    ],
+)
+def test_the_largest_part_of_a_batch_that_fits(
+    monkeypatch: pytest.MonkeyPatch, there: int, divisor: int, enough: bool
+) -> None:
+    assert smaller_batch.DIVISORS == (2, 4, 8, 16)
+    made_of_the_batch(monkeypatch, there)
+    study = SimpleNamespace(phases=np.zeros(1, np.uint8))
+    (advice,) = smaller_batch.propose(circumstances(study=study))
+    assert (advice.values["divisor"], advice.enough) == (divisor, enough)
+
+
+@pytest.mark.parametrize(("there", "advised"), [(500, False), (501, True)])
+def test_a_batch_that_holds_little_is_not_made_smaller(
+    monkeypatch: pytest.MonkeyPatch, there: int, advised: bool
+) -> None:
+    made_of_the_batch(monkeypatch, there)
+    one = circumstances(asked=SimpleNamespace(phase="optimizer"), study=SimpleNamespace(phases=np.zeros(1, np.uint8)))
+    assert bool(list(smaller_batch.propose(one))) is advised
+
+
+@pytest.mark.parametrize(("per_pass", "least"), [(None, 12_360), (100, 13_360)])
+def test_a_higher_cap_has_room_for_ten_passes(per_pass: int | None, least: int) -> None:
+    assert raise_cap.PASSES_OF_ROOM == 10
+    one = circumstances(cap=10_000, device_free=least - 10_000, piled=Piled(per_pass=per_pass))
+    (advice,) = raise_cap.propose(one)
+    assert advice.values["least"] == least
+    assert advice.values["passes"] == (10 if per_pass else None)
+
+
+@pytest.mark.parametrize(("free_there", "advised"), [(2360, True), (2359, False)])
+def test_a_cap_is_raised_where_the_card_has_room(free_there: int, advised: bool) -> None:
+    assert bool(list(raise_cap.propose(circumstances(cap=10_000, device_free=free_there)))) is advised
+
+
+def test_the_most_places_of_pins_and_of_what_is_kept() -> None:
+    assert len(list(move_pins.propose(circumstances(pins=(pin(),) * 3)))) == move_pins.MOST_PLACES == 2
+    assert len(list(bound_what_is_kept.propose(circumstances(growth=(growth(),) * 3)))) == 2
+    assert bound_what_is_kept.MOST_PLACES == 2
+
+
+@pytest.mark.parametrize(
+    ("alone", "stranded", "enough"), [(2300, 2300, True), (2299, 2300, None), (0, 2000, None), (0, 1999, False)]
+)
+def test_moving_pins_is_enough_by_what_they_keep_alone(alone: int, stranded: int, enough: bool | None) -> None:
+    (advice,) = move_pins.propose(circumstances(pins=(pin(alone_bytes=alone, stranded_bytes=stranded),)))
+    assert advice.enough is enough
+
+
+@pytest.mark.parametrize(("retained", "advised"), [(1999, False), (2000, True)])
+@pytest.mark.parametrize("kind", ["collection", "attribute"])
+def test_what_an_object_has_to_keep_to_be_worth_bounding(kind: str, retained: int, advised: bool) -> None:
+    assert bound_what_is_kept.WORTH_BOUNDING == 0.2
+    one = circumstances(suspects=(suspect(kind=kind, retained=retained),))
+    assert bool(list(bound_what_is_kept.propose(one))) is advised
+
+
+@pytest.mark.parametrize(
+    ("sizes", "advised"), [(bucket_lengths.MANY_SIZES, False), (bucket_lengths.MANY_SIZES + 1, True)]
+)
+def test_how_many_sizes_are_many(sizes: int, advised: bool) -> None:
+    assert bool(list(bucket_lengths.propose(circumstances(varied_sizes=sizes)))) is advised
+
+
+@pytest.mark.parametrize(("fixed", "said"), [(5000, False), (5001, True)])
+def test_a_smaller_batch_is_refuted_where_most_is_fixed(fixed: int, said: bool) -> None:
+    assert MOSTLY_FIXED == 0.5
+    config = SimpleNamespace(config=SimpleNamespace(expandable_segments=False))
+    one = circumstances(categories={"parameter": fixed}, study=SimpleNamespace(history=config))
+    slugs = [advice.slug for advice in refuted(one, "capacity", set())]
+    assert ("refuted.smaller_batch.fixed" in slugs) is said
+
+
+def proposing(slug: str, *enough: bool | None) -> Any:
+    def propose(_: Any) -> Iterator[Advice]:
+        yield from (Advice(slug, {}, None, one) for one in enough)
+
+    return SimpleNamespace(SLUG=slug, propose=propose)
+
+
+def advised(monkeypatch: pytest.MonkeyPatch, *enough: bool | None) -> list[bool | None]:
+    """What is advised where the first remedy against a full memory proposes so many things, and no other does."""
+    first, *others = CAUSE_MODULES["capacity"].REMEDIES
+    made = {first: proposing(first, *enough)} | {slug: proposing(slug) for slug in others}
+    monkeypatch.setattr(remedies, "REMEDY_MODULES", made)
+    monkeypatch.setattr(remedies, "refuted", lambda *_: ())
+    return [advice.enough for advice in remedies.advise(circumstances(), "capacity")]
+
+
+def test_the_most_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(advised(monkeypatch, *[None] * remedies.MOST_ADVICE)) == remedies.MOST_ADVICE == 6
+    assert len(advised(monkeypatch, *[None] * (remedies.MOST_ADVICE + 1))) == remedies.MOST_ADVICE
+
+
+def test_what_is_enough_comes_first_and_what_is_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert advised(monkeypatch, False, None, True, None, True) == [True, True, None, None, False]
+
+
+REMEDIES_OF_A_SUM: dict[ModuleType, dict[str, Any]] = {
+    share_graph_pool: {"free": "walled"},
+    one_stream: {"free": "other_streams"},
+    free_the_card: {"outside": True},
+    split_request: {"request": True},
+    forget_exception: {"kind": "exception"},
+    collect_garbage: {"kind": "cycle"},
+}
+
+
+@pytest.mark.parametrize("remedy", REMEDIES_OF_A_SUM, ids=lambda remedy: remedy.SLUG)
+@pytest.mark.parametrize(("bytes_", "enough"), [(2300, True), (2299, None), (1999, False)])
+def test_what_a_remedy_gives_back_decides_whether_it_is_enough(remedy: Any, bytes_: int, enough: bool | None) -> None:
+    how = REMEDIES_OF_A_SUM[remedy]
+    if "free" in how:
+        one = circumstances(free=free(**{how["free"]: bytes_}))
+    elif "outside" in how:
+        one = circumstances(outside=bytes_, total=90_000)
+    elif "kind" in how:
+        one = circumstances(piled=Piled(debris=(suspect(kind=how["kind"], retained=bytes_),)))
+    else:
+        # Without the request, what is reserved may leave the margin, or not.
+        one = circumstances(reserved=9700 if enough else 9701)
+        enough = True if enough else None
+    (advice,) = remedy.propose(one)
+    assert advice.enough is enough
+
+
+def test_nothing_is_advised_where_nothing_is_there() -> None:
+    silent = (share_graph_pool, one_stream, free_the_card, forget_exception, collect_garbage, retry_request)
+    assert [list(remedy.propose(circumstances())) for remedy in (*silent, limit_calls_in_progress)] == [[]] * 7
+
+
+def test_a_request_that_would_fit_by_now_is_to_be_asked_again() -> None:
+    (advice,) = retry_request.propose(circumstances(opened=2000))
+    assert advice.enough
+
+
+def test_calls_in_progress_are_to_be_fewer() -> None:
+    underway = CallsInProgress("serve", "serve.py", 5, 20)
+    (advice,) = limit_calls_in_progress.propose(circumstances(in_progress=(underway,)))
+    assert advice.values == {"calls": 20, "function": "serve"}
