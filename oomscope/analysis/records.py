@@ -362,7 +362,8 @@ class Suspect:
         tensors: how many tensors it retains.
         passes: from how many finished passes of the loop those are.
         path: the ways to the largest of what it retains.
-        finished_bytes: bytes of `retained` that finished passes made.
+        finished_bytes: bytes of `retained` that finished passes of the loop made.
+        earlier_bytes: bytes of `retained` that were made before the pass that failed, in whatever loop.
         keeps_graph: whether most of it was saved for a backward.
         reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
@@ -376,6 +377,7 @@ class Suspect:
     passes: int = 0
     path: tuple[str, ...] = ()
     finished_bytes: int = 0
+    earlier_bytes: int = 0
     keeps_graph: bool = False
     reaches: int = 0
     at: Location | None = None

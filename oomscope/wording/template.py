@@ -1,10 +1,10 @@
 """Sentences as templates: plain English with the places where values go.
 
 ``{name}`` is the value as text, ``{name:bytes}`` a size, ``{name:limit}`` a size rounded up, ``{name:count}`` a count,
-``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:holder}`` an object
-with where it is, ``{name:list}`` several texts, and ``{name:n step}`` or ``{name:n entry/entries}`` a count with its
-noun. What stands in ``[brackets]`` is left out where one of its values is missing, None, zero or empty; ``[[`` is a
-bracket.
+``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:holder}`` an
+object with where it is, ``{name:list}`` several texts, and ``{name:n step}`` or ``{name:n entry/entries}`` a count with
+its noun. What stands in ``[brackets]`` is left out where one of its values is missing, None, zero or empty; ``[[`` is
+a bracket.
 """
 
 from __future__ import annotations

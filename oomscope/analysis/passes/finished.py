@@ -29,6 +29,13 @@ def finished_before(study: DeviceStudy, rows: IntArray, entry: int) -> BoolArray
     return np.asarray((born >= begins[0]) & (born < run.end))
 
 
+def made_before(study: DeviceStudy, rows: IntArray, entry: int) -> BoolArray:
+    """bool[rows]: which blocks are older than the pass that was underway at `entry`."""
+    begins = pass_begins(study, entry)
+    born = study.history.lifetimes.born[rows]
+    return np.asarray(born < begins[-1]) if len(begins) else np.zeros(len(rows), np.bool_)
+
+
 def goes_on(study: DeviceStudy, entry: int) -> bool:
     """Whether the loop whose passes are counted is still running at `entry`: what a loop filled that ended is done."""
     run = loop_that_matters(study, entry)

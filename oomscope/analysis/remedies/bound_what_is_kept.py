@@ -24,7 +24,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     piled = circumstances.piled
     if piled.holder is not None:
         if not piled.holder.keeps_graph:
-            yield _holder(circumstances, piled.holder.holder, piled.holder.finished_bytes, kept_rows(circumstances))
+            yield _holder(circumstances, piled.holder.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
         return
     if circumstances.growth:
         graph = "retained_graph" in {driver.slug for driver in circumstances.drivers[:3]}

@@ -93,12 +93,12 @@ def find_piled(
     if not suspects:
         retained = loop.failed_tries
     kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
-    by_objects = sum(one.finished_bytes for one in kept)
+    by_objects = sum(one.earlier_bytes for one in kept)
     by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
     steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
-    surely = sum(one.finished_bytes for one in kept if _surely(one, loop))
-    holder = max(kept, key=lambda one: one.finished_bytes, default=None)
-    if holder is not None and 2 * holder.finished_bytes < by_sites:
+    surely = sum(one.earlier_bytes for one in kept if _surely(one, loop))
+    holder = max(kept, key=lambda one: one.earlier_bytes, default=None)
+    if holder is not None and 2 * holder.earlier_bytes < by_sites:
         holder = None  # most of it is kept by something else
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import BELONGINGS
-from oomscope.analysis.passes.finished import finished_before, passes_of
+from oomscope.analysis.passes.finished import finished_before, made_before, passes_of
 from oomscope.analysis.records import Location, Suspect
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray
@@ -111,6 +111,7 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
         passes=len(np.unique(passes_of(study, rows[finished], entry))),
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
+        earlier_bytes=min(int(size[made_before(study, rows, entry)].sum()), retained),
         keeps_graph=0 < whole <= 2 * int(size[saved].sum()),
         reaches=holder.bytes or 0,
         at=None if holder.at is None else Location(*holder.at[:3]),

@@ -102,7 +102,7 @@ def _categories_at(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...]
 
 
 def _named(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...]) -> tuple[LiveBlocks, IntArray]:
-    """The live blocks, and for each the number of its driver; found once, for what grows depends on the instant alone."""
+    """The live blocks, and for each the number of its driver; found once an instant."""
     return study.once(("drivers", at_entry, bool(growth)), lambda: _name(study, at_entry, growth))
 
 

@@ -11,6 +11,9 @@ from oomscope.model import Note, note
 SLUG = "growth"
 DECIDING = ("request", "without", "limit")
 REMEDIES = ("detach_what_is_kept", "bound_what_is_kept", "raise_cap", "smaller_batch")
+NEARLY_ALL = 0.9
+"""Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""
+
 LOOKS_LIKE = ("layers_of_one_forward", "gradient_accumulation", "unrolled_recurrence", "calls_in_progress", "window")
 
 
@@ -37,7 +40,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             retained=holder.retained,
             live=circumstances.request.totals.allocated,
             tensors=holder.tensors,
-            passes=holder.passes,
+            passes=holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None,
             per_pass=piled.per_pass,
         )
     elif piled.models is not None:
