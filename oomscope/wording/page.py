@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice, Growth, Location, Oom, Pin, Suspect
+from oomscope.analysis.records import Advice, Growth, Location, Oom, Pin
 from oomscope.units import format_bytes, plural
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CAUSE_LABELS, CONFIDENCE_LABELS, DRIVER_LABELS, label
@@ -19,6 +19,8 @@ RECORDED = {
 }
 PART_LABELS = DRIVER_LABELS | {"retained_graph": "kept graphs", "accumulated_tensors": "kept tensors"}
 """Shorter: they stand in a legend, several in a row."""
+HELD_HERE = "in the function that holds it"
+"""What is known of a line that a holder's function was at: it need not be the line that stored anything."""
 EVERYTHING_ELSE = "everything else"
 PHASE_PHRASES = {
     "forward": "in the forward pass",
@@ -46,11 +48,6 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
         return f"{number}, after {known.completed:,} that fitted" if known.completed else f"{number}, the first"
     name = next((step.name for step in device.steps.steps if step.begin <= oom.entry <= step.end), None)
     return f"step {clean(name, 40)}" if name is not None else ""
-
-
-def kept_note(suspect: Suspect, per_pass: int | None) -> str:
-    """What the line that holds a suspect does."""
-    return f"keeps {format_bytes(per_pass)} a pass" if per_pass else f"keeps {format_bytes(suspect.retained)}"
 
 
 def growth_note(growth: Growth) -> str:
@@ -133,9 +130,9 @@ def sureness(findings: Findings) -> tuple[str, ...]:
 
 
 def limit_note(limit: int | None, beyond: int | None, *, capped: bool) -> str:
-    """The limit at the end of a bar: ``limit 11.2 GiB (cap; the card has 128 GiB more)``."""
+    """The limit at the end of a bar: ``limit 11.2 GiB (cap; the card has 128 GiB more)``, or what is free."""
     if limit is None:
-        return ""
+        return f"the card has {format_bytes(beyond)} free" if beyond else ""
     more = f"the card has {format_bytes(beyond)} more" if beyond else ""
     within = "; ".join(filter(None, ("a cap" if capped else "", more)))
     return f"limit {format_bytes(limit)}" + (f" ({within})" if within else "")

@@ -17,9 +17,10 @@ from oomscope.rendering.html import palette
 from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.html.first_screen import first_screen, quoted
 from oomscope.rendering.html.live_parts import live_parts
+from oomscope.rendering.html.memory_bars import memory_bar
 from oomscope.rendering.html.strip import draw_strip
 from oomscope.rendering.html.svg import StyleSheet
-from oomscope.wording.page import effect_text, else_text, missing
+from oomscope.wording.page import HELD_HERE, effect_text, else_text, missing
 from oomscope.wording.paths import shortener
 from tests.rendering.hostile import hostile_findings
 from tests.samples import SAMPLES, sample_findings
@@ -101,17 +102,30 @@ def test_the_line_is_the_culprits(name: str, line: int, note: str):
     assert (found.file, found.line, found.note, found.excerpt) == ("workloads.py", line, note, None)
 
 
-def test_a_suspect_with_a_line_comes_before_the_line_that_allocates():
+def test_where_nothing_is_known_to_grow_the_function_that_holds_it_is_shown():
     device = held_by_a_list().main
     assert device is not None
     assert device.oom is not None
     where = Location("/proj/train.py", 9, "train")
     verdict = device.oom.verdict
     told = replace(verdict, suspects=tuple(replace(one, at=where) for one in verdict.suspects))
-    found = culprit(replace(device, oom=replace(device.oom, verdict=told)), str, Sources())
+    told_device = replace(device, oom=replace(device.oom, verdict=told))
+    growing = culprit(told_device, str, Sources())
+    assert growing is not None
+    assert "behind every pass" in growing.note
+    found = culprit(replace(told_device, growth=()), str, Sources())
     assert found is not None
-    assert (found.line, found.function) == (9, "train")
-    assert found.note.startswith("keeps ")
+    assert (found.line, found.function, found.note) == (9, "train", HELD_HERE)
+
+
+def test_a_card_that_is_mostly_free_does_not_fill_the_bar():
+    findings = sample_findings("train_ok")
+    device = findings.devices[0]
+    for share, ends_at_reserved in ((0.69, True), (0.71, False)):
+        card = replace(device, device_total=round(device.at.reserved / share), outside=0)
+        bar = memory_bar(card)
+        assert (sum(part.bytes for part in bar.parts) == device.at.reserved) == ends_at_reserved
+        assert (bar.beyond is not None) == ends_at_reserved
 
 
 @pytest.mark.parametrize(

@@ -51,14 +51,14 @@ def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culpr
 def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None:
     verdict = oom.verdict
     if verdict.cause in ("growth", "retained"):
-        named = {note.values.get("holder"): note.values for note in verdict.headline}
-        for suspect in verdict.suspects:
-            if suspect.at is not None and suspect.holder in named:
-                return suspect.at, words.kept_note(suspect, named[suspect.holder].get("per_pass"))
+        named = {note.values.get("holder") for note in verdict.headline}
         for growth in device.growth:
             where = growth.caller or growth.site
             if verdict.cause == "growth" and where is not None:
                 return where, words.growth_note(growth)
+        for suspect in verdict.suspects:
+            if suspect.at is not None and suspect.holder in named:
+                return suspect.at, words.HELD_HERE
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
                 return driver.site, words.made_note(driver.bytes)

@@ -35,7 +35,7 @@ class MemoryBar:
         reserved: bytes that PyTorch holds.
         limit: what may be reserved, None: not known.
         asked: the size of the failed request.
-        beyond: bytes that the device has free and the limit keeps from this process, where the bar ends at the limit.
+        beyond: bytes that the device has free, where the bar ends before them: at the limit, or at what is reserved.
     """
 
     parts: tuple[Part, ...]
@@ -70,6 +70,9 @@ def memory_bar(device: DeviceFindings) -> MemoryBar:
         beyond = free
         total = max(limit, at.reserved)
         values = [*values[:3], ("devicefree", "left below the limit", total - at.reserved)]
+    elif limit is None and at.reserved < CAPPED * total:
+        # Nothing failed and the card is mostly free or others': what this process holds is the picture.
+        beyond, total, values = free, at.reserved, values[:3]
     asked = oom.alloc_size if oom is not None and oom.entry == device.at_entry else None
     return MemoryBar(parts(values, total), at.reserved, limit, asked, beyond)
 

@@ -26,7 +26,7 @@ from oomscope.wording.instants import moment_words
 WIDTH, HEIGHT = 1000.0, 120.0
 _BUCKETS = 130
 _MOST_STEPS = 60
-_NEAR = 1.6
+_NEAR = 2.5
 """A limit above so many times the highest value would press all else flat."""
 
 
