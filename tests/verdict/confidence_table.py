@@ -82,8 +82,8 @@ def tables(verdicts: Sequence[Judged]) -> str:
         high = sum(one.said.confidence == "high" for one in wrong)
         parts += [
             f"### {title}",
-            f"{plural(len(mine), 'capture')}, {len(mine) - len(wrong)} right, {len(wrong)} wrong, {high} of them with high "
-            f"confidence; arguable among the wrong ones: {sum(1 for one in wrong if one.arguable)}.",
+            f"{plural(len(mine), 'capture')}, {len(mine) - len(wrong)} right, {len(wrong)} wrong, {high} of them with "
+            f"high confidence; arguable among the wrong ones: {sum(1 for one in wrong if one.arguable)}.",
             _by_cause(mine),
         ]
     wrong = [one for one in verdicts if not one.right]

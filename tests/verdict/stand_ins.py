@@ -58,7 +58,7 @@ def circumstances(
         "rising": None, "drivers": (), "pins": (), "asked": Asked("forward"), "categories": {}, "others": (),
         "failing_pass": None, "in_progress": (), "uncertain_bytes": 0, "names_known": True, "varied_sizes": 0,
         "in_forward": True, "card_unknown": False, "whatif": None, "outside": case.outside, "total": case.total,
-        "cap": case.cap, "live": None, "study": None,
+        "cap": case.cap, "live": None, "study": None, "state_to_come": (0, 0),
     }  # fmt: skip
     return SimpleNamespace(**(parts | more))
 
@@ -74,7 +74,7 @@ def suspect(
     """An object that keeps memory alive."""
     return Suspect(**{
         "holder": holder, "kind": kind, "retained": retained, "share": retained / live, "tensors": 3,
-        "finished_bytes": retained, "reaches": retained, **more,
+        "finished_bytes": retained, "earlier_bytes": retained, "reaches": retained, **more,
     })  # fmt: skip
 
 

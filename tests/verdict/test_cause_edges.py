@@ -187,3 +187,12 @@ def test_a_hole_that_would_have_served_makes_capacity_doubtful(largest: int, con
 def test_growth_is_sure_where_what_rises_beyond_doubt_is_enough(steady: int, confidence: str) -> None:
     one = circumstances(piled=Piled(grown=5000, steady=steady))
     assert growth.confidence(one, outcome("growth")) == confidence
+
+
+@pytest.mark.parametrize(("finished", "told"), [(900, 7), (899, None)])
+def test_passes_are_told_where_they_made_nearly_all_that_is_kept(finished: int, told: int | None) -> None:
+    assert growth.NEARLY_ALL == 0.9
+    keeper = stand_ins.suspect(retained=1000, passes=7, finished_bytes=finished)
+    piled = Piled(grown=1000, passes=7, holder=keeper)
+    first = growth.headline(stand_ins.circumstances(piled=piled), stand_ins.outcome("growth"))[0]
+    assert first.values["passes"] == told

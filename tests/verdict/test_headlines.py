@@ -79,7 +79,7 @@ CHECKS: dict[str, Check] = {
     "causes.oversized_request.limit": asked,
     "causes.oversized_request.refused": asked,
     "causes.growth.holder": lambda values, about: (
-        kept(values, about) and values["tensors"] > 0 < values["passes"] and (values["per_pass"] or 1) > 0
+        kept(values, about) and values["tensors"] > 0 < (values["passes"] or 1) and (values["per_pass"] or 1) > 0
     ),
     "causes.growth.models": piled,
     "causes.growth.passes": lambda values, about: piled(values, about) and values["per_pass"] > 0,
@@ -92,6 +92,10 @@ CHECKS: dict[str, Check] = {
     "causes.growth.time": lambda values, about: within(values["bytes"], about.request.totals.active),
     "causes.growth.reached": lambda values, about: within(values["bytes"], about.request.totals.active),
     "causes.growth.without": lambda values, about: 0 <= values["needs"] <= values["limit"],
+    "causes.growth.without_capped": lambda values, about: (
+        0 <= values["needs"] <= values["limit"] and had_room(values, about)
+    ),
+    "causes.capacity.first_step": lambda values, about: 0 <= values["made"] < values["needs"],
     "causes.retained.exception": kept,
     "causes.retained.cycle": kept,
     "causes.retained.finished": kept,
