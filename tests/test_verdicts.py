@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.analysis.records import Oom
+from oomscope.analysis.verdict.records import Oom
 from tests.analysis.oom_programs import (
     KINDS,
     Program,

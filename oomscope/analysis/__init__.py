@@ -2,6 +2,6 @@
 
 from oomscope.analysis.analyze import analyze
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Verdict
+from oomscope.analysis.verdict.records import Verdict
 
 __all__ = ["DeviceFindings", "Findings", "Verdict", "analyze"]

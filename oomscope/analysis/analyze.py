@@ -14,12 +14,13 @@ from oomscope.analysis.memory.usage import peak, reconcile, totals_at, usage
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.recording_quality import recording_quality
-from oomscope.analysis.records import CATEGORIES, PHASES, Oom
+from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.failed_requests import FailedRequest, failed_requests, the_one_that_matters
 from oomscope.analysis.verdict.judge import judge
 from oomscope.analysis.verdict.limits import outside_bytes
+from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
 from oomscope.model import Snapshot

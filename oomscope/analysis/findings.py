@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from oomscope.analysis.attribution.records import Holder, NamedTensor, SiteUse
 from oomscope.analysis.labels.drivers import categories_at
-from oomscope.analysis.records import (
-    At,
-    Bill,
-    Fragmentation,
-    Growth,
-    Holder,
-    NamedTensor,
-    Oom,
-    Peak,
-    Pin,
-    Reconciliation,
-    Recording,
-    SiteUse,
-    Steps,
-    Totals,
-    Usage,
-)
+from oomscope.analysis.labels.records import Bill
+from oomscope.analysis.memory.records import Fragmentation, Peak, Pin, Reconciliation, Totals, Usage
+from oomscope.analysis.passes.records import Growth, Steps
+from oomscope.analysis.records import At, RecordingQuality
 from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
 from oomscope.model import Snapshot, UInt8Array
@@ -90,7 +79,7 @@ class Findings:
     """What `analyze` found; `write_report` and the renderers make text of it."""
 
     snapshot: Snapshot
-    recording: Recording
+    recording: RecordingQuality
     at: At
     devices: tuple[DeviceFindings, ...]
     whatif: tuple[WhatIf, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.records import Recording
+from oomscope.analysis.records import RecordingQuality
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, Action, Note, Snapshot, note
 from oomscope.model.arrays import StackArray
@@ -64,7 +64,7 @@ def _is_bound(entries: int) -> bool:
 
 def recording_quality(
     snapshot: Snapshot, histories: tuple[DeviceHistory, ...], sites: SiteTable, kind: str, at: dict[int, int]
-) -> Recording:
+) -> RecordingQuality:
     """What the snapshot can and cannot show.
 
     Args:
@@ -81,7 +81,7 @@ def recording_quality(
         kind in ("full", "wrapped", "late")
     ):
         notes.append(note("recording.no_completed_free"))
-    return Recording(kind, stacks, unattributed, tuple(notes))
+    return RecordingQuality(kind, stacks, unattributed, tuple(notes))
 
 
 def _without_stack(history: DeviceHistory, entry: int) -> int:

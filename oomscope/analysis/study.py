@@ -18,10 +18,10 @@ from oomscope.analysis.labels.categories import categorize
 from oomscope.analysis.labels.phases import phase_of
 from oomscope.analysis.labels.stack_roles import StackRoles, find_roles
 from oomscope.analysis.passes.loops import Loops
+from oomscope.analysis.passes.records import Steps
 from oomscope.analysis.passes.script_stacks import ScriptStacks, find_script
 from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.recording_quality import history_kind
-from oomscope.analysis.records import Steps
 from oomscope.errors import RequestError
 from oomscope.history import DeviceHistory, device_history, device_kind, find_padding, recorded_config
 from oomscope.model import Device, Snapshot, UInt8Array

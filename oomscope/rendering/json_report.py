@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from oomscope.analysis.attribution.by_site import ALL_OTHERS
+from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import CATEGORIES, PHASES, Growth, Pin, SiteUse
+from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Note
 from oomscope.rendering.json_plain import dumped, plain

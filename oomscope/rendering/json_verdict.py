@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oomscope.analysis.records import Advice, Oom, Steps, Verdict
+from oomscope.analysis.passes.records import Steps
+from oomscope.analysis.verdict.records import Advice, Oom, Verdict
 from oomscope.model import Note
 from oomscope.rendering.json_plain import plain
 from oomscope.wording import say

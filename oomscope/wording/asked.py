@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import Asked
+from oomscope.analysis.verdict.records import Asked
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.records import Growth, Steps
+from oomscope.analysis.passes.records import Growth, Steps
 from oomscope.units import format_bytes, plural
 from oomscope.wording.instants import before_oom
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Oom
 from oomscope.analysis.remedies.replays import calm_citation
+from oomscope.analysis.verdict.records import Oom
 from oomscope.units import format_bytes
 from oomscope.wording.asked import asked_text
 from oomscope.wording.clean import clean

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice, Growth, Location, Oom, Pin
+from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.units import format_bytes, plural
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CAUSE_LABELS, CONFIDENCE_LABELS, DRIVER_LABELS, label

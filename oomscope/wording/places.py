@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import Growth, Location, Oom, Pin, SiteUse
+from oomscope.analysis.attribution.records import SiteUse
+from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.records import Oom
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import SITE_LABELS, label
 from oomscope.wording.paths import Shorten

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from oomscope.analysis.records import Advice, Evidence, Verdict
+from oomscope.analysis.verdict.records import Advice, Evidence, Verdict
 from oomscope.model import Note
 from oomscope.wording import say
 from oomscope.wording.clean import clean

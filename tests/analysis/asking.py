@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from oomscope.analysis.labels.drivers import find_drivers
+from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.passes.growth import find_growth
-from oomscope.analysis.records import CATEGORIES, PHASES, Driver, Growth, Steps
+from oomscope.analysis.passes.records import Growth, Steps
+from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, Snapshot, UInt8Array

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from oomscope.analysis.records import CAUSES, FreeForRequest, Limit
+from oomscope.analysis.memory.records import FreeForRequest
+from oomscope.analysis.records import CAUSES
 from oomscope.analysis.verdict.decide import decide
+from oomscope.analysis.verdict.records import ProcessLimit
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage
 
 GIB = 1 << 30
@@ -22,7 +24,7 @@ def case(size: int = 2 * GIB, *, low: int = 10 * GIB, high: int | None = None, *
     """10 GiB are reserved of 10."""
     source = "recorded" if high is None else "bracket"
     return Shortage(
-        **{"size": size, "reserved": 10 * GIB, "limit": Limit(low, high or low, source), "free": NOTHING, **more}
+        **{"size": size, "reserved": 10 * GIB, "limit": ProcessLimit(low, high or low, source), "free": NOTHING, **more}
     )
 
 
@@ -109,14 +111,14 @@ def test_oversized_means_more_than_the_empty_card_and_not_more_than_what_others_
 
 
 def test_what_a_card_of_unknown_size_could_serve_is_never_certain() -> None:
-    tested = decide(Shortage(20 * GIB, GIB, Limit(10 * GIB, 10 * GIB, "device"), NOTHING))
+    tested = decide(Shortage(20 * GIB, GIB, ProcessLimit(10 * GIB, 10 * GIB, "device"), NOTHING))
     assert (tested.cause, tested.certain) == ("oversized_request", False)
 
 
 def test_a_request_beyond_all_that_was_proven_under_an_unknown_cap_is_uncertain() -> None:
-    tested = decide(Shortage(6 * GIB, 3 * GIB, Limit(3 * GIB, 9 * GIB - 1, "bracket"), NOTHING))
+    tested = decide(Shortage(6 * GIB, 3 * GIB, ProcessLimit(3 * GIB, 9 * GIB - 1, "bracket"), NOTHING))
     assert (tested.cause, tested.certain) == ("capacity", False)
-    first = decide(Shortage(6 * GIB, 0, Limit(0, 6 * GIB - 1, "bracket"), NOTHING))
+    first = decide(Shortage(6 * GIB, 0, ProcessLimit(0, 6 * GIB - 1, "bracket"), NOTHING))
     assert (first.cause, first.certain) == ("oversized_request", False)
 
 

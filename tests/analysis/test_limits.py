@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from oomscope.analysis.records import Limit
 from oomscope.analysis.verdict.limits import limit_at, outside_bytes
+from oomscope.analysis.verdict.records import ProcessLimit
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Action, RecordedDevice
 from tests import builders
@@ -17,7 +17,7 @@ GIB = 1 << 30
 A, B = 0x7F00_0000_0000, 0x7F80_0000_0000
 
 
-def limit(*, device_free: int, request: int = GIB, context: Any = None, **settings: Any) -> Limit:
+def limit(*, device_free: int, request: int = GIB, context: Any = None, **settings: Any) -> ProcessLimit:
     """Of a request that failed while 4 GiB were reserved, 5 GiB having been the most."""
     snapshot = loaded(
         [segment(A, [block(4 * GIB)])],
@@ -39,11 +39,11 @@ def limit(*, device_free: int, request: int = GIB, context: Any = None, **settin
 
 
 def test_a_device_with_too_little_free_is_the_limit() -> None:
-    assert limit(device_free=GIB - 1) == Limit(5 * GIB - 1, 5 * GIB - 1, "device")
+    assert limit(device_free=GIB - 1) == ProcessLimit(5 * GIB - 1, 5 * GIB - 1, "device")
 
 
 def test_a_device_with_enough_free_means_a_cap_between_what_was_allowed_and_what_was_refused() -> None:
-    assert limit(device_free=50 * GIB, request=2 * GIB) == Limit(5 * GIB, 6 * GIB - 1, "bracket")
+    assert limit(device_free=50 * GIB, request=2 * GIB) == ProcessLimit(5 * GIB, 6 * GIB - 1, "bracket")
 
 
 def test_expandable_segments_need_whole_pages_of_the_device() -> None:
@@ -52,14 +52,14 @@ def test_expandable_segments_need_whole_pages_of_the_device() -> None:
 
 
 def test_a_recorded_cap_is_the_limit() -> None:
-    assert limit(device_free=50 * GIB, context={"total": 80 * GIB, "free": 1, "cap": 4 * GIB + 5}) == Limit(
+    assert limit(device_free=50 * GIB, context={"total": 80 * GIB, "free": 1, "cap": 4 * GIB + 5}) == ProcessLimit(
         4 * GIB + 5, 4 * GIB + 5, "recorded"
     )
 
 
 def test_a_recorded_card_less_what_was_outside_then_is_the_limit() -> None:
     # What is free at the end of the snapshot is another matter.
-    assert limit(device_free=GIB // 2, context={"total": 80 * GIB, "free": 7 * GIB, "cap": None}) == Limit(
+    assert limit(device_free=GIB // 2, context={"total": 80 * GIB, "free": 7 * GIB, "cap": None}) == ProcessLimit(
         4 * GIB + GIB // 2, 4 * GIB + GIB // 2, "recorded"
     )
 
@@ -84,7 +84,7 @@ def test_every_refusal_and_all_that_was_ever_allowed_narrow_the_bracket() -> Non
         ],
     )
     history = device_history(snapshot.devices[0], recorded_config(snapshot))
-    assert limit_at(snapshot, history, 3 * GIB, 50 * GIB, 1) == Limit(5 * GIB, 6 * GIB - 1, "bracket")
+    assert limit_at(snapshot, history, 3 * GIB, 50 * GIB, 1) == ProcessLimit(5 * GIB, 6 * GIB - 1, "bracket")
 
 
 def test_where_the_cap_was_changed_on_the_way_only_what_came_before_counts() -> None:
@@ -101,7 +101,7 @@ def test_where_the_cap_was_changed_on_the_way_only_what_came_before_counts() -> 
         ],
     )
     history = device_history(snapshot.devices[0], recorded_config(snapshot))
-    assert limit_at(snapshot, history, 3 * GIB, 50 * GIB, 1) == Limit(4 * GIB, 7 * GIB - 1, "bracket")
+    assert limit_at(snapshot, history, 3 * GIB, 50 * GIB, 1) == ProcessLimit(4 * GIB, 7 * GIB - 1, "bracket")
 
 
 @pytest.mark.parametrize("context", [None, 5, {"devices": None}, {"devices": [3, {"device": 1, "total": 5}]}, []])

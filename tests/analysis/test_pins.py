@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oomscope.analysis import analyze
-from oomscope.analysis.records import Pin
+from oomscope.analysis.memory.records import Pin
 from tests import builders
 from tests.builders import block, frame, loaded, segment
 

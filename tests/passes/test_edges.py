@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis.passes import candidates, generations, growth_over_time, loop_that_matters, steps
-from oomscope.analysis.records import Growth
+from oomscope.analysis.passes.records import Growth
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import MIB, TORCH, Training
 from tests.builders import frame

@@ -11,7 +11,7 @@ from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import finished_before, passes_of
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.loop_that_matters import pass_begins
-from oomscope.analysis.records import CallsInProgress, FailingPass
+from oomscope.analysis.passes.records import CallsInProgress, FailingPass
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import MIB
 from tests.passes.scripts import BACKWARD_CALL, IN_THREAD, OPTIMIZER_CALL, Script

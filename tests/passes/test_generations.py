@@ -7,6 +7,7 @@ import pytest
 
 from oomscope.analysis.passes import generations as rules
 from oomscope.analysis.passes.growth import relief_in_passes
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.passes.straight_rise import (
     LEAST_FIT,
     LEAST_PACE,
@@ -14,7 +15,6 @@ from oomscope.analysis.passes.straight_rise import (
     NEAR_MOST,
     straight_rise,
 )
-from oomscope.analysis.records import Growth
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import MIB, TORCH
 from tests.builders import frame

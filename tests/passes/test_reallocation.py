@@ -6,7 +6,7 @@ import pytest
 
 from oomscope.analysis.passes import growth as rules_of_growth
 from oomscope.analysis.passes import reallocation as rules
-from oomscope.analysis.records import Growth
+from oomscope.analysis.passes.records import Growth
 from tests.analysis.asking import diagnose
 from tests.passes.scripts import Script
 

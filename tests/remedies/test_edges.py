@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import remedies
-from oomscope.analysis.records import Advice, CallsInProgress
+from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.remedies import (
     bound_what_is_kept,
     bucket_lengths,
@@ -37,6 +37,7 @@ from oomscope.analysis.remedies import (
 from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.piled import Piled
+from oomscope.analysis.verdict.records import Advice
 from tests.verdict.stand_ins import circumstances, driver, free, growth, pin, suspect
 
 NO_ROWS = np.zeros(0, np.bool_)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import Findings, analyze
-from oomscope.analysis.records import Advice, Location
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.records import Advice
 from oomscope.reading import load
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import live_parts as module
@@ -18,7 +19,7 @@ from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.html.first_screen import first_screen, quoted
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.memory_bars import memory_bar
-from oomscope.rendering.html.strip import draw_strip
+from oomscope.rendering.html.small_timeline import draw_strip
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.wording.page import HELD_HERE, effect_text, else_text, missing
 from oomscope.wording.paths import shortener

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from oomscope.analysis import Findings, analyze
-from oomscope.analysis.records import NamedTensor
+from oomscope.analysis.attribution.records import NamedTensor
 from oomscope.commands.common.errors import run
 from oomscope.rendering.json_plain import dumped, plain
 from oomscope.rendering.json_report import MAX_NAMES, MAX_SITES, SCHEMA, as_document, render_json

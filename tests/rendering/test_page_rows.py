@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.analysis.records import Holder, NamedTensor
+from oomscope.analysis.attribution.records import Holder, NamedTensor
 from oomscope.rendering.html import holder_rows as holder_rows_module
 from oomscope.rendering.html import notable_pins as notable_pins_module
 from oomscope.rendering.html.lifespans import lifespans

@@ -5,19 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from oomscope.analysis.records import (
-    Asked,
-    Driver,
-    FreeForRequest,
-    Growth,
-    Limit,
-    Location,
-    Pin,
-    Qualifying,
-    Suspect,
-    Totals,
-)
+from oomscope.analysis.labels.records import Driver
+from oomscope.analysis.memory.records import FreeForRequest, Pin, Totals
+from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.piled import Piled
+from oomscope.analysis.verdict.records import Asked, ProcessLimit, Qualifying, Suspect
 from oomscope.analysis.verdict.shortage import Shortage, Tested
 
 MIB = 1 << 20
@@ -42,7 +35,7 @@ def circumstances(
     **more: Any,
 ) -> Any:
     """10,000 bytes are reserved and allocated of 10,000, and 2,000 were asked for; `more` replaces attributes."""
-    limit = Limit(low, low if high is None else high, source)
+    limit = ProcessLimit(low, low if high is None else high, source)
     holes = more.pop("free", free())
     shortage = {
         name: more.pop(name) for name in ("grown", "retained", "opened", "outside", "total", "cap") if name in more

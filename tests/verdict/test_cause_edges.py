@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oomscope.analysis.records import FailingPass
+from oomscope.analysis.passes.records import FailingPass
 from oomscope.analysis.verdict import clauses, decide, shortage
 from oomscope.analysis.verdict.causes import capacity, fragmentation, growth, outside_allocator, oversized_request
 from oomscope.analysis.verdict.piled import Piled

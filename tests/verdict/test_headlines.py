@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oomscope.analysis.records import Verdict
 from oomscope.analysis.study import SnapshotStudy
 from oomscope.analysis.verdict.calls import LEAST_CALLS
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
@@ -21,6 +20,7 @@ from oomscope.analysis.verdict.clauses import LONGER
 from oomscope.analysis.verdict.decide import decide
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.analysis.verdict.judge import judge
+from oomscope.analysis.verdict.records import Verdict
 from oomscope.model import Note, Snapshot
 from oomscope.wording import say
 from oomscope.wording.causes import CAUSES

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oomscope.analysis.records import CallsInProgress
+from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.study import study_device
 from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
 from oomscope.analysis.verdict.failed_tries import left_by_failed_tries

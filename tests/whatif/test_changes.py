@@ -10,7 +10,7 @@ import pytest
 from oomscope.allocator.program import Op
 from oomscope.analysis.study import study_device
 from oomscope.analysis.whatif import EXPANDABLE, whatif
-from oomscope.analysis.whatif.changes import Changes, Marks, changed_program, parse_scaling
+from oomscope.analysis.whatif.changes import Changes, ProgramMarks, changed_program, parse_scaling
 from oomscope.analysis.whatif.preparation import prepared
 from oomscope.analysis.whatif.program_parts import program_parts
 from oomscope.commands.common.errors import run
@@ -113,7 +113,9 @@ def test_scaling_the_activations_scales_the_request_that_failed(with_request: bo
     group = parts["activation"] if with_request else parts["activation"][:served]
     subject = prepared(study)
     program, _ = changed_program(
-        subject, Marks(study.snapshot.stacks, {"activation": group}), Changes(scale=(parse_scaling("activation=0.5"),))
+        subject,
+        ProgramMarks(study.snapshot.stacks, {"activation": group}),
+        Changes(scale=(parse_scaling("activation=0.5"),)),
     )
     asked = program.size[program.argument[program.op == Op.TRY_MALLOC]]
     assert asked.tolist() == [failed // 2 if with_request else failed]

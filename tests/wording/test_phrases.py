@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from oomscope.analysis.records import At, Limit, Peak, StepPeak, Steps
+from oomscope.analysis.memory.records import Peak
+from oomscope.analysis.passes.records import StepPeak, Steps
+from oomscope.analysis.records import At
+from oomscope.analysis.verdict.records import ProcessLimit
 from oomscope.units import GIB
 from oomscope.wording.growth import LEAST_SPREAD, STEADY, no_growth
 from oomscope.wording.instants import before_oom, elsewhere, instant
@@ -19,14 +22,14 @@ from tests.samples import sample_findings
 @pytest.mark.parametrize(
     ("limit", "text"),
     [
-        (Limit(8 * GIB, 8 * GIB, "recorded"), "Limit 8.00 GiB (recorded)"),
-        (Limit(8 * GIB, None, "device"), "Limit 8.00 GiB (what the device could give)"),
-        (Limit(12 * GIB, 12 * GIB + 1000, "bracket"), "Cap ≈ 12.0 GiB (inferred)"),
-        (Limit(12 * GIB, None, "bracket"), "Cap ≈ 12.0 GiB (inferred)"),
-        (Limit(7 * GIB, 8 * GIB, "bracket"), "Cap 7.00 GiB to 8.00 GiB (inferred)"),
+        (ProcessLimit(8 * GIB, 8 * GIB, "recorded"), "Limit 8.00 GiB (recorded)"),
+        (ProcessLimit(8 * GIB, None, "device"), "Limit 8.00 GiB (what the device could give)"),
+        (ProcessLimit(12 * GIB, 12 * GIB + 1000, "bracket"), "Cap ≈ 12.0 GiB (inferred)"),
+        (ProcessLimit(12 * GIB, None, "bracket"), "Cap ≈ 12.0 GiB (inferred)"),
+        (ProcessLimit(7 * GIB, 8 * GIB, "bracket"), "Cap 7.00 GiB to 8.00 GiB (inferred)"),
     ],
 )
-def test_a_limit_says_where_it_is_known_from_and_no_range_of_equal_ends(limit: Limit, text: str):
+def test_a_limit_says_where_it_is_known_from_and_no_range_of_equal_ends(limit: ProcessLimit, text: str):
     assert limit_text(limit) == text
 
 

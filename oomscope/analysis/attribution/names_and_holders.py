@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import CATEGORIES, Holder, NamedTensor
+from oomscope.analysis.attribution.records import Holder, NamedTensor
+from oomscope.analysis.records import CATEGORIES
 from oomscope.model import Snapshot
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.attribution.by_site import ALL_OTHERS
+from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.attribution.sites import stack_text
-from oomscope.analysis.records import CATEGORIES, SiteUse
+from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import NO_STACK, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray

@@ -26,7 +26,8 @@ from oomscope.analysis.labels.module_moves import find_gradient_buffers, find_mo
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
 from oomscope.analysis.labels.size_matching import SCALAR, beyond, copies_all, first_of_size, last_birth, one_for_each
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
-from oomscope.analysis.records import CATEGORIES, Steps
+from oomscope.analysis.passes.records import Steps
+from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray

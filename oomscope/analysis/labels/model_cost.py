@@ -6,7 +6,8 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from oomscope.analysis.labels.optimizer_states import StatesOfLine, states_of_lines, usual_states
-from oomscope.analysis.records import CATEGORIES, Bill
+from oomscope.analysis.labels.records import Bill
+from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import IntArray, Snapshot
 

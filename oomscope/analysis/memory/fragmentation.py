@@ -12,7 +12,7 @@ import numpy as np
 
 from oomscope.allocator import AllocatorConfig, round_sizes
 from oomscope.allocator.rounding import page_size
-from oomscope.analysis.records import Fragmentation, PoolUse
+from oomscope.analysis.memory.records import Fragmentation, PoolUse
 from oomscope.model import BlockState, BoolArray, IntArray, Layout, PoolId
 
 

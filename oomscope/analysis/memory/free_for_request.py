@@ -9,7 +9,7 @@ import numpy as np
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.rounding import is_small
 from oomscope.analysis.memory.fragmentation import FreeBytes, free_bytes
-from oomscope.analysis.records import FreeForRequest
+from oomscope.analysis.memory.records import FreeForRequest
 from oomscope.model import BlockState, BoolArray, Layout
 
 

@@ -15,7 +15,7 @@ from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.rounding import page_size
 from oomscope.analysis.attribution.by_site import Attribution
 from oomscope.analysis.attribution.sites import SiteTable
-from oomscope.analysis.records import Pin
+from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray, Layout
@@ -24,7 +24,7 @@ MOST_PINS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pieces:
+class _BlockPieces:
     """Live blocks cut at unit bounds; one row a piece."""
 
     unit: IntArray
@@ -66,7 +66,7 @@ def _units(layout: Layout, config: AllocatorConfig) -> tuple[IntArray, IntArray]
 
 def _cut(
     history: DeviceHistory, rows: IntArray, segment: IntArray, start: IntArray, first_unit: IntArray, page: IntArray
-) -> _Pieces:
+) -> _BlockPieces:
     offset = history.lifetimes.address[rows] - start[segment]
     low = offset // page[segment]
     high = (offset + history.size[rows] - 1) // page[segment]
@@ -74,7 +74,7 @@ def _cut(
     owner = np.repeat(np.arange(len(rows)), count)
     step = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     unit = np.minimum(first_unit[segment[owner]] + low[owner] + step, first_unit[-1] - 1)
-    return _Pieces(unit, rows[owner])
+    return _BlockPieces(unit, rows[owner])
 
 
 def _stranded(
@@ -108,7 +108,7 @@ def _rank(
     history: DeviceHistory,
     attribution: Attribution,
     sites: SiteTable,
-    pieces: _Pieces,
+    pieces: _BlockPieces,
     stranded: IntArray,
 ) -> tuple[Pin, ...]:
     group = attribution.group[pieces.row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import Peak, Reconciliation, Totals, Usage
+from oomscope.analysis.memory.records import Peak, Reconciliation, Totals, Usage
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BlockState, Layout, note
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.records import CallsInProgress
+from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
 

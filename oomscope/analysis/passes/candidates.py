@@ -10,7 +10,8 @@ from oomscope.analysis.attribution.by_site import NO_FRAMES_BACKWARD, ONLY_TORCH
 from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels.categories import BUFFER, GRADIENT, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.records import Growth, Location
+from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray

@@ -13,7 +13,8 @@ import numpy as np
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.loop_that_matters import gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
-from oomscope.analysis.records import FailingPass, Location
+from oomscope.analysis.passes.records import FailingPass
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
 from oomscope.model.arrays import FloatArray

@@ -19,8 +19,9 @@ from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.candidates import Candidates, in_private_pool
 from oomscope.analysis.passes.loop_that_matters import born_in, gathers_and_gives_back, is_failure
 from oomscope.analysis.passes.loops import LoopRun
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.passes.straight_rise import straight_rise
-from oomscope.analysis.records import Growth, Location
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray

@@ -15,7 +15,7 @@ from oomscope.analysis.passes.generations import find_generations
 from oomscope.analysis.passes.growth_over_time import grown_over_time
 from oomscope.analysis.passes.loop_that_matters import loop_that_matters
 from oomscope.analysis.passes.reallocation import find_reallocations
-from oomscope.analysis.records import Growth
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
 
 LEAST_RELATIVE_GAIN = 0.1

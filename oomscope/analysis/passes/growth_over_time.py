@@ -6,7 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.passes.candidates import Candidates
-from oomscope.analysis.records import Growth
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import IntArray
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.loops import Loops
-from oomscope.analysis.records import StepPeak, Steps
+from oomscope.analysis.passes.records import StepPeak, Steps
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from oomscope.analysis.records import Advice
 from oomscope.analysis.remedies import (
     allocator_setting,
     bound_cache,
@@ -39,6 +38,7 @@ from oomscope.analysis.remedies.refuted import refuted
 from oomscope.analysis.remedies.remedy import Remedy
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 
 _ALL: tuple[Remedy, ...] = (
     allocator_setting, bound_cache, bound_what_is_kept, bucket_lengths, checkpoint_activations, chunk_loss,

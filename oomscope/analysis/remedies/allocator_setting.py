@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.records import Advice
 from oomscope.analysis.remedies.replays import served_values, serving
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.whatif.records import EXPANDABLE
 
 SLUG = "allocator_setting"

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oomscope.analysis.records import Advice, Growth
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
-from oomscope.analysis.remedies.kept import kept_rows
+from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 from oomscope.model import BoolArray
 
 SLUG = "bound_what_is_kept"

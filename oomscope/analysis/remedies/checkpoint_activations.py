@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.records import Advice
-from oomscope.analysis.remedies.by_driver import shrink
+from oomscope.analysis.remedies.shrink_driver import shrink
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 
 SLUG = "checkpoint_activations"
 

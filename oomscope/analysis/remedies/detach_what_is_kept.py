@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oomscope.analysis.records import Advice
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
-from oomscope.analysis.remedies.kept import kept_rows
+from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 
 SLUG = "detach_what_is_kept"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.records import Advice, Pin
+from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 
 SLUG = "move_pins"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oomscope.analysis.records import Advice
 from oomscope.analysis.remedies.replays import refusing
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.whatif.records import EXPANDABLE
 
 _FIXED = ("parameter", "optimizer_state", "gradient", "buffer")

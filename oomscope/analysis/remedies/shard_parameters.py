@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.records import Advice
-from oomscope.analysis.remedies.by_driver import shrink
+from oomscope.analysis.remedies.shrink_driver import shrink
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 
 SLUG = "shard_parameters"
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.records import Advice
-from oomscope.analysis.remedies.batch import asks_for_the_batch, live_bytes, of_the_batch
-from oomscope.analysis.remedies.by_driver import WORTH_ADVISING
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_scaled
+from oomscope.analysis.remedies.of_the_batch import asks_for_the_batch, live_bytes, of_the_batch
+from oomscope.analysis.remedies.shrink_driver import WORTH_ADVISING
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
 
 SLUG = "smaller_batch"
 

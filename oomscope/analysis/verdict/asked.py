@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from oomscope.analysis.attribution.sites import is_readers_frame
 from oomscope.analysis.labels.stack_roles import Role, tells_backward
-from oomscope.analysis.records import Asked, Location
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.analysis.verdict.records import Asked
 from oomscope.model import Frame
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 
 from oomscope.analysis.attribution.sites import is_readers_frame
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
-from oomscope.analysis.records import CallsInProgress, Location
+from oomscope.analysis.passes.records import CallsInProgress
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.suspects import recorded_holders
 

@@ -9,14 +9,17 @@ import numpy as np
 from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
+from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
+from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
+from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
-from oomscope.analysis.records import CATEGORIES, Asked, CallsInProgress, Driver, FailingPass, Growth, Pin, Suspect
+from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
 from oomscope.analysis.verdict.calls import calls_in_progress
@@ -25,6 +28,7 @@ from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import left_by_failed_tries
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
+from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.shortage import Shortage
 from oomscope.analysis.verdict.suspects import find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call

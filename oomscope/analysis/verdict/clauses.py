@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
-from oomscope.analysis.records import Location, Pin
+from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.shortage import MARGIN, Tested

@@ -7,8 +7,9 @@ long, and a few percent of holes are what any allocator leaves.
 
 from __future__ import annotations
 
-from oomscope.analysis.records import CAUSES, Qualifying
+from oomscope.analysis.records import CAUSES
 from oomscope.analysis.verdict.causes import CAUSE_MODULES, WALLS
+from oomscope.analysis.verdict.records import Qualifying
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 
 PILES = ("growth", "retained")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import Evidence
 from oomscope.analysis.verdict.causes.cause import Cause
+from oomscope.analysis.verdict.records import Evidence
 from oomscope.analysis.verdict.shortage import Shortage, Tested
 
 

@@ -10,10 +10,12 @@ import numpy as np
 from oomscope.allocator import allocation_size
 from oomscope.analysis.attribution.sites import SiteTable, stack_text
 from oomscope.analysis.memory.free_for_request import free_for_request
+from oomscope.analysis.memory.records import FreeForRequest, Totals
 from oomscope.analysis.memory.usage import totals_at
-from oomscope.analysis.records import FreeForRequest, Limit, Location, Oom, Totals
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.limits import limit_at
+from oomscope.analysis.verdict.records import Oom, ProcessLimit
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, Layout, Snapshot
 
@@ -35,7 +37,7 @@ class FailedRequest:
     site: Location | None
     caller: Location | None
     stack: tuple[str, ...]
-    limit: Limit
+    limit: ProcessLimit
     totals: Totals
     free: FreeForRequest
     layout: Layout

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oomscope.analysis.records import Verdict
 from oomscope.analysis.remedies import advise
 from oomscope.analysis.remedies.replays import citation
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.decide import decide
 from oomscope.analysis.verdict.evidence import gather_evidence
+from oomscope.analysis.verdict.records import Verdict
 from oomscope.analysis.verdict.shortage import Tested
 from oomscope.model import Note, note
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.rounding import SMALL_BUFFER, page_size
-from oomscope.analysis.records import Limit
+from oomscope.analysis.verdict.records import ProcessLimit
 from oomscope.analysis.whatif.releases import least_refused, release_runs
 from oomscope.history import DeviceHistory
 from oomscope.model import Snapshot
@@ -30,7 +30,9 @@ def outside_bytes(
     return None if total is None or free is None else max(total - free - reserved, 0)
 
 
-def limit_at(snapshot: Snapshot, history: DeviceHistory, alloc_size: int, device_free: int | None, entry: int) -> Limit:
+def limit_at(
+    snapshot: Snapshot, history: DeviceHistory, alloc_size: int, device_free: int | None, entry: int
+) -> ProcessLimit:
     """What this process could reserve when a request for `alloc_size` bytes failed at `entry`.
 
     Recorded by oomscope: the smaller of the cap and the card less what is outside. Else, where the device had less
@@ -41,9 +43,9 @@ def limit_at(snapshot: Snapshot, history: DeviceHistory, alloc_size: int, device
     recorded = _recorded(snapshot, history, device_free, reserved)
     # A limit under which the request would have been served was not the limit.
     if recorded is not None and recorded < reserved + _needed(alloc_size, history.config):
-        return Limit(recorded, recorded, "recorded")
+        return ProcessLimit(recorded, recorded, "recorded")
     if device_free is not None and device_free < _needed(alloc_size, history.config):
-        return Limit(reserved + device_free, reserved + device_free, "device")
+        return ProcessLimit(reserved + device_free, reserved + device_free, "device")
     return _bracket(snapshot, history, reserved, alloc_size, entry)
 
 
@@ -55,7 +57,7 @@ def _needed(alloc_size: int, config: AllocatorConfig) -> int:
     return -(-alloc_size // page) * page
 
 
-def _bracket(snapshot: Snapshot, history: DeviceHistory, reserved: int, alloc_size: int, entry: int) -> Limit:
+def _bracket(snapshot: Snapshot, history: DeviceHistory, reserved: int, alloc_size: int, entry: int) -> ProcessLimit:
     """Between the most ever reserved and the least that a cap refused, over the whole trace.
 
     A request that was refused at first, and served once cached blocks had been released, counts as well. Where
@@ -65,9 +67,9 @@ def _bracket(snapshot: Snapshot, history: DeviceHistory, reserved: int, alloc_si
     most = int(history.curves.reserved.max())
     least = min(reserved + alloc_size, refused or reserved + alloc_size) - 1
     if most <= least:
-        return Limit(most, least, "bracket")
+        return ProcessLimit(most, least, "bracket")
     most = int(history.curves.reserved[: entry + 2].max())
-    return Limit(most, max(reserved + alloc_size - 1, most), "bracket")
+    return ProcessLimit(most, max(reserved + alloc_size - 1, most), "bracket")
 
 
 def _recorded(snapshot: Snapshot, history: DeviceHistory, device_free: int | None, reserved: int) -> int | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oomscope.analysis.passes.kept_models import KeptModels
-from oomscope.analysis.records import CallsInProgress, Growth, Location, Suspect
+from oomscope.analysis.passes.records import CallsInProgress, Growth
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.suspects import is_finished_with
 
 LEAST_PASSES = 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oomscope.analysis.records import FreeForRequest, Limit, Qualifying
+from oomscope.analysis.memory.records import FreeForRequest
+from oomscope.analysis.verdict.records import ProcessLimit, Qualifying
 
 MARGIN = 0.03
 """Of the limit. An allocator leaves about so much in holes even when nothing is wrong."""
@@ -32,7 +33,7 @@ class Shortage:
 
     size: int
     reserved: int
-    limit: Limit
+    limit: ProcessLimit
     free: FreeForRequest
     grown: int = 0
     retained: int = 0

@@ -10,8 +10,9 @@ import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import BELONGINGS
 from oomscope.analysis.passes.finished import finished_before, made_before, passes_of
-from oomscope.analysis.records import Location, Suspect
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.records import Suspect
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.recorded import RecordedHolder
 

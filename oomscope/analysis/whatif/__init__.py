@@ -70,7 +70,7 @@ def whatif(
             setting, expandable segments, and what `settings` names), ``all`` or ``none``.
         budget_s: seconds that it may take; what would take longer is left out, and said to be.
         steps: entries where the steps of the program begin.
-        phases: what belongs to each phase of the program and category of memory, by name; see `Marks`.
+        phases: what belongs to each phase of the program and category of memory, by name; see `ProgramMarks`.
         history: of the device, where it is there already.
         progress: told how far the replays are.
 

@@ -109,7 +109,7 @@ def parse_scaling(text: str) -> Scaling:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marks:
+class ProgramMarks:
     """What is known of the recorded program beyond its requests.
 
     Attributes:
@@ -129,7 +129,7 @@ class Marks:
         return next((found for name, found in self.phases.items() if name.replace("_", " ") == wanted), None)
 
 
-def changed_program(subject: Subject, marks: Marks, changes: Changes) -> tuple[Program, tuple[Note, ...]]:
+def changed_program(subject: Subject, marks: ProgramMarks, changes: Changes) -> tuple[Program, tuple[Note, ...]]:
     """The changed program, and what was changed in it.
 
     A place counts wherever it stands in the stack of an allocation: without a line there is nothing of what it calls.
@@ -171,7 +171,7 @@ def _scaled(size: IntArray, scaling: Scaling) -> IntArray:
     return whole
 
 
-def _found(site: Site, subject: Subject, marks: Marks) -> BoolArray:
+def _found(site: Site, subject: Subject, marks: ProgramMarks) -> BoolArray:
     """bool[requests]: which come from a place, or from the phase of that name."""
     row = subject.extraction.row
     found: BoolArray

@@ -33,7 +33,7 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Steps:
+class _Operations:
     """Steps of one kind; `key` orders them: twice the entry, plus one for what comes after it."""
 
     op: Op
@@ -42,7 +42,7 @@ class _Steps:
     key: IntArray
 
     @classmethod
-    def at(cls, op: Op, argument: IntArray, entry: IntArray) -> _Steps:
+    def at(cls, op: Op, argument: IntArray, entry: IntArray) -> _Operations:
         return cls(op, argument, entry, 2 * entry)
 
 
@@ -63,7 +63,7 @@ def extract(snapshot: Snapshot, history: DeviceHistory, runs: list[ReleaseRun], 
     size[oom_numbers], stream[oom_numbers] = trace.size[ooms] - history.config.padding, trace.stream[ooms]
     owner[oom_numbers] = np.maximum(trace.pool[ooms], DEFAULT_POOL)
     steps = _steps(lifetimes, number, trace, runs)
-    steps.append(_Steps.at(Op.TRY_MALLOC, oom_numbers, ooms))
+    steps.append(_Operations.at(Op.TRY_MALLOC, oom_numbers, ooms))
     steps.append(_freeable_pools(trace))
     op, argument, entry = _in_order(steps)
     initial = _initial(history, number, address_space)
@@ -155,7 +155,7 @@ def _numbers(lifetimes: Lifetimes, trace: Trace) -> tuple[IntArray, IntArray, In
     return number[: len(lifetimes)], row, ooms, number[len(lifetimes) :]
 
 
-def _steps(lifetimes: Lifetimes, number: IntArray, trace: Trace, runs: list[ReleaseRun]) -> list[_Steps]:
+def _steps(lifetimes: Lifetimes, number: IntArray, trace: Trace, runs: list[ReleaseRun]) -> list[_Operations]:
     """What is done with the requests that were served, and the calls of `empty_cache`."""
     end = len(trace)
     born, freed, gone = lifetimes.born, lifetimes.freed, lifetimes.gone
@@ -167,11 +167,11 @@ def _steps(lifetimes: Lifetimes, number: IntArray, trace: Trace, runs: list[Rele
     completed = np.flatnonzero(apart & (gone < end))
     emptied = np.array([run.begin for run in runs if run.by_empty_cache], np.int64)
     return [
-        _Steps.at(Op.MALLOC, number[made], born[made]),
-        _Steps.at(Op.FREE, number[at_once], freed[at_once]),
-        _Steps.at(Op.FREE_REQUESTED, number[requested], freed[requested]),
+        _Operations.at(Op.MALLOC, number[made], born[made]),
+        _Operations.at(Op.FREE, number[at_once], freed[at_once]),
+        _Operations.at(Op.FREE_REQUESTED, number[requested], freed[requested]),
         _completions(number[completed], gone[completed], trace, runs),
-        _Steps.at(Op.EMPTY_CACHE, np.full(len(emptied), -1, np.int64), emptied),
+        _Operations.at(Op.EMPTY_CACHE, np.full(len(emptied), -1, np.int64), emptied),
     ]
 
 
@@ -192,7 +192,7 @@ def _waited_for(lifetimes: Lifetimes, trace: Trace, runs: list[ReleaseRun]) -> l
     return found
 
 
-def _completions(number: IntArray, entry: IntArray, trace: Trace, runs: list[ReleaseRun]) -> _Steps:
+def _completions(number: IntArray, entry: IntArray, trace: Trace, runs: list[ReleaseRun]) -> _Operations:
     """The frees that had to wait.
 
     A request that cannot be served waits for them all before it releases memory, so they stand directly before its
@@ -205,7 +205,7 @@ def _completions(number: IntArray, entry: IntArray, trace: Trace, runs: list[Rel
         while before in waited:
             key[waited[before]] = 2 * request + 1
             before -= 1
-    return _Steps(Op.FREE_COMPLETED, number, entry, key)
+    return _Operations(Op.FREE_COMPLETED, number, entry, key)
 
 
 def _waits(trace: Trace, runs: list[ReleaseRun]) -> list[tuple[int, int]]:
@@ -222,7 +222,7 @@ def _waits(trace: Trace, runs: list[ReleaseRun]) -> list[tuple[int, int]]:
     return waits + [(oom, oom) for oom in trace.entries(Action.OOM).tolist() if oom not in answered]
 
 
-def _freeable_pools(trace: Trace) -> _Steps:
+def _freeable_pools(trace: Trace) -> _Operations:
     """Where private pools whose segments were given back had lost their owner, at the latest.
 
     Known only where entries name their pool (torch 2.12+).
@@ -231,10 +231,10 @@ def _freeable_pools(trace: Trace) -> _Steps:
     pools, first = np.unique(trace.pool[entries], return_index=True)
     private = pools > DEFAULT_POOL
     entry = entries[first[private]]
-    return _Steps(Op.POOL_FREEABLE, pools[private].astype(np.int64), entry, 2 * entry - 1)
+    return _Operations(Op.POOL_FREEABLE, pools[private].astype(np.int64), entry, 2 * entry - 1)
 
 
-def _in_order(steps: list[_Steps]) -> tuple[UInt8Array, IntArray, IntArray]:
+def _in_order(steps: list[_Operations]) -> tuple[UInt8Array, IntArray, IntArray]:
     """All steps by their keys."""
     order = np.argsort(np.concatenate([part.key for part in steps]), kind="stable")
     op = np.concatenate([np.full(len(part.argument), part.op, np.uint8) for part in steps])

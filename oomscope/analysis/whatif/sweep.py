@@ -16,7 +16,7 @@ from oomscope.allocator.torch_releases import INTRODUCED
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.whatif import settings as tried
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
-from oomscope.analysis.whatif.changes import Changes, Marks, changed_program
+from oomscope.analysis.whatif.changes import Changes, ProgramMarks, changed_program
 from oomscope.analysis.whatif.meter import REPLAYS_OF_A_THOROUGH_ROW, Meter
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
@@ -44,7 +44,7 @@ class Question:
         budget_s: seconds that all of it may take; what would take longer is left out. None: no bound.
         started: when the work began, by `time.monotonic`.
         steps: entries where the steps of the program begin, ascending.
-        phases: what belongs to each phase of the program and category of memory, by name; see `Marks`.
+        phases: what belongs to each phase of the program and category of memory, by name; see `ProgramMarks`.
     """
 
     settings: tuple[str, ...] | None = None
@@ -268,7 +268,7 @@ def _changed_rows(
     """The rows of the changed program."""
     if not settings:
         return []
-    marks = Marks(snapshot.stacks, question.phases, question.steps)
+    marks = ProgramMarks(snapshot.stacks, question.phases, question.steps)
     program, notes = changed_program(subject, marks, question.changes)
     replayer = meter.counted(Replayer(program, subject.release))
     rows = []

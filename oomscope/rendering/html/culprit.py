@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.records import Location, Oom
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.records import Oom
 from oomscope.rendering.common.sources import Excerpt, Sources
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice
+from oomscope.analysis.verdict.records import Advice
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.culprit import Culprit, culprit
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.memory_bars import MemoryBar, memory_bar
 from oomscope.rendering.html.percent import percent, share
-from oomscope.rendering.html.strip import Strip, draw_strip
+from oomscope.rendering.html.small_timeline import Strip, draw_strip
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oomscope.analysis.attribution.records import Holder
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.records import Holder, Location
+from oomscope.analysis.records import Location
 
 LEAST = 1000
 """One in so many allocated bytes is worth a row."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.records import Pin
+from oomscope.analysis.memory.records import Pin
 
 LEAST = 50
 """One in so many reserved bytes, stranded beside the blocks of a site, is worth a row."""

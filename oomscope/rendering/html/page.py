@@ -14,7 +14,8 @@ from markupsafe import Markup, escape
 
 from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Growth, Pin
+from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.whatif_table import split_rows, view

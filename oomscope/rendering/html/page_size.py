@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oomscope.analysis.attribution.by_site import ALL_OTHERS
+from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import SiteUse
 
 MOST_BYTES = 1_500_000
 """No page is larger."""

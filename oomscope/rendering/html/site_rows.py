@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.records import Growth, Location, Oom, Pin, SiteUse
+from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.records import Oom
 from oomscope.model import StackTable
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.flame import is_framework

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.records import Advice, Oom
+from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
 from oomscope.rendering.common.tables import Table

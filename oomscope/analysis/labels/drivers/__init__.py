@@ -34,7 +34,9 @@ from oomscope.analysis.labels.drivers import (
 )
 from oomscope.analysis.labels.drivers.driver import DriverModule
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
-from oomscope.analysis.records import CATEGORIES, Driver, Growth
+from oomscope.analysis.labels.records import Driver
+from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray, UInt8Array
 

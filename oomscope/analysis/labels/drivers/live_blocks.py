@@ -8,7 +8,7 @@ import numpy as np
 
 from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.stack_roles import Mark, Role
-from oomscope.analysis.records import Growth
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray
 

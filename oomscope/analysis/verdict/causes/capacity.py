@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import Suspect
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import LEAST_PASSES
+from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import Shortage, Tested
 from oomscope.model import Note, note
 

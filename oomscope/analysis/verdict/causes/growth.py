@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.records import Growth
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested

@@ -1,0 +1,94 @@
+"""What repeats and what grows, as records.
+
+Bytes are integers; None is unknown, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oomscope.analysis.records import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A site whose live bytes rise and do not come back."""
+
+    site: Location | None
+    caller: Location | None
+    label: str | None
+    bytes_per_step: int
+    generations: int
+    live_bytes: int
+    kind: str
+    """``generations``, ``reallocation`` or ``time``."""
+    since_entry: int
+    fit: float
+    spared_bytes: int = 0
+    """What would be free if only the newest generation were alive (or the block had its early size)."""
+    loop: Location | None = None
+    """Where the loop is whose passes leave it behind; None where none is known."""
+    passes: int = 0
+    """How many finished passes of the loop left something that is still alive."""
+    blocks: int = 0
+    """How many of its blocks are alive."""
+    keeps_all: bool = False
+    """Whether the passes give back next to nothing of all that they make: a list is filled, or a data set."""
+    within_step: bool = False
+    """Found only among the rounds of a loop inside one step, such as micro-batches, which may end with that step."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPeak:
+    """One step (iteration): entries ``begin`` to ``end`` inclusive, and the most that was allocated in it."""
+
+    name: str
+    begin: int
+    end: int
+    peak_allocated: int
+    peak_entry: int
+    end_allocated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The iterations of the program. `boundaries` are the entries where each begins."""
+
+    count: int
+    source: str
+    """``annotations``, ``recorded``, ``inferred`` or ``none``."""
+    boundaries: tuple[int, ...] = ()
+    steps: tuple[StepPeak, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailingPass:
+    """The pass of a loop in which a request failed, against the last one that was finished.
+
+    Attributes:
+        loop: where the loop is.
+        index: number of the pass, from 0, in this run of the loop.
+        completed: how many passes of it were finished.
+        ratio: how much larger its requests were than those of the last finished pass; None where none is common.
+        grew_at: the line whose request grew most.
+        staircase: the sizes of the first and of this pass, where they rose pass after pass.
+        earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
+    """
+
+    loop: Location | None
+    index: int
+    completed: int
+    ratio: float | None = None
+    grew_at: Location | None = None
+    staircase: tuple[int, int] | None = None
+    earlier_run_passes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallsInProgress:
+    """Calls of one function that were underway at the same time."""
+
+    function: str
+    file: str
+    line: int
+    calls: int

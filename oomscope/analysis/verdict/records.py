@@ -1,0 +1,170 @@
+"""Why a request failed, as records: limit, evidence, suspects, advice and verdict.
+
+Bytes are integers; None is unknown, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from oomscope.analysis.labels.records import Driver
+from oomscope.analysis.memory.records import FreeForRequest, Totals
+from oomscope.analysis.passes.records import CallsInProgress, FailingPass
+from oomscope.analysis.records import Location
+from oomscope.model import Note
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimit:
+    """What this process may reserve. `high` is None where nothing bounds it from above."""
+
+    low: int
+    high: int | None
+    source: str
+    """``recorded``, ``bracket`` or ``device``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qualifying:
+    """A cause that passes its counterfactual, and the bytes it would have spared beyond the request."""
+
+    cause: str
+    bytes: int
+    spare: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number that proves the verdict; `oomscope.wording.evidence` says what `slug` counts."""
+
+    slug: str
+    bytes: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A Python object that keeps memory alive and is no part of a model.
+
+    Attributes:
+        holder: the way to it from something a person knows, such as ``metrics.py: metric.outputs``.
+        kind: ``list``, ``dict``, ``deque``, ``collection``, ``attribute``, ``global``, ``closure``, ``exception``,
+            ``cycle``, ``graph``, ``in_flight``, …
+        retained: bytes that would come free with it alone.
+        share: of the allocated bytes.
+        tensors: how many tensors it retains.
+        passes: from how many finished passes of the loop those are.
+        path: the ways to the largest of what it retains.
+        finished_bytes: bytes of `retained` that finished passes of the loop made.
+        earlier_bytes: bytes of `retained` that were made before the pass that failed, in whatever loop.
+        keeps_graph: whether most of it was saved for a backward.
+        reaches: bytes that it keeps alive together with others.
+        at: the line that can let go of it, where the recording knows it.
+    """
+
+    holder: str
+    kind: str
+    retained: int
+    share: float
+    tensors: int
+    passes: int = 0
+    path: tuple[str, ...] = ()
+    finished_bytes: int = 0
+    earlier_bytes: int = 0
+    keeps_graph: bool = False
+    reaches: int = 0
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to do (or not to do, where `refuted`); `oomscope.wording.remedies` has its sentences.
+
+    Attributes:
+        slug: which remedy.
+        values: what its sentences mention.
+        saves_bytes: what it saves; None unknown.
+        enough: whether it alone would have let the request through; None unknown.
+        refuted: whether it is often advised and would not have helped.
+        at: the line to change.
+    """
+
+    slug: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    saves_bytes: int | None = None
+    enough: bool | None = None
+    refuted: bool = False
+    at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why one request failed.
+
+    Attributes:
+        headline: a sentence each; `oomscope.wording` says them.
+        replay: what other settings would have done to it, by replay; empty where there is no replay to trust.
+        cannot_know: what the snapshot does not tell.
+        suspects: who keeps memory alive, by the bytes that each alone retains.
+        asked: which part of the program made the request.
+        failing_pass: how far the loop had come; None where no loop is known.
+        in_progress: calls of one function that were underway at the same time.
+    """
+
+    cause: str
+    confidence: str
+    headline: tuple[Note, ...]
+    replay: tuple[Note, ...] = ()
+    qualifying: tuple[Qualifying, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    contributing: tuple[str, ...] = ()
+    drivers: tuple[Driver, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    cannot_know: tuple[Note, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    asked: Asked | None = None
+    failing_pass: FailingPass | None = None
+    in_progress: tuple[CallsInProgress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The part of the program that made a request.
+
+    Attributes:
+        phase: ``forward``, ``backward``, ``optimizer`` or ``other``.
+        site: the line that asked, in a library or the reader's own; None where the stack has none.
+        caller: the reader's own line behind it, where that is another.
+        backward_call: the reader's line that called backward, for a request by the autograd engine.
+        gradient_of: the parameter whose gradient it was for, where that can be told.
+        node: the node of the autograd graph that backward was in, such as ``MmBackward0``.
+    """
+
+    phase: str
+    site: Location | None = None
+    caller: Location | None = None
+    backward_call: Location | None = None
+    gradient_of: str | None = None
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Oom:
+    """A request that failed. `recovered`: the program went on allocating afterwards."""
+
+    entry: int
+    time_us: int | None
+    requested: int
+    alloc_size: int
+    device_free: int | None
+    stream: int
+    recovered: bool
+    site: Location | None
+    caller: Location | None
+    stack: tuple[str, ...]
+    limit: ProcessLimit
+    totals: Totals
+    free: FreeForRequest
+    verdict: Verdict
