@@ -53,7 +53,9 @@ CAUSES: dict[str, Sentence] = {
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
     "with gradients and optimizer state: {bytes:bytes} are still alive.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
-    "{passes:n pass/passes} left {bytes:bytes} behind, most of it allocated at {place:place}.",
+    "{passes:n pass/passes} left {bytes:bytes} behind[, most of it allocated at {place:place}].",
+    "causes.growth.every": "Memory grows by {each:bytes} every {every} passes[ of the loop in {loop:place}]: "
+    "{passes:n pass/passes} left {bytes:bytes} behind[, most of it allocated at {place:place}].",
     "causes.growth.rising": "A tensor is joined to again and again at {place:place}: after {joins:n join} it has "
     "{bytes:bytes}, {per_join:bytes} more each time, and each join needs the old and the new one at once.",
     "causes.growth.reallocation": "One tensor is replaced by a larger one again and again at {place:place}: it has "

@@ -14,7 +14,6 @@ from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.remedies import (
     bound_what_is_kept,
     bucket_lengths,
-    by_driver,
     collect_garbage,
     drop_gradients,
     effect,
@@ -31,6 +30,7 @@ from oomscope.analysis.remedies import (
     shard_optimizer_state,
     shard_parameters,
     share_graph_pool,
+    shrink_driver,
     smaller_batch,
     split_request,
 )
@@ -81,7 +81,7 @@ def test_what_shrinking_a_driver_saves(remedy: Any) -> None:
 @pytest.mark.parametrize("remedy", SAVED, ids=lambda remedy: remedy.SLUG)
 @pytest.mark.parametrize(("bytes_", "advised"), [(500, False), (501, True)])
 def test_which_drivers_are_worth_shrinking(remedy: Any, bytes_: int, advised: bool) -> None:
-    assert by_driver.WORTH_ADVISING == 0.05
+    assert shrink_driver.WORTH_ADVISING == 0.05
     slug = SAVED[remedy][0]
     assert bool(list(remedy.propose(circumstances(drivers=(driver(slug, bytes_),))))) is advised
 

@@ -149,7 +149,7 @@ def test_what_to_run_next_can_be_run(name: str, capsys: pytest.CaptureFixture[st
     assert commands[0].startswith("oomscope whatif SNAPSHOT")
     assert commands[-1] == "oomscope run PROGRAM"
     for command in commands[:-1]:
-        program, *arguments = shlex.split(command.replace("SNAPSHOT", str(sample_path(name))))
+        program, *arguments = shlex.split(command.replace("SNAPSHOT", shlex.quote(str(sample_path(name)))))
         assert program == "oomscope"
         quick = ["--least-memory", "none"] if "--least-memory" not in arguments else []
         assert run([*arguments, *quick]) == 0, (command, capsys.readouterr().err)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from oomscope.analysis import analyze
+from oomscope.analysis.attribution.by_site import ONLY_TORCH
 from oomscope.analysis.attribution.records import Holder, NamedTensor
+from oomscope.analysis.passes.records import Growth
 from oomscope.rendering.html import holder_rows as holder_rows_module
 from oomscope.rendering.html import notable_pins as notable_pins_module
 from oomscope.rendering.html.lifespans import lifespans
@@ -16,7 +17,6 @@ from oomscope.rendering.html.name_rows import name_rows
 from oomscope.rendering.html.site_rows import SMALL, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows
 from oomscope.wording.places import caller_or_site_text, site_text
-from tests.builders import block, entry, frame, loaded, segment
 from tests.samples import SAMPLES, sample_findings
 
 
@@ -61,20 +61,8 @@ def test_a_stack_that_is_all_torch_is_not_said_to_be_missing(stack: tuple[str, .
 
 
 def test_growth_of_a_stack_that_is_all_torch_says_so():
-    at, size = 0x7F00_0000_0000, 4 << 20
-    inside = [frame("add", 1, "/usr/lib/python3.11/site-packages/torch/nn/functional.py")]
-    own = [frame("step", 9, "/workspace/train.py")]
-    trace = [entry("segment_alloc", at, 200 << 20)]
-    for number in range(12):
-        trace.append(entry("alloc", at + number * size, size, frames=inside))
-        trace += [
-            entry(action, at + (150 << 20), size, frames=own)
-            for action in ("alloc", "free_requested", "free_completed")
-        ]
-    blocks = [block(size, frames=inside) for _ in range(12)]
-    blocks.append(block((200 << 20) - 12 * size, "inactive"))
-    found = analyze(loaded([segment(at, blocks)], [trace]), whatif=False).devices[0].growth
-    assert [site_text(growth, str) for growth in found] == ["inside torch, no frame of your code"]
+    found = Growth(None, None, ONLY_TORCH, 4 << 20, 12, 48 << 20, "generations", 0, 1.0)
+    assert site_text(found, str) == "inside torch, no frame of your code"
 
 
 def test_rows_that_are_worth_a_line_begin_at_a_thousandth():

@@ -83,6 +83,7 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.growth.models": piled,
     "causes.growth.passes": lambda values, about: piled(values, about) and values["per_pass"] > 0,
+    "causes.growth.every": lambda values, about: piled(values, about) and values["each"] > 0 and values["every"] > 1,
     "causes.growth.rising": lambda values, about: (
         values["joins"] > 0 < values["per_join"] and within(values["bytes"], about.request.totals.active)
     ),

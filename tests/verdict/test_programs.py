@@ -16,6 +16,7 @@ BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare
 WRONG = {
     ("phases", True): "the recorder calls the orphan `self`, as the running object is called",
     ("phases", False): "a model of a phase that has ended looks like a teacher",
+    ("last_error", False): "who keeps what a failed request left is not in a bare snapshot",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",

@@ -25,11 +25,11 @@ from oomscope.analysis.verdict.asked import who_asked
 from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.failed_requests import FailedRequest
-from oomscope.analysis.verdict.failed_tries import left_by_failed_tries
+from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
-from oomscope.analysis.verdict.shortage import Shortage
+from oomscope.analysis.verdict.shortage import MARGIN, Shortage
 from oomscope.analysis.verdict.suspects import find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.whatif.records import WhatIf
@@ -187,6 +187,15 @@ class Circumstances:
     def in_forward(self) -> bool:
         """Whether the request was made in a forward pass."""
         return self._stack >= 0 and bool(self.study.roles.role[self._stack] == Role.FORWARD)
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether what was there at an earlier failure would have been enough, and it is not known who keeps it."""
+        if self.names_known:
+            return False
+        low = self.request.limit.low
+        kept = from_before_a_failure(self.study, self.request.entry)
+        return kept > 0 and self.shortage.spare(kept, low) >= MARGIN * low
 
     @property
     def card_unknown(self) -> bool:

@@ -19,6 +19,24 @@ def left_by_failed_tries(study: DeviceStudy, entry: int) -> int:
     return int(study.history.size[rows].sum())
 
 
+def from_before_a_failure(study: DeviceStudy, entry: int) -> int:
+    """Allocated bytes that were made before an earlier request failed, and are not made once for good.
+
+    Where only the trace is there, nobody can tell whether the call that failed goes on, or an exception keeps them. A
+    failure after which the same line asks again is no end: libraries try plans until one fits.
+    """
+    history = study.history
+    events = history.trace.entries(Action.ALLOC, Action.OOM)
+    events = events[events <= entry]
+    stack, action = history.trace.stack[events], history.trace.action[events]
+    given_up = np.flatnonzero((action[:-1] == Action.OOM) & (stack[:-1] != stack[1:]))
+    if not len(given_up):
+        return 0
+    lifetimes = history.lifetimes
+    before = lifetimes.allocated_at(entry) & may_pass(study) & (lifetimes.born < events[given_up[-1]])
+    return int(history.size[before].sum())
+
+
 def _rows(study: DeviceStudy, entry: int) -> IntArray:
     failed = study.history.trace.entries(Action.OOM)
     failed = failed[failed < entry]

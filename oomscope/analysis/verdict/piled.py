@@ -106,7 +106,7 @@ def find_piled(
     each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)
     if holder is not None:
         each = holder.finished_bytes // holder.passes
-    if loop.models is not None and loop.models.bytes > max(by_objects, by_sites):
+    if loop.models is not None and loop.models.bytes - retained > max(by_objects, by_sites):
         models = loop.models
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
     return Piled(

@@ -41,6 +41,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     case = circumstances.shortage
     if case.free.largest >= case.size:
         return "low"  # by these numbers it should have been served: something is not known
+    if circumstances.may_be_kept:
+        return "medium"  # the exception of an earlier failure may keep it
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
         return "medium"  # something has piled up, though not enough of it to be the cause alone
     return "high"

@@ -10,7 +10,7 @@ from oomscope.model import Note, note
 
 SLUG = "fragmentation"
 DECIDING = ("request", "usable", "largest")
-REMEDIES = ("allocator_setting", "move_pins", "bucket_lengths", "raise_cap")
+REMEDIES = ("allocator_setting", "move_pins", "bucket_lengths", "limit_calls_in_progress", "raise_cap")
 LOOKS_LIKE = ("full_memory_with_a_few_holes", "hole_that_opened_too_late", "list_that_fills_the_memory")
 
 SURE_OF_HOLES = 0.10
@@ -34,6 +34,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     spare = tested.qualifying[0].spare
     if circumstances.card_unknown or spare < SURE_OF_HOLES * circumstances.request.limit.low:
         return "medium"
+    if circumstances.in_progress:
+        return "medium"  # fewer calls at once would have done as well
     return clauses.confidence_of_wall(circumstances, tested, circumstances.request.size)
 
 
@@ -50,7 +52,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     )
     pins = [pin for pin in circumstances.pins[:1] if pin.stranded_bytes >= WORTH_TELLING * free.usable]
     pinned = (found for pin in pins for found in (_kept_by(pin, free.usable), *clauses.holder_of(circumstances, pin)))
-    return (first, *pinned)
+    return (first, *pinned, *clauses.calls_in_progress(circumstances))
 
 
 def _kept_by(pin: Pin, usable: int) -> Note:

@@ -68,14 +68,13 @@ def _by_site(growth: tuple[Growth, ...]) -> Note:
     if first.kind == "time":
         return note("causes.growth.time", place=place, bytes=first.live_bytes)
     alike = [one for one in growth if one.kind == "generations" and one.within_step == first.within_step]
-    return note(
-        "causes.growth.passes",
-        per_pass=sum(one.bytes_per_step for one in alike),
-        bytes=sum(one.spared_bytes for one in alike),
-        passes=first.generations,
-        loop=first.loop,
-        place=place,
-    )
+    passes = first.generations - 1  # the newest generation is not left over yet
+    per_pass, bytes_ = sum(one.bytes_per_step for one in alike), sum(one.spared_bytes for one in alike)
+    values = {"bytes": bytes_, "passes": passes, "loop": first.loop, "place": place}
+    every = round(bytes_ / passes / per_pass) if passes and per_pass else 1
+    if every > 1:
+        return note("causes.growth.every", each=bytes_ // passes, every=every, **values)
+    return note("causes.growth.passes", per_pass=per_pass, **values)
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
