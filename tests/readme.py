@@ -13,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from oomscope.analysis import analyze
+from oomscope.reading import load
 from oomscope.rendering import write_report
 from oomscope.rendering.text.brief import brief
 from oomscope.rendering.text.terminal import plain
-from tests.samples import sample
+from tests.samples import bundled_path
 
-SAMPLE = "oom_leak_total_loss"
+SAMPLE = "oom_leak_in_validation"
 REPOSITORY = Path(__file__).resolve().parents[1]
 PICTURE = REPOSITORY / "oomscope" / "docs" / "report.png"
 WIDTH, HEIGHT = 1280, 634
@@ -29,7 +30,7 @@ _BLOCK = re.compile(rf"(?<=\$ oomscope summary {SAMPLE}\.pickle\.xz\n).*?(?=```)
 
 def terminal_text() -> str:
     """What ``oomscope summary`` prints about the sample in 80 columns."""
-    return plain(brief(replace(analyze(sample(SAMPLE), whatif_seconds=0), whatif=()), width=80))
+    return plain(brief(replace(analyze(load(bundled_path(SAMPLE)), whatif_seconds=0), whatif=()), width=80))
 
 
 def shown_text() -> str:
@@ -45,7 +46,7 @@ def take_picture(browser: str) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         page, raw = Path(folder, "report.html"), Path(folder, "report.png")
-        write_report(analyze(sample(SAMPLE)), page)
+        write_report(analyze(load(bundled_path(SAMPLE))), page)
         options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT + 80}"]
         subprocess.run([browser, *options, f"--screenshot={raw}", page.as_uri()], check=True, capture_output=True)
         with Image.open(raw) as image:

@@ -51,7 +51,7 @@ def circumstances(
         "rising": None, "drivers": (), "pins": (), "asked": Asked("forward"), "categories": {}, "others": (),
         "failing_pass": None, "in_progress": (), "uncertain_bytes": 0, "names_known": True, "varied_sizes": 0,
         "in_forward": True, "card_unknown": False, "whatif": None, "outside": case.outside, "total": case.total,
-        "cap": case.cap, "live": None, "study": None, "state_to_come": (0, 0),
+        "cap": case.cap, "live": None, "study": None, "state_to_come": (0, 0), "may_be_kept": False,
     }  # fmt: skip
     return SimpleNamespace(**(parts | more))
 
