@@ -53,8 +53,10 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
     return f"step {clean(name, 40)}" if name is not None else ""
 
 
-def growth_note(growth: Growth) -> str:
-    """What a line whose memory grows does."""
+def growth_note(growth: Growth, per_pass: int | None = None) -> str:
+    """What a line whose memory grows does; `per_pass`: what all that it calls leaves behind."""
+    if per_pass:
+        return f"leaves {format_bytes(per_pass)} behind every pass"
     if growth.kind == "time":
         return f"{format_bytes(growth.live_bytes)} made here is never freed"
     return f"leaves {format_bytes(growth.bytes_per_step)} behind every pass"

@@ -89,7 +89,7 @@ def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("name", "line", "note"),
     [
-        ("oom_leak_total_loss", 51, "leaves 125 MiB behind every pass"),
+        ("oom_leak_total_loss", 206, "leaves 325 MiB behind every pass"),
         ("oom_fragmentation", 227, "592 blocks made here keep the holes open"),
         ("oom_activations", 29, "asked for 1.12 GiB in the forward pass"),
         ("train_ok", 64, "834 MiB of what is live was made here"),

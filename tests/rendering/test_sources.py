@@ -88,7 +88,7 @@ def test_lines_that_are_not_there_and_files_too_large_are_none(tmp_path: Path):
 
 def test_the_page_opens_with_the_line_and_its_neighbours():
     text = (f"before {SCRIPT}", "    losses += loss", "after \u202e")
-    page = render_html(analyze(told(FILE, 51, 50, text), whatif=False))
+    page = render_html(analyze(told(FILE, 206, 205, text), whatif=False))
     shown = page[page.index('class="culprit"') : page.index('class="fix"')]
     assert "losses += loss" in shown
     assert "before &lt;/script&gt;" in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom
 from oomscope.rendering.common.sources import Excerpt, Sources
@@ -53,10 +54,12 @@ def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None
     verdict = oom.verdict
     if verdict.cause in ("growth", "retained"):
         named = {note.values.get("holder") for note in verdict.headline}
-        for growth in device.growth:
-            where = growth.caller or growth.site
-            if verdict.cause == "growth" and where is not None:
-                return where, words.growth_note(growth)
+        per_pass = next((note.values["per_pass"] for note in verdict.headline if note.values.get("per_pass")), None)
+        for growth in device.growth if verdict.cause == "growth" else ():
+            inside = _in_loop(device, growth)
+            where = inside or growth.caller or growth.site
+            if where is not None:
+                return where, words.growth_note(growth, per_pass if inside is not None else None)
         for suspect in verdict.suspects:
             if suspect.at is not None and suspect.holder in named:
                 return suspect.at, words.HELD_HERE
@@ -72,6 +75,21 @@ def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
     return None if where is None else (where, words.asked_note(oom))
+
+
+def _in_loop(device: DeviceFindings, growth: Growth) -> Location | None:
+    """The line of the loop's own function that led to what grows: one call in its body, however deep the site is."""
+    loop = growth.loop
+    if loop is None:
+        return None
+    stacks = device.study.snapshot.stacks
+    for use in device.sites:
+        if (use.site, use.caller, use.label) == (growth.site, growth.caller, growth.label):
+            for stack, _, _ in use.stacks:
+                for frame in stacks[stack]:
+                    if (frame.filename, frame.name) == (loop.file, loop.function):
+                        return Location(frame.filename, frame.line, frame.name)
+    return None
 
 
 def _of_largest(device: DeviceFindings) -> tuple[Location, str] | None:
