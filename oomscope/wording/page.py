@@ -69,7 +69,7 @@ def pin_note(pin: Pin) -> str:
 
 def made_note(bytes_: int) -> str:
     """What a line does that made most of what is live."""
-    return f"{format_bytes(bytes_)} of what is live was made here"
+    return f"{format_bytes(bytes_)} was allocated here"
 
 
 def asked_note(oom: Oom) -> str:

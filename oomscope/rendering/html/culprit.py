@@ -65,7 +65,8 @@ def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None
                 return suspect.at, words.HELD_HERE
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
-                return driver.site, words.made_note(driver.bytes)
+                made = sum(use.bytes for use in device.sites if use.site == driver.site)
+                return driver.site, words.made_note(made or driver.bytes)
     if verdict.cause == "fragmentation":
         for pin in device.pins:
             where = pin.caller or pin.site

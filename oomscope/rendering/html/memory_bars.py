@@ -73,7 +73,7 @@ def memory_bar(device: DeviceFindings) -> MemoryBar:
     elif limit is None and at.reserved < CAPPED * total:
         # Nothing failed and the card is mostly free or others': what this process holds is the picture.
         beyond, total, values = free, at.reserved, values[:3]
-    asked = oom.alloc_size if oom is not None and oom.entry == device.at_entry else None
+    asked = oom.requested if oom is not None and oom.entry == device.at_entry else None
     return MemoryBar(parts(values, total), at.reserved, limit, asked, beyond)
 
 
