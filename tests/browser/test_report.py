@@ -203,7 +203,7 @@ def test_a_click_lists_what_was_live(browser: Browser, report: Report):
     assert panel.is_displayed()
     top, bottom = browser.run("const b = arguments[0].getBoundingClientRect(); return [b.top, b.bottom]", panel)
     assert top >= 0
-    assert bottom <= 900
+    assert bottom < 901  # scrolling stops at fractions of a pixel
     links = browser.all(".moment a[href^='#site-']")
     assert 1 <= len(links) <= 8
     target = links[0].get_attribute("href").rpartition("#")[2]

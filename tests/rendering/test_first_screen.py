@@ -92,7 +92,7 @@ def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
         ("oom_leak_total_loss", 206, "leaves 325 MiB behind every pass"),
         ("oom_fragmentation", 227, "592 blocks made here keep the holes open"),
         ("oom_activations", 29, "asked for 1.12 GiB in the forward pass"),
-        ("train_ok", 64, "834 MiB of what is live was made here"),
+        ("train_ok", 64, "834 MiB was allocated here"),
     ],
 )
 def test_the_line_is_the_culprits(name: str, line: int, note: str):
