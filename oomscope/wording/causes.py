@@ -66,11 +66,11 @@ CAUSES: dict[str, Sentence] = {
     "it may hold.",
     "causes.growth.without_capped": "Without it, this process would have needed only {needs:bytes}; it is capped at "
     "{limit:bytes}, while the card has {free:bytes} free.",
-    "causes.retained.exception": "{holder:holder} keeps {retained:bytes} of the {live:bytes} in use alive: stored "
+    "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: stored "
     "exceptions hold the frames of calls that have ended.",
     "causes.retained.cycle": "{retained:bytes} of the {live:bytes} in use are garbage: a reference cycle that nothing "
     "reaches ({cycle}).",
-    "causes.retained.finished": "{holder:holder} keeps {retained:bytes} of the {live:bytes} in use alive for calls "
+    "causes.retained.finished": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use for calls "
     "that have ended.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
     "this loop that ran out of memory as well: something keeps them alive, such as a stored exception.",
@@ -99,17 +99,17 @@ CAUSES: dict[str, Sentence] = {
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
     "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} of these blocks alive.",
-    "causes.capacity.keeper": "{holder:holder} alone keeps {retained:bytes} of the {live:bytes} in use alive.",
+    "causes.capacity.keeper": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.allocated": "{bytes:bytes} are in use.",
-    "causes.capacity.first_step": "The optimizer was making its state in its first step: {made:bytes} of {needs:bytes}."
-    "",
-    "causes.capacity.short": "Even if all free memory were in one piece, the request for {size:bytes} would be "
-    "{bytes:bytes} short.",
-    "causes.capacity.close": "Even if all free memory were in one piece, the request for {size:bytes} would leave only "
-    "{bytes:bytes}.",
-    "causes.capacity.nothing_left": "Even if all free memory were in one piece, the request for {size:bytes} would "
-    "leave nothing.",
+    "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
+    "{needs:bytes}.",
+    "causes.capacity.short": "Even if the free memory it may use were in one piece, the request for {size:bytes} "
+    "would be {bytes:bytes} short.",
+    "causes.capacity.close": "Even if the free memory it may use were in one piece, the request for {size:bytes} "
+    "would leave only {bytes:bytes}.",
+    "causes.capacity.nothing_left": "Even if the free memory it may use were in one piece, the request for "
+    "{size:bytes} would leave nothing.",
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once.",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",

@@ -63,7 +63,9 @@ def _price_of_setting(values: Mapping[str, Any]) -> str:
 
 
 def _replayed(values: Mapping[str, Any]) -> str:
-    return f"Replayed on this recording, {served(values)}."
+    to_come = values.get("to_come")
+    then = f" The optimizer still has to allocate {format_bytes(to_come)} of its state." if to_come else ""
+    return f"Replayed on this recording, {served(values)}.{then}"
 
 
 def _others(values: Mapping[str, Any]) -> str:
@@ -104,7 +106,7 @@ REMEDIES: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.holder": RemedyWords(
-        "Empty or bound {holder:holder}, or move what it keeps to the CPU (`.cpu()`).",
+        "Empty {holder:holder}, limit its size, or move what it keeps to the CPU (`.cpu()`).",
         "It keeps {bytes:bytes} on the device.",
         "a copy back where the device needs it again",
         "faq",

@@ -12,6 +12,7 @@ import pytest
 from oomscope.analysis import remedies
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.remedies import (
+    allocator_setting,
     bound_what_is_kept,
     bucket_lengths,
     collect_garbage,
@@ -250,3 +251,14 @@ def test_calls_in_progress_are_to_be_fewer() -> None:
     underway = CallsInProgress("serve", "serve.py", 5, 20)
     (advice,) = limit_calls_in_progress.propose(circumstances(in_progress=(underway,)))
     assert advice.values == {"calls": 20, "function": "serve"}
+
+
+@pytest.mark.parametrize(("needs", "enough"), [(1000, True), (1300, True), (1301, False)])
+def test_a_setting_is_not_enough_where_the_optimizer_asks_for_more_than_is_spare(
+    monkeypatch: pytest.MonkeyPatch, needs: int, enough: bool
+) -> None:
+    row = SimpleNamespace(conf=None, setting="expandable_segments:True", headroom=300, oom=False, retries=0)
+    monkeypatch.setattr(allocator_setting, "serving", lambda *_: [row])
+    (advice,) = allocator_setting.propose(circumstances(state_to_come=(1000, needs)))
+    assert advice.enough is enough
+    assert advice.values["to_come"] == (None if enough else needs - 1000)

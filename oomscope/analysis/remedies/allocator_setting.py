@@ -18,11 +18,18 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     served = serving(answer, request.entry)
     if served:
         best = served[0]
-        values = served_values(best, request) | {"setting": best.conf or best.setting}
+        to_come = _to_come(circumstances, best.headroom)
+        values = served_values(best, request) | {"setting": best.conf or best.setting, "to_come": to_come}
         code = "empty_cache" if best.setting.startswith("empty_cache") else "replayed"
-        yield Advice(f"{SLUG}.{code}", values, None, True)
+        yield Advice(f"{SLUG}.{code}", values, None, to_come is None)
     elif _untried(circumstances):
         yield Advice(f"{SLUG}.untried", {"setting": EXPANDABLE}, None, None)
+
+
+def _to_come(circumstances: Circumstances, spare: int | None) -> int | None:
+    """Bytes of optimizer state that the same step will still ask for, where they do not fit into `spare`; else None."""
+    there, needs = circumstances.state_to_come
+    return needs - there if needs - there > max(spare or 0, 0) else None
 
 
 def _untried(circumstances: Circumstances) -> bool:
