@@ -23,7 +23,7 @@ def growth_text(growth: Growth, device: DeviceFindings) -> str:
 def no_growth(steps: Steps) -> str:
     """The one line of a report without growth."""
     if len(steps.steps) < 2:
-        return "No growth found. The recording has no steps, so only growth over time was looked for."
+        return "No growth found. The recording has fewer than two steps, so only growth over time was looked for."
     peaks = [step.peak_allocated for step in steps.steps[1:]]
     if len(peaks) < 2:
         return f"No growth found in {plural(steps.count, 'step')}."
