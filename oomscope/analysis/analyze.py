@@ -107,7 +107,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         categories_source=study.categories_source,
         phases=study.live_by(study.phases, PHASES, entry),
         names=named_tensors(snapshot, study.index),
-        holders=holders(snapshot, study.index),
+        holders=holders(study),
         pins=find_pins(study, entry, layout),
         growth=growth,
         steps=study.steps,

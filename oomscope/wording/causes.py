@@ -98,7 +98,7 @@ CAUSES: dict[str, Sentence] = {
     "{largest:bytes}; the request was for {size:bytes}.",
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
-    "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} of these blocks alive.",
+    "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} from that line alive.",
     "causes.capacity.keeper": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.allocated": "{bytes:bytes} are in use.",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.attribution.records import Holder, NamedTensor
 from oomscope.analysis.records import CATEGORIES
+from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Snapshot
 
 
@@ -24,12 +26,8 @@ def named_tensors(snapshot: Snapshot, device: int) -> tuple[NamedTensor, ...]:
     return tuple(sorted(named, key=lambda name: -name.bytes))
 
 
-BELONGINGS = frozenset({"parameter", "buffer", "gradient", "optimizer_state"})
-"""Kinds of holders that every training has; what they hold is seldom what went wrong."""
-
-
-def holders(snapshot: Snapshot, device: int) -> tuple[Holder, ...]:
-    """Who keeps the memory of `device` alive, by the bytes that each alone retains; most first."""
+def holders(study: DeviceStudy) -> tuple[Holder, ...]:
+    """Who keeps the memory of a device alive, by the bytes that each alone retains; most first."""
     found = [
         Holder(
             holder=one.holder or "",
@@ -38,11 +36,6 @@ def holders(snapshot: Snapshot, device: int) -> tuple[Holder, ...]:
             retained=one.retained or 0,
             tensors=one.tensors or 0,
         )
-        for one in snapshot.recorded.holders_on(device)
+        for one in holders_in_blocks(study)
     ]
     return tuple(sorted(found, key=lambda one: -one.retained))
-
-
-def suspect(found: tuple[Holder, ...]) -> str | None:
-    """The holder that retains most, leaving out what belongs to every model; None where none is known."""
-    return next((one.holder for one in found if one.kind not in BELONGINGS and one.holder), None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.attribution.sites import is_readers_frame
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.analysis.verdict.suspects import recorded_holders
 
 LEAST_CALLS = 3
 """Two calls of one function at a time may be a recursion, or a producer beside its consumer."""
@@ -41,7 +41,7 @@ def _by_threads(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
 def _by_locals(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
     """By local variables: one name of one function that holds several tensors stands in as many frames."""
     calls: dict[str, int] = {}
-    for holder in recorded_holders(study):
+    for holder in holders_in_blocks(study):
         function, colon, variable = (holder.holder or "").partition(": ")
         if holder.kind == "tensor" and colon and variable.isidentifier() and not function.endswith(".py"):
             calls[function] = max(calls.get(function, 0), holder.tensors or 0)

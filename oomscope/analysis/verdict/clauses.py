@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.shortage import MARGIN, Tested
-from oomscope.analysis.verdict.suspects import held_rows, recorded_holders
+from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.model import Note, note
 
 
@@ -38,7 +39,7 @@ def state_of(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:
     study, places = circumstances.study, {(one.site, one.caller) for one in circumstances.growth}
     rows = live_at_places(study, circumstances.live, places)
     state = rows & (study.categories == OPTIMIZER_STATE)
-    found = [one for one in recorded_holders(study) if one.kind == "optimizer_state" and one.holder]
+    found = [one for one in holders_in_blocks(study) if one.kind == "optimizer_state" and one.holder]
     if not found or 2 * int(study.history.size[state].sum()) < max(int(study.history.size[rows].sum()), bytes_):
         return ()
     first = max(found, key=lambda one: one.bytes or 0)

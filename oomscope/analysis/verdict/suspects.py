@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from oomscope.analysis.attribution.names_and_holders import BELONGINGS
+from oomscope.analysis.attribution.held_blocks import (
+    BELONGINGS,
+    holders_in_blocks,
+    is_within,
+    live_rows,
+    ways_to,
+)
 from oomscope.analysis.passes.finished import finished_before, made_before, passes_of
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
@@ -23,9 +29,6 @@ MOST_PATHS = 3
 
 _TRACEBACK = re.compile(r"\.__(traceback|context|cause)__|\.tb_frame|\.exc_info|\.__traceback__")
 _CYCLE = re.compile(r"^reference cycle\b")
-_OWN_TRACEBACK = re.compile(r"^sys: last_(?:exc|value|traceback)(?:\.__traceback__)? → ")
-"""The way through the very exception of this failure, where the dump was made while it was handled: its frames were
-running when the request failed."""
 _ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
 """The collection and the first item on the way to something."""
 LEAST_MODELS = 2
@@ -41,7 +44,7 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
     found: list[Suspect] = []
-    told = [*((one, None) for one in recorded_holders(study)), *kept_models(study)]
+    told = [*((one, None) for one in holders_in_blocks(study)), *kept_models(study)]
     for holder, models in sorted(told, key=lambda pair: -(pair[0].retained or 0)):
         if (
             holder.kind in BELONGINGS
@@ -58,13 +61,6 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     return tuple(found[:MOST_SUSPECTS])
 
 
-def recorded_holders(study: DeviceStudy) -> Iterator[RecordedHolder]:
-    """Who keeps memory alive, told as it was when the request failed."""
-    for holder in study.snapshot.recorded.holders_on(study.index):
-        name = holder.holder or ""
-        yield replace(holder, holder=_OWN_TRACEBACK.sub("", name)) if _OWN_TRACEBACK.match(name) else holder
-
-
 def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
     """Collections of whole models and optimizers, each with how many items hold one.
 
@@ -74,7 +70,7 @@ def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
     """
     items: dict[str, set[str]] = {}
     sums: dict[str, list[int]] = {}
-    for holder in study.snapshot.recorded.holders_on(study.index):
+    for holder in holders_in_blocks(study):
         match = _ITEM.match(holder.holder or "")
         if holder.kind in BELONGINGS and match is not None:
             items.setdefault(match[1], set()).add(match[2])
@@ -129,7 +125,7 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     told = [
         (tensor, path)
         for tensor in study.snapshot.recorded.tensors_on(study.index)
-        for path in (_OWN_TRACEBACK.sub("", way) for way in tensor.holders[:1] or [tensor.name or ""])
+        for path in ways_to(tensor)[:1]
         if tensor.address is not None and is_within(path, holder)
     ]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))
@@ -148,22 +144,3 @@ def saved_share(study: DeviceStudy, entry: int) -> float:
     rows = live_rows(study, entry, [one.address or 0 for one in told])
     size = int(study.history.size[np.unique(rows[rows >= 0])].sum())
     return size / max(study.history.curves.at(entry)[0], 1)
-
-
-def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntArray:
-    """The lifetime that is live at each address once `entry` has happened; -1 where none is."""
-    history = study.history
-    rows = np.flatnonzero(history.lifetimes.active_at(entry))
-    rows = rows[np.argsort(history.lifetimes.address[rows], kind="stable")]
-    wanted = np.array(addresses, np.int64)
-    if not len(rows):
-        return np.full(len(wanted), -1, np.int64)
-    start = history.lifetimes.address[rows]
-    at = np.maximum(np.searchsorted(start, wanted, side="right") - 1, 0)
-    inside = (wanted >= start[at]) & (wanted < start[at] + history.size[rows[at]])
-    return np.where(inside, rows[at], -1)
-
-
-def is_within(path: str, holder: str) -> bool:
-    """Whether `path` leads through `holder`: ``metric.outputs[3]['loss']`` through ``metric.outputs``."""
-    return path == holder or (path.startswith(holder) and not (path[len(holder)].isalnum() or path[len(holder)] == "_"))

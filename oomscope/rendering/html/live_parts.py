@@ -102,11 +102,19 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
     free = np.ones(len(size), np.bool_)
     for suspect, shade in zip(told, _SHADES, strict=False):
         held = np.intersect1d(held_rows(device.study, device.at_entry, suspect.holder), rows)
-        held = held[free[held]]
-        # What came last may be held by running code as well; the oldest is what is kept.
-        held = held[np.cumsum(size[held]) <= suspect.retained]
+        held = _oldest(held[free[held]], size, suspect.retained)
         free[held] = False
         yield clean(suspect.holder.rpartition(": ")[2], 60), palette.KEPT, shade, held
+
+
+def _oldest(rows: IntArray, size: IntArray, most: int) -> IntArray:
+    """Of `rows`, from the oldest on, as many as make up `most` bytes; what came last running code may hold as well."""
+    chosen, left = [], most
+    for row, bytes_ in zip(rows.tolist(), size[rows].tolist(), strict=True):
+        if bytes_ <= left:
+            chosen.append(row)
+            left -= bytes_
+    return np.array(chosen, np.int64)
 
 
 def _drivers(

@@ -1,0 +1,118 @@
+"""Which blocks a recorded object keeps alive, so that holders are counted in the same bytes as everything else.
+
+The recording counts tensors; the allocator rounds each up to a block. A page that shows both has two sizes for one
+object, so a holder's tensors are looked up, and their blocks are counted instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import IntArray
+from oomscope.model.recorded import RecordedHolder, RecordedTensor
+
+BELONGINGS = frozenset({"parameter", "buffer", "gradient", "optimizer_state"})
+"""Kinds of holders that every training has; what they hold is seldom what went wrong."""
+
+_OWN_TRACEBACK = re.compile(r"^sys: last_(?:exc|value|traceback)(?:\.__traceback__)? → ")
+"""The way through the very exception of this failure, where the dump was made while it was handled: its frames were
+running when the request failed."""
+_CYCLE = "reference cycle: "
+_ANY_ITEM = re.escape("[*]")
+
+
+def holders_in_blocks(study: DeviceStudy) -> tuple[RecordedHolder, ...]:
+    """Who keeps memory alive, told as it was when the dump was made.
+
+    `bytes` and `retained` are bytes of blocks wherever the recorded tensors of a holder add up to what the recording
+    says of it. Where they do not (several objects share some, or the recording left small ones out), they stay bytes
+    of tensors: less than the blocks by what rounding adds.
+    """
+    return study.once("holders in blocks", lambda: tuple(_in_blocks(study, one) for one in _recorded(study)))
+
+
+def ways_to(tensor: RecordedTensor) -> tuple[str, ...]:
+    """The ways from what a person knows to `tensor`, as they were when the request failed; its name where none is."""
+    return tuple(before_failure(way) for way in tensor.holders or (tensor.name or "",))
+
+
+def before_failure(way: str) -> str:
+    """`way` without the part that leads through the exception of this very failure."""
+    return _OWN_TRACEBACK.sub("", way)
+
+
+def is_within(path: str, holder: str) -> bool:
+    """Whether `path` leads through `holder`: ``metric.outputs[3]['loss']`` through ``metric.outputs``."""
+    start, pattern = _pattern(holder)
+    return path.startswith(start) and pattern.match(path) is not None
+
+
+@lru_cache(maxsize=256)
+def _pattern(holder: str) -> tuple[str, re.Pattern[str]]:
+    """What a way through `holder` begins with, for most ways do not, and all that it must look like."""
+    name = holder.removeprefix(_CYCLE)
+    items = re.escape(name).replace(_ANY_ITEM, r"\[[^\]]*\]")
+    return name.partition("[*]")[0], re.compile(items + r"(?![A-Za-z0-9_])")
+
+
+def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntArray:
+    """The lifetime that is live at each address once `entry` has happened; -1 where none is."""
+    history = study.history
+    rows = np.flatnonzero(history.lifetimes.active_at(entry))
+    rows = rows[np.argsort(history.lifetimes.address[rows], kind="stable")]
+    wanted = np.array(addresses, np.int64)
+    if not len(rows):
+        return np.full(len(wanted), -1, np.int64)
+    start = history.lifetimes.address[rows]
+    at = np.maximum(np.searchsorted(start, wanted, side="right") - 1, 0)
+    inside = (wanted >= start[at]) & (wanted < start[at] + history.size[rows[at]])
+    return np.where(inside, rows[at], -1)
+
+
+def _recorded(study: DeviceStudy) -> list[RecordedHolder]:
+    holders = study.snapshot.recorded.holders_on(study.index)
+    return [one if one.holder is None else replace(one, holder=before_failure(one.holder)) for one in holders]
+
+
+def _in_blocks(study: DeviceStudy, holder: RecordedHolder) -> RecordedHolder:
+    reached, kept = _tensors_of(study, holder)
+    name = holder.holder or ""
+    names = [one.holder for one in _recorded(study) if one.holder and one.holder != name]
+    inner = [one for one in names if name and is_within(one, name)]
+    reached, kept = (_without(found, inner) for found in (reached, kept))
+    return replace(holder, bytes=_blocks(study, reached, holder.bytes), retained=_blocks(study, kept, holder.retained))
+
+
+def _without(tensors: list[RecordedTensor], inner: list[str]) -> list[RecordedTensor]:
+    """`tensors` without those that are told of an object within the holder, in a row of its own."""
+    return [one for one in tensors if not any(is_within(way, name) for name in inner for way in ways_to(one)[:1])]
+
+
+def _tensors_of(study: DeviceStudy, holder: RecordedHolder) -> tuple[list[RecordedTensor], list[RecordedTensor]]:
+    """The tensors that `holder` reaches, and those that nothing else reaches."""
+    name = holder.holder or ""
+    tensors = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.address is not None]
+    if holder.kind in BELONGINGS:
+        own = [one for one in tensors if one.category == holder.kind]
+        # A state is named after its parameter, not after its optimizer.
+        if holder.kind != "optimizer_state":
+            own = [one for one in own if is_within(one.name or "", name)]
+        return own, own
+    found = [(one, [is_within(way, name) for way in ways_to(one)]) for one in tensors]
+    return [one for one, ways in found if any(ways)], [one for one, ways in found if all(ways)]
+
+
+def _blocks(study: DeviceStudy, tensors: list[RecordedTensor], recorded: int | None) -> int | None:
+    """The blocks of `tensors` in bytes, where their own bytes are those `recorded`; else what is `recorded`."""
+    if not recorded or sum(one.bytes or 0 for one in tensors) != recorded:
+        return recorded
+    rows = live_rows(study, len(study.history.curves.allocated) - 2, [one.address or 0 for one in tensors])
+    if (rows < 0).any():
+        return recorded
+    return int(study.history.size[np.unique(rows)].sum())

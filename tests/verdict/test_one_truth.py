@@ -1,0 +1,69 @@
+"""One object has one size on a page: in the headline, in the bar and in the table of holders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oomscope
+from oomscope.analysis.attribution.held_blocks import holders_in_blocks, is_within
+from oomscope.analysis.findings import DeviceFindings
+from oomscope.rendering.html.live_parts import live_parts
+from tests.samples import bundled_path
+from tests.verdict.known import PROGRAMS
+
+NEARLY = 0.005
+"""Of an object's bytes: what running code holds as well is told apart by age, one block at a time."""
+KEEPERS = [
+    *(bundled_path(name) for name in ("oom_fragmentation", "oom_kept_exception", "oom_leak_in_validation")),
+    *(PROGRAMS / f"{name}.pickle.xz" for name in ("captions", "callbacks_late", "clip_features", "fit_batch", "folds")),
+    *(PROGRAMS / f"{name}.pickle.xz" for name in ("log_lines", "page_cache", "ratings", "sweep", "warm_notebook")),
+]
+
+
+def analyzed(path: Path) -> DeviceFindings:
+    return next(device for device in oomscope.analyze(oomscope.load(path)).devices if device.oom is not None)
+
+
+def held_by_headline(device: DeviceFindings) -> dict[str, int]:
+    """What the headline says that each object keeps."""
+    assert device.oom is not None
+    said = [note.values for note in device.oom.verdict.headline if "holder" in note.values]
+    return {str(one["holder"]): int(one.get("retained", one.get("bytes", 0))) for one in said}
+
+
+@pytest.mark.parametrize("path", KEEPERS, ids=lambda path: path.name.partition(".")[0])
+def test_an_object_has_one_size(path):
+    device = analyzed(path)
+    said = held_by_headline(device)
+    assert said, "this capture was chosen for its holder"
+    table = {one.holder: one.retained for one in device.holders}
+    parts = sorted((part.bytes for part in live_parts(device, lambda text: text).parts), reverse=True)
+    for holder, bytes_ in said.items():
+        assert table.get(holder, bytes_) == bytes_
+        assert min(abs(part - bytes_) for part in parts) <= NEARLY * bytes_
+
+
+def test_a_holder_is_counted_in_blocks_and_not_in_tensors():
+    device = analyzed(bundled_path("oom_fragmentation"))
+    (cache,) = [one for one in holders_in_blocks(device.study) if one.holder == "main: cache"]
+    tensors = [one.bytes for one in device.study.snapshot.recorded.tensors_on(0) if "main: cache" in str(one.holders)]
+    live = device.history.lifetimes.allocated_at(device.at_entry)
+    assert sum(filter(None, tensors)) < (cache.retained or 0)
+    assert cache.retained == device.history.size[np.flatnonzero(live)].sum() == device.at.allocated
+
+
+@pytest.mark.parametrize(
+    ("path", "holder", "within"),
+    [
+        ("fit: curve[3]", "fit: curve", True),
+        ("fit: curves[3]", "fit: curve", False),
+        ("a.py: problems[24].__traceback__ → attempt: x", "a.py: problems[*]", True),
+        ("a.py: problems.x", "a.py: problems[*]", False),
+        ("Fitter.callback → Callback.fitter → Fitter.model.0.weight", "reference cycle: Fitter.callback", True),
+    ],
+)
+def test_a_way_leads_through_an_object(path, holder, within):
+    assert is_within(path, holder) is within
