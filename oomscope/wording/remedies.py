@@ -112,14 +112,15 @@ REMEDIES: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept": RemedyWords(
-        "Free what {place:place} makes once its pass is over, or move it to the CPU (`.cpu()`).",
+        "Free what {place:place}[ (and {others:n other line})] makes once its pass is over, or move it to the CPU "
+        "(`.cpu()`).",
         "It is alive from {passes:n pass/passes}.",
         "a copy back where the device needs it again",
         "faq",
     ),
     "bound_what_is_kept.reallocated": RemedyWords(
-        "Bound the tensor that {place:place} replaces by ever larger ones, allocate it once at its full size, or keep "
-        "it on the CPU.",
+        "Bound the tensor that {place:place}[ (and {others:n other line})] replaces by ever larger ones, allocate it "
+        "once at its full size, or keep it on the CPU.",
         "While it is replaced, the old and the new one are both there.",
         "memory for the full size from the start",
         "faq",

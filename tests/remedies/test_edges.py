@@ -11,6 +11,7 @@ import pytest
 
 from oomscope.analysis import remedies
 from oomscope.analysis.passes.records import CallsInProgress
+from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.remedies import (
     allocator_setting,
     bound_what_is_kept,
@@ -146,10 +147,21 @@ def test_a_cap_is_raised_where_the_card_has_room(free_there: int, advised: bool)
     assert bool(list(raise_cap.propose(circumstances(cap=10_000, device_free=free_there)))) is advised
 
 
-def test_the_most_places_of_pins_and_of_what_is_kept() -> None:
+def test_the_most_places_of_pins() -> None:
     assert len(list(move_pins.propose(circumstances(pins=(pin(),) * 3)))) == move_pins.MOST_PLACES == 2
-    assert len(list(bound_what_is_kept.propose(circumstances(growth=(growth(),) * 3)))) == 2
-    assert bound_what_is_kept.MOST_PLACES == 2
+
+
+@pytest.mark.parametrize(("grown", "enough"), [(2300, True), (2299, None), (1999, False)])
+def test_a_tensor_that_is_joined_to_frees_what_it_has_grown_by(grown: int, enough: bool | None) -> None:
+    joined = RisingRequest(live=1000, risen=900, grown=grown, per_join=100, joins=9, since=0)
+    (advice,) = bound_what_is_kept.propose(circumstances(rising=joined, piled=Piled(grown=grown)))
+    assert (advice.slug, advice.saves_bytes) == ("bound_what_is_kept.reallocated", 900)
+    assert advice.enough is enough
+
+
+def test_lines_that_grow_alike_get_one_piece_of_advice() -> None:
+    (advice,) = bound_what_is_kept.propose(circumstances(growth=(growth(),) * 3))
+    assert advice.saves_bytes == 3 * growth().spared_bytes
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from oomscope.analysis.passes.records import CallsInProgress
+from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.study import study_device
 from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
 from oomscope.analysis.verdict.failed_tries import left_by_failed_tries
@@ -181,3 +182,15 @@ def test_what_is_kept_of_failed_tries_is_not_asked_for_where_objects_are_known()
     loop = LoopFacts(failed_tries=700)
     assert find_piled((), (), (), loop).retained == 700
     assert find_piled((), (replace(suspect(), passes=0),), (), loop).retained == 0
+
+
+@pytest.mark.parametrize(("blocks", "per_pass"), [(1, 200), (4, 125)])
+def test_a_pass_of_a_replaced_tensor_needs_the_old_and_the_new_one(blocks, per_pass):
+    rows = (growth(kind="reallocation", bytes_per_step=100, blocks=blocks),)
+    assert find_piled(rows, (), (), LoopFacts()).per_pass == per_pass
+
+
+def test_a_join_that_fails_raises_what_is_needed_by_both_tensors():
+    joined = RisingRequest(live=1000, risen=900, grown=2000, per_join=100, joins=9, since=0)
+    found = find_piled((), (), (), LoopFacts(rising=joined))
+    assert (found.grown, found.per_pass) == (2000, 200)

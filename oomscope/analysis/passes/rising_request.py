@@ -22,6 +22,7 @@ class RisingRequest(NamedTuple):
 
     Attributes:
         live: bytes of the last tensor, which is still there.
+        risen: those of them by which it is larger than the first.
         grown: bytes by which the last tensor and the request are larger than the first.
         per_join: bytes that a join adds.
         joins: how many tensors there were before the request.
@@ -29,6 +30,7 @@ class RisingRequest(NamedTuple):
     """
 
     live: int
+    risen: int
     grown: int
     per_join: int
     joins: int
@@ -55,5 +57,8 @@ def find_rising_request(study: DeviceStudy, entry: int) -> RisingRequest | None:
     if added.max() > EVEN * np.median(added) or not (overlaps.all() and gone.all()):
         return None
     live = int(study.history.size[made[-1]])
-    grown = live + size - 2 * int(series[0])
-    return RisingRequest(live, max(grown, 0), int(np.median(added)), len(made), int(lifetimes.born[made[0]]))
+    risen = live - int(series[0])
+    grown = risen + size - int(series[0])
+    return RisingRequest(
+        live, max(risen, 0), max(grown, 0), int(np.median(added)), len(made), int(lifetimes.born[made[0]])
+    )

@@ -17,7 +17,6 @@ SLUG = "bound_what_is_kept"
 
 WORTH_BOUNDING = 0.2
 """Of the allocated bytes; what an object that does not grow has to keep at least to be worth a change."""
-MOST_PLACES = 2
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
@@ -27,11 +26,17 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         if not piled.holder.keeps_graph:
             yield _holder(circumstances, piled.holder.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
         return
+    rising = circumstances.rising
+    if rising is not None and rising.grown >= piled.grown:
+        place = circumstances.request.caller or circumstances.request.site
+        values = {"place": place, "others": None, "passes": rising.joins, "bytes": rising.risen}
+        yield Advice(f"{SLUG}.reallocated", values, rising.risen, enough_by_sum(circumstances, rising.grown), at=place)
+        return
     if circumstances.growth:
         graph = "retained_graph" in {driver.slug for driver in circumstances.drivers[:3]}
         rows = [one for one in circumstances.growth if not (graph and one.kind == "generations")]
-        for one in rows[:MOST_PLACES]:
-            yield _place(circumstances, one)
+        for kind in dict.fromkeys(one.kind for one in rows):
+            yield _lines(circumstances, [one for one in rows if one.kind == kind])
         return
     for keeper in circumstances.suspects[:1]:
         if keeper.share >= WORTH_BOUNDING and keeper.kind not in ("graph", "call", "in_flight", "tensor"):
@@ -48,8 +53,12 @@ def _holder(circumstances: Circumstances, holder: str, saves: int, rows: BoolArr
     )
 
 
-def _place(circumstances: Circumstances, one: Growth) -> Advice:
-    place = one.caller or one.site
-    code = f"{SLUG}.reallocated" if one.kind == "reallocation" else SLUG
-    values = {"place": place, "passes": one.generations, "bytes": one.spared_bytes}
-    return Advice(code, values, one.spared_bytes, enough_by_sum(circumstances, one.spared_bytes), at=place)
+def _lines(circumstances: Circumstances, rows: list[Growth]) -> Advice:
+    """One piece of advice for all lines that grow alike, told of the one that has grown most."""
+    first = rows[0]
+    places = {one.caller or one.site for one in rows}
+    saves = sum(one.spared_bytes for one in rows)
+    code = f"{SLUG}.reallocated" if first.kind == "reallocation" else SLUG
+    place = first.caller or first.site
+    values = {"place": place, "others": len(places) - 1 or None, "passes": first.generations, "bytes": saves}
+    return Advice(code, values, saves, enough_by_sum(circumstances, saves), at=place)

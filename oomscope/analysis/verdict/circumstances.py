@@ -87,7 +87,7 @@ class Circumstances:
             trained_before(study, entry),
             graphs or unframed or saved,
             find_kept_models(study, entry),
-            self.rising.grown if self.rising else 0,
+            self.rising,
             left_by_failed_tries(study, entry),
         )
 

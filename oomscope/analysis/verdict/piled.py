@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.records import CallsInProgress, Growth
+from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.suspects import is_finished_with
@@ -30,7 +31,7 @@ class LoopFacts:
         trained_before: whether the program had a backward before this loop began.
         keeps_graph: whether what grows by site is autograd graphs.
         models: whole models that finished passes left behind.
-        rising: bytes by which a tensor has grown that the request would replace by a larger one.
+        rising: a tensor that grows, and that the request would replace by a larger one.
         failed_tries: bytes that earlier passes left which failed as well.
     """
 
@@ -39,7 +40,7 @@ class LoopFacts:
     trained_before: bool = False
     keeps_graph: bool = False
     models: KeptModels | None = None
-    rising: int = 0
+    rising: RisingRequest | None = None
     failed_tries: int = 0
 
 
@@ -103,7 +104,10 @@ def find_piled(
     if holder is not None and 2 * holder.earlier_bytes < by_sites:
         holder = None  # most of it is kept by something else
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
-    each = sum(one.bytes_per_step for one in growth) or (by_objects // passes if passes else 0)
+    rises = loop.rising.grown if loop.rising else 0
+    each = sum(_per_pass(one) for one in growth) or (by_objects // passes if passes else 0)
+    if loop.rising is not None and rises >= max(by_objects, by_sites):
+        each = max(each, 2 * loop.rising.per_join)  # the old and the new one are there at once
     if holder is not None:
         each = holder.finished_bytes // holder.passes
     if loop.models is not None and loop.models.bytes - retained > max(by_objects, by_sites):
@@ -111,7 +115,7 @@ def find_piled(
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
     return Piled(
         # Where an object is named, only what it keeps itself is promised; the sites see what others keep as well.
-        grown=by_objects if holder is not None else max(by_objects, by_sites, loop.rising),
+        grown=by_objects if holder is not None else max(by_objects, by_sites, rises),
         steady=max(surely, max(steady - retained, 0)),
         retained=retained,
         per_pass=each or None,
@@ -119,6 +123,13 @@ def find_piled(
         holder=holder,
         debris=debris,
     )
+
+
+def _per_pass(growth: Growth) -> int:
+    """By how much a pass raises what is needed: while a tensor is replaced by a larger one, both are there."""
+    if growth.kind != "reallocation":
+        return growth.bytes_per_step
+    return growth.bytes_per_step + growth.bytes_per_step // max(growth.blocks, 1)
 
 
 def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
