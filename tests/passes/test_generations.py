@@ -366,10 +366,10 @@ def test_inputs_of_captured_graphs_are_made_once():
     assert rows == {0: [9, 10], 1: []}
 
 
-def plain_layers(layers: int, *, keep: int = 2) -> tuple[Growth, ...]:
+def plain_layers(layers: int, *, keep: int = 2, outer: str = "encode") -> tuple[Growth, ...]:
     """A model of plain functions, no Module: each layer makes three tensors of which some are kept."""
     script = Script()
-    with script.call(31, "forward"):
+    with script.call(31, outer):
         script.at(5, 4)
         for _ in range(layers):
             with script.call(7, "block"):
@@ -385,6 +385,10 @@ def test_layers_of_plain_functions_are_no_growth_unless_they_are_too_many():
     assert plain_layers(rules.MOST_LAYERS) == ()
     assert plain_layers(24, keep=0) == ()
     assert len(plain_layers(rules.MOST_LAYERS + 40)) == 2
+
+
+def test_a_forward_that_is_called_by_name_is_a_modules_call():
+    assert plain_layers(rules.MOST_LAYERS + 40, outer="forward") == ()
 
 
 def test_generations_of_a_wrapped_ring_count_and_replaced_ones_do_not():

@@ -1,9 +1,9 @@
 """Which frames of a stack belong to the script: those that can hold a loop over batches.
 
-The *script* is what lies outside every ``Module.__call__`` and is written in Python by the reader or a library, but not
-by torch itself. What runs below a Module's call goes through layers or time steps; what an optimizer or a constructor
-does goes through parameters. One frame below a Module's call is kept all the same, the first in which the stacks of
-that call differ: where its lines start again, the model was called again.
+The *script* is what lies outside every Module's call and is written in Python by the reader or a library, but not by
+torch itself. What runs below a Module's call, be it ``model(x)`` or ``model.forward(x)``, goes through layers or time
+steps; what an optimizer or a constructor does goes through parameters. One frame below a Module's call is kept all the
+same, the first in which the stacks of that call differ: where its lines start again, the model was called again.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ OTHER, MAIN, THREAD = range(3)
 
 _DROPPED, _SCRIPT, _MODULE_CALL, _BARRIER, _CONTAINER, _TORCH, _OPTIMIZER = range(7)
 _CALLS = {"_call_impl", "_wrapped_call_impl", "__call__"}
+_FORWARD = "forward"
+"""What a Module does when it is called, and what some programs call by its name. Nobody loops over batches in it."""
 _MODULE_FILE = re.compile(r"torch/nn/modules/module\.py$")
 _BARRIER_FILE = re.compile(
     r"torch/(autograd/(__init__|graph|function)\.py|_dynamo/|_inductor/|_functorch/)|torchinductor_"
@@ -84,9 +86,10 @@ def find_script(stacks: StackTable) -> ScriptStacks:
     members = location[stacks.members]
     position, owner = np.arange(len(kind)), np.repeat(np.arange(count), np.diff(stacks.offsets))
     barrier = np.full(count, -1, np.int64)
-    walls = np.flatnonzero((kind == _MODULE_CALL) | (kind == _BARRIER))
+    forward = _forwards(frames)[members] & (kind == _SCRIPT)
+    walls = np.flatnonzero((kind == _MODULE_CALL) | (kind == _BARRIER) | forward)
     barrier[owner[walls]] = position[walls]
-    calls_module = (barrier >= 0) & (kind[np.maximum(barrier, 0)] == _MODULE_CALL) if len(kind) else barrier >= 0
+    calls_module = (barrier >= 0) & (kind[np.maximum(barrier, 0)] != _BARRIER) if len(kind) else barrier >= 0
     # A closure may hold a whole step; else what runs in an optimizer goes through parameters.
     closure = np.zeros(count, np.bool_)
     closure[owner[np.array(["closure" in frame.name for frame in stacks.frames], np.bool_)[stacks.members]]] = True
@@ -94,7 +97,7 @@ def find_script(stacks: StackTable) -> ScriptStacks:
     barrier[owner[steps]] = position[steps]
     mine = (kind == _SCRIPT) & (position > barrier[owner])
     above = _lists(mine, members, owner, count)
-    inside = ((kind == _SCRIPT) | (kind == _CONTAINER)) & (position < barrier[owner]) & calls_module[owner]
+    inside = ((kind == _SCRIPT) | (kind == _CONTAINER)) & (position <= barrier[owner]) & calls_module[owner]
     below = _lists(inside, members, owner, count)
     callee = _callees(kind, mine, members, position, owner, count, _functions(frames))
     telling, wrapped = _model_frames(above, below, calls_module)
@@ -141,6 +144,10 @@ def _locations(stacks: StackTable) -> tuple[StackArray, tuple[Frame, ...]]:
             frames.append(frame)
         location[index] = place
     return location, tuple(frames)
+
+
+def _forwards(frames: tuple[Frame, ...]) -> BoolArray:
+    return np.array([frame.name.rpartition(".")[2] == _FORWARD for frame in frames], np.bool_)
 
 
 def _functions(frames: tuple[Frame, ...]) -> IntArray:
