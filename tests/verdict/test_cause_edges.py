@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,10 +114,38 @@ def test_what_no_card_could_hold_is_sure(size: int, confidence: str) -> None:
     assert oversized_request.confidence(circumstances(size), found) == confidence
 
 
+def passed(completed: int = 3, ratio: float | None = 1.0) -> Any:
+    """Finished passes of the loop, and how much longer this one is."""
+    return SimpleNamespace(completed=completed, ratio=ratio)
+
+
 @pytest.mark.parametrize(("spare", "confidence"), [(1000, "high"), (999, "medium")])
 def test_holes_are_sure_where_a_tenth_would_have_been_left(spare: int, confidence: str) -> None:
     assert fragmentation.SURE_OF_HOLES == 0.10
+    one = circumstances(failing_pass=passed())
+    assert fragmentation.confidence(one, outcome("fragmentation", spare)) == confidence
+
+
+@pytest.mark.parametrize(("spare", "confidence"), [(1500, "high"), (1499, "medium")])
+def test_holes_of_a_first_pass_are_sure_where_more_would_have_been_left(spare: int, confidence: str) -> None:
+    assert fragmentation.CERTAIN_OF_HOLES == 0.15
     assert fragmentation.confidence(circumstances(), outcome("fragmentation", spare)) == confidence
+
+
+@pytest.mark.parametrize(
+    ("completed", "ratio", "holds"),
+    [(1, 1.05, True), (1, 1.06, False), (1, 0.4, True), (0, 1.0, False), (1, None, False)],
+)
+def test_little_to_spare_counts_where_such_a_pass_has_fitted(completed: int, ratio: float | None, holds: bool) -> None:
+    assert fragmentation.NO_LONGER == 1.05
+    one = circumstances(free=free(usable=2300), failing_pass=passed(completed, ratio))
+    assert fragmentation.holds(one, outcome("fragmentation", 999)) is holds
+
+
+@pytest.mark.parametrize(("done_with", "confidence"), [(2299, "high"), (2300, "medium")])
+def test_capacity_is_not_sure_where_something_may_be_done_with(done_with: int, confidence: str) -> None:
+    one = circumstances(may_be_done_with=done_with)
+    assert capacity.confidence(one, outcome("capacity")) == confidence
 
 
 @pytest.mark.parametrize(("per_pass", "holds"), [(100, True), (101, False)])
@@ -128,7 +157,7 @@ def test_holes_are_no_cause_where_relief_lasts_for_few_passes(per_pass: int, hol
 
 @pytest.mark.parametrize(("largest", "usable", "holds"), [(1999, 2000, True), (2000, 2000, False), (1999, 1999, False)])
 def test_no_hole_fits_and_all_together_do(largest: int, usable: int, holds: bool) -> None:
-    one = circumstances(free=free(usable=usable, largest=largest))
+    one = circumstances(free=free(usable=usable, largest=largest), failing_pass=passed())
     assert fragmentation.holds(one, outcome("fragmentation", 300)) is holds
 
 

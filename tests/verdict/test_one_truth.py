@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import oomscope
+from oomscope.analysis.attribution import held_blocks
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks, is_within
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.model.recorded import RecordedHolder
 from oomscope.rendering.html.live_parts import live_parts
 from tests.samples import bundled_path
 from tests.verdict.known import PROGRAMS
@@ -67,3 +69,18 @@ def test_a_holder_is_counted_in_blocks_and_not_in_tensors():
 )
 def test_a_way_leads_through_an_object(path, holder, within):
     assert is_within(path, holder) is within
+
+
+def test_parts_of_an_object_count_for_the_object_and_no_tensor_twice():
+    rows = [
+        RecordedHolder("main: seen", "dict", 0, bytes=10, retained=10, tensors=1),
+        RecordedHolder("main: seen['a']", "list", 0, bytes=30, retained=20, tensors=2),
+        RecordedHolder("main: seen", "parameter", 0, bytes=5, retained=5, tensors=1),
+        RecordedHolder("main: seconds", "list", 0, bytes=7, retained=7, tensors=1),
+    ]
+    found = [(one.holder, one.kind, one.bytes, one.retained, joined) for one, joined in held_blocks._outermost(rows)]
+    assert found == [
+        ("main: seen", "dict", 40, 30, True),
+        ("main: seen", "parameter", 5, 5, False),
+        ("main: seconds", "list", 7, 7, False),
+    ]

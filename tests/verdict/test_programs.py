@@ -27,7 +27,6 @@ WRONG = {
 
 UNNAMED = {
     "phases": WRONG["phases", True],
-    "second_model": "no file tells that a model in a global is not used any more",
 }
 """Captures whose headline does not name the holder, though the recording knows it."""
 

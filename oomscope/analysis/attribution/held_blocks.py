@@ -24,6 +24,8 @@ _OWN_TRACEBACK = re.compile(r"^sys: last_(?:exc|value|traceback)(?:\.__traceback
 """The way through the very exception of this failure, where the dump was made while it was handled: its frames were
 running when the request failed."""
 _CYCLE = "reference cycle: "
+_COLLECTIONS = frozenset({"list", "dict", "deque", "set", "collection", "attribute"})
+"""Kinds of holders that are objects with parts of their own."""
 _ANY_ITEM = re.escape("[*]")
 
 
@@ -34,7 +36,9 @@ def holders_in_blocks(study: DeviceStudy) -> tuple[RecordedHolder, ...]:
     says of it. Where they do not (several objects share some, or the recording left small ones out), they stay bytes
     of tensors: less than the blocks by what rounding adds.
     """
-    return study.once("holders in blocks", lambda: tuple(_in_blocks(study, one) for one in _recorded(study)))
+    return study.once(
+        "holders in blocks", lambda: tuple(_in_blocks(study, *one) for one in _outermost(_recorded(study)))
+    )
 
 
 def ways_to(tensor: RecordedTensor) -> tuple[str, ...]:
@@ -80,18 +84,44 @@ def _recorded(study: DeviceStudy) -> list[RecordedHolder]:
     return [one if one.holder is None else replace(one, holder=before_failure(one.holder)) for one in holders]
 
 
-def _in_blocks(study: DeviceStudy, holder: RecordedHolder) -> RecordedHolder:
+def _outermost(holders: list[RecordedHolder]) -> list[tuple[RecordedHolder, bool]]:
+    """`holders`, where what is told of an object within another one is counted for that one; and which those are.
+
+    The recording has a row for a dict and one for each of its lists; what two of the lists share is the dict's.
+    """
+    found: list[tuple[RecordedHolder, bool]] = []
+    for one in sorted(holders, key=lambda holder: len(holder.holder or "")):
+        outer = next((index for index, (other, _) in enumerate(found) if _is_part(one, other)), None)
+        if outer is None:
+            found.append((one, False))
+        else:
+            found[outer] = _joined(found[outer][0], one), True
+    return found
+
+
+def _is_part(one: RecordedHolder, of: RecordedHolder) -> bool:
+    if not (one.holder and of.holder) or one.kind in BELONGINGS or of.kind not in _COLLECTIONS:
+        return False
+    return one.holder != of.holder and is_within(one.holder, of.holder)
+
+
+def _joined(outer: RecordedHolder, inner: RecordedHolder) -> RecordedHolder:
+    return replace(
+        outer,
+        bytes=(outer.bytes or 0) + (inner.bytes or 0),
+        retained=(outer.retained or 0) + (inner.retained or 0),
+        tensors=(outer.tensors or 0) + (inner.tensors or 0),
+        path=(*outer.path, *inner.path)[: max(len(outer.path), len(inner.path))],
+    )
+
+
+def _in_blocks(study: DeviceStudy, holder: RecordedHolder, joined: bool) -> RecordedHolder:
     reached, kept = _tensors_of(study, holder)
-    name = holder.holder or ""
-    names = [one.holder for one in _recorded(study) if one.holder and one.holder != name]
-    inner = [one for one in names if name and is_within(one, name)]
-    reached, kept = (_without(found, inner) for found in (reached, kept))
-    return replace(holder, bytes=_blocks(study, reached, holder.bytes), retained=_blocks(study, kept, holder.retained))
-
-
-def _without(tensors: list[RecordedTensor], inner: list[str]) -> list[RecordedTensor]:
-    """`tensors` without those that are told of an object within the holder, in a row of its own."""
-    return [one for one in tensors if not any(is_within(way, name) for name in inner for way in ways_to(one)[:1])]
+    return replace(
+        holder,
+        bytes=_blocks(study, reached, holder.bytes, joined=joined),
+        retained=_blocks(study, kept, holder.retained, joined=joined),
+    )
 
 
 def _tensors_of(study: DeviceStudy, holder: RecordedHolder) -> tuple[list[RecordedTensor], list[RecordedTensor]]:
@@ -108,11 +138,14 @@ def _tensors_of(study: DeviceStudy, holder: RecordedHolder) -> tuple[list[Record
     return [one for one, ways in found if any(ways)], [one for one, ways in found if all(ways)]
 
 
-def _blocks(study: DeviceStudy, tensors: list[RecordedTensor], recorded: int | None) -> int | None:
-    """The blocks of `tensors` in bytes, where their own bytes are those `recorded`; else what is `recorded`."""
-    if not recorded or sum(one.bytes or 0 for one in tensors) != recorded:
-        return recorded
+def _blocks(study: DeviceStudy, tensors: list[RecordedTensor], recorded: int | None, *, joined: bool) -> int | None:
+    """The blocks of `tensors` in bytes, where their own bytes are those `recorded`; else what is `recorded`.
+
+    Never more than those blocks, where rows were joined, each of which may have counted the same tensor.
+    """
     rows = live_rows(study, len(study.history.curves.allocated) - 2, [one.address or 0 for one in tensors])
-    if (rows < 0).any():
+    if not recorded or not len(rows) or (rows < 0).any():
         return recorded
-    return int(study.history.size[np.unique(rows)].sum())
+    blocks = int(study.history.size[np.unique(rows)].sum())
+    same = sum(one.bytes or 0 for one in tensors) == recorded
+    return blocks if same or (joined and blocks < recorded) else recorded

@@ -17,6 +17,7 @@ from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
+from oomscope.analysis.passes.left_from_before import left_from_before
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
@@ -30,7 +31,7 @@ from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage
-from oomscope.analysis.verdict.suspects import find_suspects, saved_share
+from oomscope.analysis.verdict.suspects import OF_THE_PASS, find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import BoolArray
@@ -196,6 +197,14 @@ class Circumstances:
         low = self.request.limit.low
         kept = from_before_a_failure(self.study, self.request.entry)
         return kept > 0 and self.shortage.spare(kept, low) >= MARGIN * low
+
+    @cached_property
+    def may_be_done_with(self) -> int:
+        """Bytes that the pass underway may not need: older than its loop, a second model, kept by an object."""
+        older = left_from_before(self.study, self.request.entry)
+        second = sum(one.bytes for one in self.drivers if one.slug == "duplicate_model")
+        kept = sum(one.retained for one in self.suspects if one.kind not in OF_THE_PASS)
+        return max(older + second, kept)
 
     @property
     def card_unknown(self) -> bool:

@@ -9,7 +9,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.shortage import MARGIN, Tested
-from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.analysis.verdict.suspects import UNDERWAY, held_rows
 from oomscope.model import Note, note
 
 
@@ -23,15 +23,11 @@ def confidence_of_wall(circumstances: Circumstances, tested: Tested, piece: int)
 
 def also_held(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:
     """Who reaches most of `bytes_`, where no object alone keeps them."""
-    holders = [one for one in circumstances.suspects if 2 * one.reaches >= bytes_ and one.kind not in AT_WORK]
+    holders = [one for one in circumstances.suspects if 2 * one.reaches >= bytes_ and one.kind not in UNDERWAY]
     if not holders:
         return ()
     first = max(holders, key=lambda one: one.reaches)
     return (note("causes.growth.reached", holder=first.holder, bytes=min(first.reaches, bytes_)),)
-
-
-AT_WORK = ("call", "in_flight")
-"""Kinds of holders that belong to the call that is underway."""
 
 
 def state_of(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:
@@ -55,7 +51,7 @@ def holder_of(circumstances: Circumstances, pin: Pin) -> tuple[Note, ...]:
     study, entry = circumstances.study, circumstances.request.entry
     made = live_at_places(study, circumstances.live, {(pin.site, pin.caller)})
     for one in circumstances.suspects[:MOST_ASKED]:
-        if one.kind in AT_WORK or one.kind == "graph":
+        if one.kind in UNDERWAY or one.kind == "graph":
             continue
         rows = held_rows(study, entry, one.holder)
         bytes_ = int(study.history.size[rows[made[rows]]].sum())

@@ -9,7 +9,7 @@ from oomscope.analysis.passes.records import CallsInProgress, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
-from oomscope.analysis.verdict.suspects import is_finished_with
+from oomscope.analysis.verdict.suspects import UNDERWAY, is_finished_with
 
 LEAST_PASSES = 3
 """What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""
@@ -135,7 +135,7 @@ def _per_pass(growth: Growth) -> int:
 def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
     """Whether an object is a variable of one of the calls that are underway, or what a call has just been given."""
     function, colon, _ = suspect.holder.partition(": ")
-    return suspect.kind in _UNDERWAY or (bool(colon) and function.rpartition(".")[2] in functions)
+    return suspect.kind in UNDERWAY or (bool(colon) and function.rpartition(".")[2] in functions)
 
 
 def _is_of(growth: Growth, functions: set[str]) -> bool:
@@ -144,7 +144,6 @@ def _is_of(growth: Growth, functions: set[str]) -> bool:
     return any(place is not None and place.function in functions for place in places)
 
 
-_UNDERWAY = ("call", "in_flight")
 _COLLECTIONS = ("list", "dict", "deque", "set", "collection", "attribute", "global", "closure")
 
 

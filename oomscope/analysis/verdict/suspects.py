@@ -35,7 +35,10 @@ LEAST_MODELS = 2
 """What a sweep over settings keeps: more than the model that is in use."""
 _UNSEEN = re.compile(r"that nothing visible holds$")
 """What only C++ holds at that moment, such as the arguments of a call; it has no name that would help."""
-_RUNNING = ("call", "in_flight")
+UNDERWAY = ("call", "in_flight")
+"""Kinds of holders that belong to the call that is underway."""
+OF_THE_PASS = (*UNDERWAY, "graph", "tensor")
+"""Kinds that belong to the pass that is underway, unless they keep what earlier ones made."""
 _FINISHED_WITH = ("exception", "cycle")
 """Kinds whose memory no running code uses any more."""
 
@@ -97,7 +100,7 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
     kind = holder.kind or "unknown"
     if _CYCLE.match(name):
         kind = "cycle"
-    elif kind not in _RUNNING and 0 < retained <= 2 * int(size[throughs].sum()):
+    elif kind not in UNDERWAY and 0 < retained <= 2 * int(size[throughs].sum()):
         kind = "exception"
     return Suspect(
         holder=name,

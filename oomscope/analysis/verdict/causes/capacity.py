@@ -6,7 +6,8 @@ from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import LEAST_PASSES
 from oomscope.analysis.verdict.records import Suspect
-from oomscope.analysis.verdict.shortage import Shortage, Tested
+from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.analysis.verdict.suspects import OF_THE_PASS
 from oomscope.model import Note, note
 
 SLUG = "capacity"
@@ -43,6 +44,9 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
         return "low"  # by these numbers it should have been served: something is not known
     if circumstances.may_be_kept:
         return "medium"  # the exception of an earlier failure may keep it
+    low = case.limit.low
+    if case.spare(circumstances.may_be_done_with, low) >= MARGIN * low:
+        return "medium"  # without what this pass may not need, there would have been room
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
         return "medium"  # something has piled up, though not enough of it to be the cause alone
     return "high"
@@ -80,12 +84,8 @@ def _filled_by(circumstances: Circumstances) -> tuple[Note, ...]:
     return (note("causes.capacity.drivers", parts=parts, live=allocated), *kept)
 
 
-_AT_WORK = ("graph", "call", "in_flight", "tensor")
-"""Kinds of holders that belong to the pass that is underway, unless they keep what earlier ones made."""
-
-
 def _is_worth_naming(suspect: Suspect) -> bool:
-    return suspect.kind not in _AT_WORK or suspect.passes >= LEAST_PASSES
+    return suspect.kind not in OF_THE_PASS or suspect.passes >= LEAST_PASSES
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:

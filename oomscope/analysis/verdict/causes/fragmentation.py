@@ -17,6 +17,12 @@ SURE_OF_HOLES = 0.10
 """The share of the limit that must be left over to be sure of fragmentation. A program that fills its memory fails at
 some request; one that fits into the holes with little to spare was followed by others that would not have."""
 
+CERTAIN_OF_HOLES = 0.15
+"""The same, where no pass like this one has fitted: the rest of a first pass may need more than a few requests."""
+
+NO_LONGER = 1.05
+"""Of the last finished pass: up to this much a pass needs what passes that fitted have needed."""
+
 LASTING_PASSES = 10
 """Relief that lasts for fewer passes of what is being filled is none: the run would have failed a little later."""
 
@@ -33,6 +39,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     """High where much would have been left over, and nothing unknown may have filled the card."""
     spare = tested.qualifying[0].spare
     if circumstances.card_unknown or spare < SURE_OF_HOLES * circumstances.request.limit.low:
+        return "medium"
+    if spare < CERTAIN_OF_HOLES * circumstances.request.limit.low and not _has_fitted(circumstances):
         return "medium"
     if circumstances.in_progress:
         return "medium"  # fewer calls at once would have done as well
@@ -67,4 +75,14 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     spare = tested.qualifying[0].spare if tested.qualifying else 0
     lasts = not piled.per_pass or spare >= LASTING_PASSES * piled.per_pass
     fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
-    return fits and lasts and spare >= MARGIN * case.limit.low
+    ample = spare >= SURE_OF_HOLES * case.limit.low
+    return fits and lasts and spare >= MARGIN * case.limit.low and (ample or _has_fitted(circumstances))
+
+
+def _has_fitted(circumstances: Circumstances) -> bool:
+    """Whether passes like this one have fitted before, so that it is not known to need more than there is.
+
+    With little to spare, a first pass, or one with a longer batch, would have failed at one of its next requests.
+    """
+    found = circumstances.failing_pass
+    return found is not None and found.completed > 0 and found.ratio is not None and found.ratio <= NO_LONGER

@@ -1,0 +1,56 @@
+"""What is older than the work that is underway, and may be done with."""
+
+from __future__ import annotations
+
+from oomscope.analysis.passes.left_from_before import left_from_before
+from tests.analysis.asking import diagnose
+from tests.analysis.programs import MIB
+from tests.passes.scripts import Script
+from tests.passes.test_failing_pass import step
+
+
+def left(script: Script) -> int:
+    diagnosis = diagnose(script.snapshot())
+    return left_from_before(diagnosis.study, diagnosis.at)
+
+
+def test_what_was_made_before_the_loop_may_be_done_with():
+    script = Script()
+    with script.call(5, "load"):
+        script.at(6, 40)
+    with script.call(50, "train"):
+        step(script, 2)
+        step(script, 2)
+        step(script, 2, fails=True)
+    assert left(script) == 40 * MIB
+
+
+def test_what_the_passes_of_the_loop_made_is_not_older():
+    script = Script()
+    with script.call(50, "train"):
+        for _ in range(3):
+            script.at(20, 10)
+            step(script, 2)
+        step(script, 2, fails=True)
+    assert left(script) == 0
+
+
+def test_without_a_loop_what_a_function_made_that_has_returned_may_be_done_with():
+    script = Script()
+    with script.call(5, "render"):
+        script.at(6, 40)
+    with script.call(50, "train"):
+        script.at(31, 8)
+        script.layer(32, 10, 16)
+        script.fails(33, 100)
+    assert left(script) == 40 * MIB
+
+
+def test_a_failure_in_a_thread_of_autograd_is_told_by_what_the_program_did_last():
+    script = Script()
+    with script.call(5, "render"):
+        script.at(6, 40)
+    with script.call(50, "train"):
+        script.at(31, 8)
+    script.oom(100 * MIB, ())
+    assert left(script) == 40 * MIB
