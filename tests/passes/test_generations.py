@@ -517,3 +517,24 @@ def test_what_fills_up_slows_down(pace, rises):
     early, late = np.ones(20), np.full(10, 1.0)
     late *= pace * 2 / (3 - pace)
     assert (straight_rise(np.append(0, np.cumsum(np.append(early, late)))) is not None) == rises
+
+
+def gradients(passes: int, *, kept: bool) -> tuple[Growth, ...]:
+    """Training steps whose gradients go into a list, or are dropped when the next are made."""
+    script, before = Script(), []
+    model(script)
+    with script.call(50, "train"):
+        for _ in range(passes):
+            hidden = forward(script, 32, 3)
+            made = [script.at(34, 2, *BACKWARD_CALL) for _ in range(8)]
+            script.free(script.at(35, 5, *OPTIMIZER_CALL), *hidden, *([] if kept else before))
+            before = made
+        script.fails(33, 500)
+    return growth(script)
+
+
+def test_gradients_of_earlier_passes_grow_where_they_are_kept():
+    assert gradients(12, kept=False) == ()
+    (found,) = gradients(12, kept=True)
+    assert found.site is not None
+    assert (found.site.line, found.bytes_per_step, found.generations) == (34, 16 * MIB, 11)

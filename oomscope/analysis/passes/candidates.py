@@ -50,7 +50,7 @@ class Candidates:
         lifetimes = history.lifetimes
         key = _key(sites.sites(lifetimes.stack), sites.callers(lifetimes.stack), len(sites))
         is_cache = (study.roles.mark[lifetimes.stack] & Mark.CACHE) != 0
-        made_once = np.isin(categories, [PARAMETER, GRADIENT, WORKSPACE])
+        made_once = np.isin(categories, [PARAMETER, GRADIENT, WORKSPACE]) & ~_kept_gradients(study, at)
         may_grow = ~made_once & ((categories != BUFFER) | is_cache) & ~in_private_pool(history)
         eligible = may_grow & (lifetimes.born >= 0) & (lifetimes.born <= at)
         earlier = may_grow & (lifetimes.born == BEFORE) & (lifetimes.stack >= 0) & lifetimes.allocated_at(at)
@@ -104,6 +104,26 @@ class Candidates:
             and self.sites.location(key % (count + 1) - 1) == growth.caller
         ]
         return np.flatnonzero(np.isin(self.key, same))
+
+
+def _kept_gradients(study: DeviceStudy, at: int) -> BoolArray:
+    """bool[lifetimes]: gradients of sizes of which more are alive than there are parameters, but for the newest ones.
+
+    A parameter has one gradient. Those of earlier passes that are alive beside it are kept by the program.
+    """
+    history, categories = study.history, study.categories
+    live = history.lifetimes.allocated_at(at)
+    kept = np.zeros(len(categories), np.bool_)
+    parameters = np.sort(history.size[live & (categories == PARAMETER)])
+    gradients = np.flatnonzero((categories == GRADIENT) & np.isin(history.size, parameters))
+    alive = gradients[live[gradients]]
+    alive = alive[np.lexsort((-history.lifetimes.born[alive], history.size[alive]))]
+    size = history.size[alive]
+    newer = np.arange(len(alive)) - np.searchsorted(size, size)
+    own = np.searchsorted(parameters, size, side="right") - np.searchsorted(parameters, size)
+    kept[gradients[np.isin(history.size[gradients], size[newer >= own])]] = True
+    kept[alive[newer < own]] = False
+    return kept
 
 
 def _key(site: StackArray, caller: StackArray, count: int) -> IntArray:
