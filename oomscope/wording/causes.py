@@ -70,6 +70,8 @@ CAUSES: dict[str, Sentence] = {
     "exceptions hold the frames of calls that have ended.",
     "causes.retained.cycle": "{retained:bytes} of the {live:bytes} in use are garbage: a reference cycle that nothing "
     "reaches ({cycle}).",
+    "causes.retained.optimizer": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: parameters "
+    "that no module holds any more, their gradients, and their optimizer state.",
     "causes.retained.finished": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use for calls "
     "that have ended.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "

@@ -202,6 +202,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "none",
         "traceback",
     ),
+    "drop_optimizer": RemedyWords(
+        "Let go of {holder:holder} once its training is over: `del` what refers to it, or keep only the numbers that "
+        "are still read.",
+        "It keeps the model that it trained, its gradients and its states.",
+        "none, if that training does not go on",
+        "optimizers",
+    ),
     "collect_garbage": RemedyWords(
         "Break the cycle ({holder}), or call `gc.collect()` after each pass.",
         "Nothing reaches it, but only the garbage collector can free it.",

@@ -18,6 +18,7 @@ from oomscope.analysis.remedies import (
     bucket_lengths,
     collect_garbage,
     drop_gradients,
+    drop_optimizer,
     effect,
     forget_exception,
     free_the_card,
@@ -228,6 +229,7 @@ REMEDIES_OF_A_SUM: dict[ModuleType, dict[str, Any]] = {
     split_request: {"request": True},
     forget_exception: {"kind": "exception"},
     collect_garbage: {"kind": "cycle"},
+    drop_optimizer: {"kind": "optimizer"},
 }
 
 
@@ -250,8 +252,16 @@ def test_what_a_remedy_gives_back_decides_whether_it_is_enough(remedy: Any, byte
 
 
 def test_nothing_is_advised_where_nothing_is_there() -> None:
-    silent = (share_graph_pool, one_stream, free_the_card, forget_exception, collect_garbage, retry_request)
-    assert [list(remedy.propose(circumstances())) for remedy in (*silent, limit_calls_in_progress)] == [[]] * 7
+    silent = (
+        share_graph_pool,
+        one_stream,
+        free_the_card,
+        forget_exception,
+        collect_garbage,
+        drop_optimizer,
+        retry_request,
+    )
+    assert [list(remedy.propose(circumstances())) for remedy in (*silent, limit_calls_in_progress)] == [[]] * 8
 
 
 def test_a_request_that_would_fit_by_now_is_to_be_asked_again() -> None:

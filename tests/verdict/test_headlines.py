@@ -99,6 +99,7 @@ CHECKS: dict[str, Check] = {
     "causes.capacity.first_step": lambda values, about: 0 <= values["made"] < values["needs"],
     "causes.retained.exception": kept,
     "causes.retained.cycle": kept,
+    "causes.retained.optimizer": kept,
     "causes.retained.finished": kept,
     "causes.retained.failed_tries": kept,
     "causes.private_pools": lambda values, about: (

@@ -17,6 +17,12 @@ WRONG = {
     ("phases", True): "the recorder calls the orphan `self`, as the running object is called",
     ("phases", False): "a model of a phase that has ended looks like a teacher",
     ("last_error", False): "who keeps what a failed request left is not in a bare snapshot",
+    ("orbit_render", True): "a generator that is suspended may go on, so that what it holds is only named",
+    ("orbit_render", False): "a generator that is suspended may go on",
+    ("resume_run", True): "a loaded checkpoint in a variable of the function that runs may still be read",
+    ("resume_run", False): "a loaded checkpoint in a variable of the function that runs may still be read",
+    ("pretrain_then_tune", False): "which optimizer has no model any more is not in a bare snapshot",
+    ("distill", False): "an unreachable cycle looks like a teacher where nobody knows who holds it",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",
@@ -34,6 +40,7 @@ GROWS_BY_DESIGN = {
     "micro_sum": "the losses of micro-batches are gathered for one backward",
     "plain_net": "the rounds of a loop through layers, which are plain functions",
     "two_lanes": "results are kept in a list, as they should be, and are not what failed",
+    "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""
 

@@ -14,7 +14,7 @@ SLUG = "forget_exception"
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where stored exceptions keep memory."""
     for one in circumstances.piled.debris:
-        if one.kind != "cycle":
+        if one.kind not in ("cycle", "optimizer"):
             yield Advice(
                 SLUG, {"holder": one.holder}, one.retained, enough_by_sum(circumstances, one.retained), at=one.at
             )

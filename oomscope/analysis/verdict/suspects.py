@@ -39,7 +39,7 @@ UNDERWAY = ("call", "in_flight")
 """Kinds of holders that belong to the call that is underway."""
 OF_THE_PASS = (*UNDERWAY, "graph", "tensor")
 """Kinds that belong to the pass that is underway, unless they keep what earlier ones made."""
-_FINISHED_WITH = ("exception", "cycle")
+_FINISHED_WITH = ("exception", "cycle", "optimizer")
 """Kinds whose memory no running code uses any more."""
 
 
@@ -47,7 +47,7 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
     found: list[Suspect] = []
-    told = [*((one, None) for one in holders_in_blocks(study)), *kept_models(study)]
+    told = [*((one, None) for one in (*holders_in_blocks(study), *orphaned(study))), *kept_models(study)]
     for holder, models in sorted(told, key=lambda pair: -(pair[0].retained or 0)):
         if (
             holder.kind in BELONGINGS
@@ -84,6 +84,20 @@ def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
         if len(known) >= LEAST_MODELS:
             retained, tensors = sums[name]
             yield RecordedHolder(name, "collection", study.index, retained, retained, tensors), len(known)
+
+
+def orphaned(study: DeviceStudy) -> Iterator[RecordedHolder]:
+    """Optimizers whose parameters no module holds: their model is gone, and they keep it, its gradients and states."""
+    holders = holders_in_blocks(study)
+    optimizers = {one.holder for one in holders if one.kind == "optimizer_state" and one.holder}
+    models = [one for one in holders if one.kind == "parameter"]
+    for name in {one.holder for one in models} & optimizers:
+        if all(one.holder == name for one in models):
+            continue  # parameters that are plain tensors, in use
+        own = [one for one in holders if one.holder == name and one.kind in BELONGINGS]
+        retained = sum(one.retained or 0 for one in own)
+        tensors = sum(one.tensors or 0 for one in own)
+        yield RecordedHolder(name, "optimizer", study.index, retained, retained, tensors)
 
 
 def is_finished_with(suspect: Suspect) -> bool:
@@ -125,11 +139,13 @@ def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
 
 def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[str, ...], BoolArray, BoolArray]:
     """Rows that `holder` keeps; the ways to the largest; which it keeps through a traceback, and for a backward."""
+    # A state is named after its parameter, not after its optimizer.
+    states = [one.holder for one in holders_in_blocks(study) if one.kind == "optimizer_state"] == [holder]
     told = [
         (tensor, path)
         for tensor in study.snapshot.recorded.tensors_on(study.index)
         for path in ways_to(tensor)[:1]
-        if tensor.address is not None and is_within(path, holder)
+        if tensor.address is not None and (is_within(path, holder) or (states and tensor.category == "optimizer_state"))
     ]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))
     rows = live_rows(study, entry, [tensor.address or 0 for tensor, _ in told])

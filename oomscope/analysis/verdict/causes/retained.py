@@ -13,23 +13,27 @@ from oomscope.model import Note, note
 
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
-REMEDIES = ("forget_exception", "collect_garbage", "raise_cap")
+REMEDIES = ("forget_exception", "collect_garbage", "drop_optimizer", "raise_cap")
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
 
-_CODES = {"exception": "causes.retained.exception", "cycle": "causes.retained.cycle"}
+_CODES = {
+    "exception": "causes.retained.exception",
+    "cycle": "causes.retained.cycle",
+    "optimizer": "causes.retained.optimizer",
+}
 
 
 def withheld(case: Shortage) -> int:
-    """What exceptions and unreachable cycles keep."""
+    """What exceptions, unreachable cycles and optimizers of models that are gone keep."""
     return case.retained
 
 
 def confidence(circumstances: Circumstances, tested: Tested) -> str:
     """High where the recording saw the object that keeps it, and the request fits with margin without it."""
     spare = tested.qualifying[0].spare
-    if not circumstances.piled.debris:
-        return "medium"
+    if not circumstances.piled.debris or circumstances.piled.debris[0].kind == "optimizer":
+        return "medium"  # no file tells that a parameter without a module is not used
     return "high" if tested.certain and spare >= MARGIN * circumstances.request.limit.low else "medium"
 
 
