@@ -3,7 +3,7 @@ const links = () => {
     const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
     if (!target) return;
     for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
-    if (!target.id.startsWith("site-")) { target.scrollIntoView(); return; }
+    if (!/^(site|later)-/.test(target.id)) { target.scrollIntoView(); return; }
     target.closest("table").classList.add("all");
     const details = target.querySelector("details");
     if (details) details.open = true;
@@ -24,12 +24,13 @@ const printing = () => {
   });
   addEventListener("afterprint", () => { for (const one of opened) one.open = false; });
 };
-timelines();
 sorting();
 filtering();
 flames();
 links();
 printing();
 hinting();
-document.documentElement.dataset.ready = "true";
-performance.mark("ready");
+timelines().then(() => {
+  document.documentElement.dataset.ready = "true";
+  performance.mark("ready");
+});

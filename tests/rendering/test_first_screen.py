@@ -11,6 +11,7 @@ import pytest
 from oomscope.analysis import Findings, analyze
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
+from oomscope.model import Snapshot
 from oomscope.reading import load
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import live_parts as module
@@ -21,13 +22,20 @@ from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.memory_bars import memory_bar
 from oomscope.rendering.html.small_timeline import draw_strip
 from oomscope.rendering.html.svg import StyleSheet
-from oomscope.wording.page import HELD_HERE, effect_text, else_text, missing
+from oomscope.wording.page import effect_text, else_text, missing, stored_note
 from oomscope.wording.paths import shortener
 from tests.rendering.hostile import hostile_findings
 from tests.samples import SAMPLES, sample_findings
 
 FIXTURES = Path(__file__).resolve().parents[1] / "recording" / "fixtures"
 GIB = 1 << 30
+
+
+def holding(filename: str, first: int, *text: str) -> Snapshot:
+    """A snapshot that carries lines of one file."""
+    source = {"filename": filename, "line": first, "first": first, "text": list(text)}
+    context = {"schema_version": 1, "sources": [source]}
+    return replace(sample_findings("train_ok").snapshot, context=context)
 
 
 def held_by_a_list() -> Findings:
@@ -103,20 +111,24 @@ def test_the_line_is_the_culprits(name: str, line: int, note: str):
     assert (found.file, found.line, found.note, found.excerpt) == ("workloads.py", line, note, None)
 
 
-def test_where_nothing_is_known_to_grow_the_function_that_holds_it_is_shown():
+def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_the_one_that_made_most():
     device = held_by_a_list().main
     assert device is not None
     assert device.oom is not None
-    where = Location("/proj/train.py", 9, "train")
-    verdict = device.oom.verdict
-    told = replace(verdict, suspects=tuple(replace(one, at=where) for one in verdict.suspects))
-    told_device = replace(device, oom=replace(device.oom, verdict=told))
-    growing = culprit(told_device, str, Sources())
+    growing = culprit(device, str, Sources())
     assert growing is not None
     assert "behind every pass" in growing.note
-    found = culprit(replace(told_device, growth=()), str, Sources())
+    made = culprit(replace(device, growth=()), str, Sources())
+    assert made is not None
+    assert made.note.endswith("of it was allocated here")
+    (suspect,) = [one for one in device.oom.verdict.suspects if one.holder.endswith("total_loss")]
+    told = replace(suspect, at=Location("/proj/train.py", 9, "train"))
+    verdict = replace(device.oom.verdict, suspects=(told,))
+    known = replace(device, growth=(), oom=replace(device.oom, verdict=verdict))
+    source = Sources(holding("/proj/train.py", 7, "def train():", "    loss = step()", "    total_loss += loss"))
+    found = culprit(known, str, source)
     assert found is not None
-    assert (found.line, found.function, found.note) == (9, "train", HELD_HERE)
+    assert (found.line, found.note) == (9, stored_note("total_loss"))
 
 
 def test_a_card_that_is_mostly_free_does_not_fill_the_bar():
@@ -177,5 +189,21 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert found.end == "the OOM"
     assert found.limit is not None
     assert found.limit[0] == "limit 11.9 GiB"
-    assert found.has_steps
+    assert found.shaded == "shaded: every other step"
+    assert found.earlier == ()
+
+
+def test_earlier_failures_are_labelled_and_those_close_together_at_once():
+    findings = sample_findings("oom_leak_total_loss")
+    device = findings.main
+    assert device is not None
+    assert device.oom is not None
+    last = device.history.entries - 1
+    ooms = tuple(replace(device.oom, entry=entry) for entry in (last // 4, last // 2, last // 2 + 9))
+    earlier = replace(device, ooms=(*ooms, device.oom))
+    found = draw_strip(findings, earlier, live_parts(device, str), StyleSheet())
+    assert found is not None
+    assert [word for _, word in found.earlier] == ["an earlier OOM", "2 earlier OOMs"]
+    assert [float(place) for place, _ in found.earlier] == pytest.approx([25, 50], abs=0.1)
+    assert found.svg.count("M") > draw_strip(findings, device, live_parts(device, str), StyleSheet()).svg.count("M")
     assert "<text" not in found.svg

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
-from oomscope.analysis.verdict.records import Oom
+from oomscope.analysis.verdict.records import Oom, Suspect
+from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.rendering.common.sources import Excerpt, Sources
+from oomscope.rendering.common.storing import name_of, store_line
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
@@ -36,7 +40,7 @@ class Culprit:
 
 def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culprit | None:
     """The line to look at; None where no stack names one."""
-    found = _of_failure(device, device.oom) if device.oom is not None else _of_largest(device)
+    found = _of_failure(device, device.oom, sources) if device.oom is not None else _of_largest(device)
     if found is None:
         return None
     where, note = found
@@ -50,7 +54,7 @@ def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culpr
     )
 
 
-def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None:
+def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Location, str] | None:
     verdict = oom.verdict
     if verdict.cause in ("growth", "retained"):
         named = {note.values.get("holder") for note in verdict.headline}
@@ -61,8 +65,8 @@ def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None
             if where is not None:
                 return where, words.growth_note(growth, per_pass if inside is not None else None)
         for suspect in verdict.suspects:
-            if suspect.at is not None and suspect.holder in named:
-                return suspect.at, words.HELD_HERE
+            if suspect.holder in named and (found := _of_holder(device, suspect, sources)) is not None:
+                return found
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
                 made = sum(use.bytes for use in device.sites if use.site == driver.site)
@@ -76,6 +80,26 @@ def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
     return None if where is None else (where, words.asked_note(oom))
+
+
+def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tuple[Location, str] | None:
+    """The line that stores what `suspect` keeps; where that is not known, the line that made most of it."""
+    stores = store_line(suspect, sources)
+    if stores is not None:
+        return stores, words.stored_note(name_of(suspect))
+    if device.oom is None or device.oom.entry != device.at_entry:
+        return None
+    sites, history = device.study.sites, device.history
+    held = held_rows(device.study, device.at_entry, suspect.holder)
+    stack, size = history.lifetimes.stack[held], history.size[held]
+    for lines in (sites.callers(stack), sites.sites(stack)):
+        numbers, where = np.unique(lines, return_inverse=True)
+        made = np.bincount(where, weights=size)
+        for number in np.argsort(-made, kind="stable").tolist():
+            location = sites.location(int(numbers[number]))
+            if location is not None:
+                return location, words.made_of_it(int(made[number]))
+    return None
 
 
 def _in_loop(device: DeviceFindings, growth: Growth) -> Location | None:

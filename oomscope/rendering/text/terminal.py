@@ -92,7 +92,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     if device.growth:
         yield from _section(tables.growth(device, shorten, _TOP))
     elif device.history.entries:
-        yield from (Text(no_growth(device.steps)), Text())
+        yield from (Text(no_growth(device)), Text())
     yield from _section(tables.pins(device, shorten, 5))
     if len(device.ooms) > 1:
         yield from _section(tables.ooms(device, shorten, 5))
