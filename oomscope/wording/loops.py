@@ -6,6 +6,7 @@ Where both are the same loop, both are called passes; where they are not, the re
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.passes.records import StepPeak
 from oomscope.wording.template import place
 
 _STEPS_ARE = {
@@ -20,6 +21,12 @@ def pass_word(device: DeviceFindings) -> tuple[str, str]:
     steps, known = device.steps, device.oom.verdict.failing_pass if device.oom is not None else None
     same = known is not None and steps.source == "inferred" and len(steps.steps) == known.index + 1
     return ("pass", "passes") if same else ("step", "steps")
+
+
+def step_name(device: DeviceFindings, step: StepPeak) -> str:
+    """The name of a step; a pass is counted from 1, as the line above the headline counts it."""
+    counted = pass_word(device)[0] == "pass" and step.name.isdecimal()
+    return f"{int(step.name) + 1}" if counted else step.name
 
 
 def which_is_which(device: DeviceFindings) -> str:

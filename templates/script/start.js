@@ -16,10 +16,11 @@ const links = () => {
   });
   reveal();
 };
+/* Folds are printed, but for the stacks inside of tables: they would fill most of the paper. */
 const printing = () => {
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
+    opened = [...document.querySelectorAll("details.fold:not([open]), #how:not([open])")];
     for (const one of opened) one.open = true;
   });
   addEventListener("afterprint", () => { for (const one of opened) one.open = false; });

@@ -23,7 +23,7 @@ class DeviceView:
     Attributes:
         device: its findings.
         equation: where its memory is.
-        timeline: its memory over time, None: no history.
+        timeline: its memory over time; None: no history, or never any memory.
         data: what the page's script reads off the timeline.
         sites: its largest sites.
         others: the bytes of all further sites.
@@ -45,7 +45,8 @@ def other_devices(findings: Findings, shorten: Shorten, sheet: StyleSheet) -> tu
 
 def _view(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> DeviceView:
     told = told_of(device, shorten, by_line=False)
-    timeline, data = draw_beside(findings, device, told, sheet)
+    is_used = bool(device.history.curves.reserved.any())
+    timeline, data = draw_beside(findings, device, told, sheet) if is_used else (None, {})
     rows = site_rows(device, findings.snapshot.stacks, told.keys, shorten)[:MOST_SITES]
     others = device.at.allocated - sum(row.bytes for row in rows)
     return DeviceView(device, memory_bar(device), timeline, data, rows, others)

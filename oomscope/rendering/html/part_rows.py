@@ -49,7 +49,7 @@ def made_of(device: DeviceFindings, live: LiveParts) -> Mapping[str, str]:
         held = np.bincount(part[category == number], weights=size[category == number], minlength=len(live.parts))
         least = max(LEAST_SHARE * held.sum(), 1)
         kept = [
-            f"{format_bytes(int(held[at]))} of it in {one.label}"
+            f"{'all' if held[at] == held.sum() else format_bytes(int(held[at]))} of it in {one.label}"
             for at, one in enumerate(live.parts)
             if one.holder is not None and held[at] >= least
         ]
