@@ -34,7 +34,9 @@ def which_is_which(device: DeviceFindings) -> str:
     loops = {growth.loop for growth in device.growth if growth.loop is not None}
     known = device.oom.verdict.failing_pass if device.oom is not None else None
     loop = next(iter(loops)) if len(loops) == 1 else known.loop if known is not None and not loops else None
-    parts = [f"a pass is one round of the loop in {place(loop)}"] if loop is not None else []
+    parts = [f"here a pass is one round of the loop in {place(loop)}"] if loop is not None else []
+    if loop is not None and known is not None and known.loop is not None and known.loop.function != loop.function:
+        parts = [f"{parts[0]}, and above the headline one of the loop in {place(known.loop)}"]
     if len(device.steps.steps) > 1 and pass_word(device)[0] == "step" and device.steps.source in _STEPS_ARE:
         parts.append(_STEPS_ARE[device.steps.source])
     text = "; ".join(parts)

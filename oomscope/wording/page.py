@@ -71,9 +71,10 @@ def _counts_another_loop(oom: Oom, completed: int) -> bool:
     return any(one.get("passes") != completed for one in told)
 
 
-def stored_note(name: str) -> str:
-    """What a line does that stores into `name`."""
-    return f"stored in {name} here"
+def stored_note(name: str, per_pass: int | None = None) -> str:
+    """What a line does that stores into `name`; `per_pass`: how much more that is each time."""
+    more = f", {format_bytes(per_pass)} more every pass" if per_pass else ""
+    return f"stored in {name} here{more}"
 
 
 def growth_note(growth: Growth, per_pass: int | None = None) -> str:

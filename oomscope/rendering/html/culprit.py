@@ -59,11 +59,12 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
     if verdict.cause in ("growth", "retained"):
         named = {note.values.get("holder") for note in verdict.headline}
         per_pass = next((note.values["per_pass"] for note in verdict.headline if note.values.get("per_pass")), None)
+        for suspect in verdict.suspects if verdict.cause == "growth" else ():
+            if suspect.holder in named and (stores := store_line(suspect, sources)) is not None:
+                return stores, words.stored_note(name_of(suspect), per_pass)
         for growth in device.growth if verdict.cause == "growth" else ():
-            inside = _in_loop(device, growth)
-            where = inside or growth.caller or growth.site
-            if where is not None:
-                return where, words.growth_note(growth, per_pass if inside is not None else None)
+            if (grows := _of_growth(device, oom, growth)) is not None:
+                return grows
         for suspect in verdict.suspects:
             if suspect.holder in named and (found := _of_holder(device, suspect, sources)) is not None:
                 return found
@@ -80,6 +81,20 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
     return None if where is None else (where, words.asked_note(oom))
+
+
+def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> tuple[Location, str] | None:
+    """The line of the loop that the headline counts passes of, or else the line that makes what grows."""
+    told = next((note.values for note in oom.verdict.headline if note.values.get("per_pass")), None)
+    failing = oom.verdict.failing_pass
+    if told is not None:
+        same = told.get("passes") is None or abs(growth.generations - told["passes"]) <= 1
+        loop = growth.loop if same else failing.loop if failing is not None else None
+        inside = _in_loop(device, growth, loop)
+        if inside is not None:
+            return inside, words.growth_note(growth, told["per_pass"])
+    where = growth.caller or growth.site
+    return None if where is None else (where, words.growth_note(growth))
 
 
 def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tuple[Location, str] | None:
@@ -102,9 +117,8 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tu
     return None
 
 
-def _in_loop(device: DeviceFindings, growth: Growth) -> Location | None:
+def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> Location | None:
     """The line of the loop's own function that led to what grows: one call in its body, however deep the site is."""
-    loop = growth.loop
     if loop is None:
         return None
     stacks = device.study.snapshot.stacks
