@@ -14,7 +14,7 @@ from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
 from oomscope.wording.loops import pass_word
-from oomscope.wording.template import place
+from oomscope.wording.template import place, said_place
 
 RECORDED = {
     "full": "recorded from the start, nothing missing",
@@ -28,6 +28,7 @@ _DOUBTS = ("recording.no_completed_free", "recording.no_stacks")
 PART_LABELS = DRIVER_LABELS | {"retained_graph": "kept graphs", "accumulated_tensors": "kept tensors"}
 """Shorter: they stand in a legend, several in a row."""
 EVERYTHING_ELSE = "everything else"
+CYCLE = "unreachable cycle"
 OTHER_LINES = "all other lines"
 PHASE_PHRASES = {
     "forward": "in the forward pass",
@@ -148,7 +149,7 @@ def part_of_line(slug: str, where: Location | None, shorten: Callable[[str], str
         return f"{name}, other lines"
     name = "from" if slug == "unknown" else f"{name}:"
     file = shorten(where.file).replace("\\", "/").rpartition("/")[2]
-    return f"{name} {clean(where.function, 40)} ({clean(file, 60)}:{where.line})"
+    return f"{name} {said_place(clean(where.function, 40), f'{clean(file, 60)}:{where.line}')}"
 
 
 def sureness(findings: Findings) -> tuple[str, ...]:

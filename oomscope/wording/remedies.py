@@ -49,6 +49,11 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
     return f"Raise the memory cap of this process {was}to {format_limit(values['least'])}{room}{how}."
 
 
+def _break_cycle(values: Mapping[str, Any]) -> str:
+    way = values["holder"].removeprefix("reference cycle: ")
+    return f"Break the cycle ({way}), or call `gc.collect()` after each pass."
+
+
 def _why_raise(values: Mapping[str, Any]) -> str:
     room = f"The cap was set for this process; the card had {format_bytes(values['free'])} free."
     return f"{room} The growth remains." if values["passes"] else room
@@ -202,7 +207,7 @@ REMEDIES: dict[str, RemedyWords] = {
         "traceback",
     ),
     "collect_garbage": RemedyWords(
-        "Break the cycle ({holder}), or call `gc.collect()` after each pass.",
+        _break_cycle,
         "Nothing reaches it, but only the garbage collector can free it.",
         "a collection takes time",
         "gc",

@@ -8,11 +8,13 @@ import pytest
 
 from oomscope.analysis import Findings, analyze
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.records import Location
 from oomscope.model import note
 from oomscope.reading import load
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.loops import pass_word, step_name, which_is_which
 from oomscope.wording.page import occasion_parts, sureness
+from oomscope.wording.template import place
 from tests.samples import bundled_path, sample_findings
 
 
@@ -69,3 +71,10 @@ def test_that_nothing_is_missing_is_said_only_where_no_entries_were_skipped(skip
     parts = sureness(replace(findings, recording=replace(findings.recording, notes=notes)))
     assert any(part.endswith(said) for part in parts)
     assert skips != any("nothing missing" in part for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [("f", "f (a.py:3)"), ("<module>", "a.py:3"), ("<lambda>", "<lambda> (a.py:3)")]
+)
+def test_code_outside_of_functions_is_named_by_its_line_alone(function: str, said: str):
+    assert place(Location("/x/a.py", 3, function)) == said

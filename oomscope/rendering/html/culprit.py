@@ -10,12 +10,13 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom, Suspect
-from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.rendering.common.holdings import rows_held
 from oomscope.rendering.common.sources import Excerpt, Sources
 from oomscope.rendering.common.storing import name_of, store_line
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
+from oomscope.wording.template import MODULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Culprit:
 
     Attributes:
         file: its file as people say it.
-        line, function: as the frame has them.
+        line, function: as the frame has them; no function for the code of a file itself.
         full: the whole path with the line.
         note: what the line does.
         excerpt: the line with those around it; None where no source is known.
@@ -47,7 +48,7 @@ def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culpr
     return Culprit(
         shorten(where.file),
         where.line,
-        clean(where.function, 80),
+        "" if where.function == MODULE else clean(where.function, 80),
         f"{clean(where.file, 400)}:{where.line}",
         note,
         sources.around(where.file, where.line),
@@ -105,7 +106,7 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tu
     if device.oom is None or device.oom.entry != device.at_entry:
         return None
     sites, history = device.study.sites, device.history
-    held = held_rows(device.study, device.at_entry, suspect.holder)
+    held = rows_held(device, suspect.holder)
     stack, size = history.lifetimes.stack[held], history.size[held]
     for lines in (sites.callers(stack), sites.sites(stack)):
         numbers, where = np.unique(lines, return_inverse=True)

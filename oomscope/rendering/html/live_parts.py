@@ -14,12 +14,12 @@ import numpy as np
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.labels.drivers import drivers_of_live
 from oomscope.analysis.records import Location
-from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.model import IntArray
+from oomscope.rendering.common.holdings import rows_held
 from oomscope.rendering.html import palette
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import label
-from oomscope.wording.page import EVERYTHING_ELSE, PART_LABELS, other_of_kind, part_of_line
+from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, PART_LABELS, other_of_kind, part_of_line
 from oomscope.wording.paths import Shorten
 
 LEAST_SHARE = 0.01
@@ -116,12 +116,13 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
     named = [suspect for suspect in oom.verdict.suspects if suspect.holder in told]
     free = np.ones(len(size), np.bool_)
     for suspect, shade in zip(named, _SHADES, strict=False):
-        held = np.intersect1d(held_rows(device.study, device.at_entry, suspect.holder), rows)
+        held = np.intersect1d(rows_held(device, suspect.holder), rows)
         values = told[suspect.holder]
         most = values.get("retained") or values.get("bytes") or suspect.retained
         held = _filled(held[free[held]], size, most)
         free[held] = False
-        name = clean(suspect.holder.rpartition(": ")[2], _LONGEST_NAME)
+        way = suspect.holder.rpartition(": ")[2]
+        name = CYCLE if suspect.kind == "cycle" else clean(way, _LONGEST_NAME)
         yield _Group(name, palette.KEPT, shade, held, suspect.holder)
 
 
