@@ -75,7 +75,7 @@ class LiveParts:
         return (*reversed(range(len(self.parts))), len(self.parts))
 
 
-class _Group(NamedTuple):
+class _PartRows(NamedTuple):
     """A part with its lifetimes."""
 
     label: str
@@ -99,7 +99,7 @@ def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
     large = [group for group in groups if size[group.rows].sum() >= least]
     small = [group.rows for group in groups if size[group.rows].sum() < least]
     if small:
-        large.append(_Group(EVERYTHING_ELSE, palette.OTHER_SITES, 1.0, np.concatenate(small)))
+        large.append(_PartRows(EVERYTHING_ELSE, palette.OTHER_SITES, 1.0, np.concatenate(small)))
     key = np.full(len(size), len(large), np.int64)
     for number, group in enumerate(large):
         key[group.rows] = number
@@ -107,7 +107,7 @@ def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
     return LiveParts(parts, key)
 
 
-def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator[_Group]:
+def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator[_PartRows]:
     """The holders that the headline names: of each, as many bytes as it alone keeps."""
     oom = device.oom
     if oom is None or oom.entry != device.at_entry:
@@ -123,7 +123,7 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
         free[held] = False
         way = suspect.holder.rpartition(": ")[2]
         name = CYCLE if suspect.kind == "cycle" else clean(way, _LONGEST_NAME)
-        yield _Group(name, palette.KEPT, shade, held, suspect.holder)
+        yield _PartRows(name, palette.KEPT, shade, held, suspect.holder)
 
 
 def _filled(held: IntArray, size: IntArray, most: int) -> IntArray:
@@ -141,7 +141,7 @@ def _filled(held: IntArray, size: IntArray, most: int) -> IntArray:
 
 def _drivers(
     device: DeviceFindings, rows: IntArray, named: Any, shorten: Shorten, held_kinds: set[str]
-) -> Iterator[_Group]:
+) -> Iterator[_PartRows]:
     """Everything else by what it is; a kind that fills most of the bar by line, unless a holder is named already.
 
     Args:
@@ -161,14 +161,14 @@ def _drivers(
         if slug != "unknown" and (held_already or not is_large):
             shade = _SHADES[2] if held_already and colour == palette.KEPT else 1.0
             name = other_of_kind(slug) if slug in held_kinds else label(slug, PART_LABELS)
-            yield _Group(name, colour, shade, held)
+            yield _PartRows(name, colour, shade, held)
             continue
         lines = list(_by_line(device, held))
         for (where, part), shade in zip(lines, _SHADES, strict=False):
             text = (
                 part_of_line(slug, where, shorten) if len(lines) > 1 or slug == "unknown" else label(slug, PART_LABELS)
             )
-            yield _Group(text, colour, shade, part)
+            yield _PartRows(text, colour, shade, part)
 
 
 def _by_line(device: DeviceFindings, held: IntArray) -> Iterator[tuple[Location | None, IntArray]]:

@@ -51,7 +51,7 @@ class Bands:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Changes:
+class _BandChanges:
     """What changed when: the instant, the band and the bytes of each change, in order of the instants."""
 
     row: IntArray
@@ -159,7 +159,7 @@ def _times(history: DeviceHistory, at: IntArray, tick: int) -> bytes:
     return _varints(np.diff((time - time[0]) // tick, prepend=0))
 
 
-def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _Changes:
+def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _BandChanges:
     """What begins and ends to be live between two instants, summed for each band."""
     count, lifetimes = len(bands.kinds), history.lifetimes
     born, ended = np.searchsorted(at, lifetimes.born), np.searchsorted(at, lifetimes.freed)
@@ -169,7 +169,7 @@ def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _Changes:
     # Sums of bytes stay far below 2**53, so float64 holds them exactly.
     change = np.bincount(where, weights=np.concatenate([history.size, -history.size])[inside]).astype(np.int64)
     distinct, change = distinct[change != 0], change[change != 0]
-    return _Changes(distinct // max(count, 1), distinct % max(count, 1), change)
+    return _BandChanges(distinct // max(count, 1), distinct % max(count, 1), change)
 
 
 def _varints(values: IntArray) -> bytes:
