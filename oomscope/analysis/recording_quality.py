@@ -77,11 +77,15 @@ def recording_quality(
     stacks = "none" if not len(snapshot.stacks) else "all" if sites.has_cpp else "python"
     unattributed = sum(_without_stack(history, at[history.index]) for history in histories)
     notes = [_about_history(kind, histories), *_about_stacks(stacks, kind)]
-    if any(len(history.trace.entries(Action.FREE_COMPLETED)) == 0 < history.entries for history in histories) and (
-        kind in ("full", "wrapped", "late")
-    ):
+    if kind in ("full", "wrapped", "late") and any(_skips_frees(history) for history in histories):
         notes.append(note("recording.no_completed_free"))
     return RecordingQuality(kind, stacks, unattributed, tuple(notes))
+
+
+def _skips_frees(history: DeviceHistory) -> bool:
+    """Whether blocks are gone of which no entry says so: where all are still there, nothing was freed."""
+    completed = history.trace.entries(Action.FREE_COMPLETED)
+    return not len(completed) and bool((history.lifetimes.block < 0).any())
 
 
 def _without_stack(history: DeviceHistory, entry: int) -> int:

@@ -25,14 +25,7 @@ from oomscope.rendering.formats import FORMATS, format_of
 @options.output_options
 @options.analysis_options
 @options.redact_options
-@click.option(
-    "--source",
-    "source",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Show lines of source from the files in this folder, where the dump does not carry them.",
-)
-@click.option("--no-source", is_flag=True, help="Leave out the lines of source that the dump carries.")
+@options.source_options
 @click.option("--title", help="Title of the report; never redacted.")
 @click.option(
     "--bundle",
@@ -68,10 +61,7 @@ def command(
         raise click.UsageError("--bundle cannot be combined with -o or -f.", click.get_current_context())
     form = form or format_of(output or "")
     output = output or bundle or (default_output(snapshot, ".html") if form == "html" else STDOUT)
-    if source and (no_source or redact or bundle):
-        raise click.UsageError(
-            "--source cannot be combined with --no-source, --redact or --bundle.", click.get_current_context()
-        )
+    options.check_source(source, no_source=no_source, redact=redact, bundle=bundle)
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)
     check_target(str(redact_key) if redact_key else None, force=force, source=snapshot)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from oomscope.analysis import Findings
+    from oomscope.rendering.common.sources import Sources
 
 
 @click.command("summary")
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     help="Replay the trace under other settings.  [default: only for the verdict, if the trace is short]",
 )
 @options.redact_options
+@options.source_options
 @options.debug_option
 def command(
     snapshot: str,
@@ -42,31 +44,38 @@ def command(
     whatif: bool | None,
     redact: bool,
     redact_key: Path | None,
+    source: Path | None,
+    no_source: bool,
 ) -> None:
     """Explain a snapshot in one screen of the terminal."""
     options.check_redaction(redact, redact_key)
-    findings = pipeline.find(snapshot, at=at, device=device, whatif=whatif, redact=redact, redact_key=redact_key)
+    options.check_source(source, no_source=no_source, redact=redact)
+    findings = pipeline.find(
+        snapshot, at=at, device=device, whatif=whatif, redact=redact, redact_key=redact_key, no_source=no_source
+    )
     from rich.console import Console
 
+    from oomscope.rendering.common.sources import Sources
     from oomscope.rendering.text.terminal import WIDEST, plain
 
     replayed = whatif or (whatif is None and findings.snapshot.entries <= pipeline.QUICK_ENTRIES)
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
     console.width = min(console.width, WIDEST)
-    shown = _shown(findings, console.width, full=full, replayed=replayed)
+    sources = Sources(findings.snapshot, source)
+    shown = _shown(findings, console.width, sources, full=full, replayed=replayed)
     if console.is_terminal:
         console.print(shown)
     else:
         write(plain(shown, console.width), None, force=False)
 
 
-def _shown(findings: Findings, width: int, *, full: bool, replayed: bool) -> RenderableType:
+def _shown(findings: Findings, width: int, sources: Sources, *, full: bool, replayed: bool) -> RenderableType:
     if full:
         from oomscope.rendering.text.terminal import summary
 
-        return summary(findings, width=width)
+        return summary(findings, width=width, sources=sources)
     from oomscope.rendering.text.brief import answered, brief
 
     if findings.whatif:
-        return answered(findings, width=width)
-    return brief(findings, width=width, replayed=replayed)
+        return answered(findings, width=width, sources=sources)
+    return brief(findings, width=width, replayed=replayed, sources=sources)

@@ -35,4 +35,4 @@ def render(findings: Findings, form: str, title: str | None = None, sources: Sou
         return render_json(findings)
     from oomscope.rendering.text.terminal import render_text
 
-    return render_text(findings, title=title)
+    return render_text(findings, title=title, sources=sources)

@@ -15,7 +15,7 @@ from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Note
 from oomscope.rendering.json_plain import dumped, plain
-from oomscope.rendering.json_verdict import oom_document, oom_in_brief, step_at
+from oomscope.rendering.json_verdict import oom_document, step_at
 from oomscope.version import __version__
 from oomscope.wording import say
 from oomscope.wording.labels import SITE_LABELS, label
@@ -105,7 +105,7 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "device_total": plain(device.device_total),
         "outside": plain(device.outside),
         "oom": None if device.oom is None else oom_document(device.oom, device.steps),
-        "ooms": [oom_in_brief(oom, device.steps) for oom in device.ooms],
+        "ooms": [oom_document(oom, device.steps) for oom in device.ooms],
     }
 
 

@@ -17,16 +17,6 @@ def oom_document(oom: Oom, steps: Steps) -> dict[str, Any]:
     return {**plain(oom, "verdict"), "step": step_at(steps, oom.entry), "verdict": verdict_document(oom.verdict)}
 
 
-def oom_in_brief(oom: Oom, steps: Steps) -> dict[str, Any]:
-    """One among many failed requests: without its stack, and of its verdict no more than the cause."""
-    verdict = oom.verdict
-    return {
-        **plain(oom, "verdict", "stack"),
-        "step": step_at(steps, oom.entry),
-        "verdict": {"cause": verdict.cause, "confidence": verdict.confidence, "headline": headline(verdict)},
-    }
-
-
 def step_at(steps: Steps, entry: int | None) -> str | None:
     """The name of the step that `entry` lies in, as the other formats show it; None where it lies in none."""
     if entry is None:

@@ -112,7 +112,8 @@ def _source(device: DeviceFindings, sources: Sources, shorten: Shorten) -> str:
     line = culprit(device, shorten, sources)
     if line is None:
         return ""
-    named = escaped(f"{line.function} ({line.file}:{line.line}): {line.note}")
+    where = f"{line.file}:{line.line}"
+    named = escaped(f"{f'{line.function} ({where})' if line.function else where}: {line.note}")
     if line.excerpt is None:
         return named
     block = [

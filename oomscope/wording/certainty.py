@@ -5,8 +5,9 @@ from __future__ import annotations
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.units import format_bytes
 from oomscope.wording import say
+from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
-from oomscope.wording.labels import CAUSE_LABELS, CONFIDENCE_LABELS, label
+from oomscope.wording.labels import CONFIDENCE_LABELS, label
 
 _LONGEST = 500
 _NOT_EXACT = (
@@ -24,7 +25,7 @@ def certainty(findings: Findings) -> list[str]:
     if device is not None and device.oom is not None:
         verdict = device.oom.verdict
         confidence = label(verdict.confidence, CONFIDENCE_LABELS)
-        items.insert(0, f"Cause: {label(verdict.cause, CAUSE_LABELS)} ({confidence}).")
+        items.insert(0, f"Cause: {cause_label(verdict)} ({confidence}).")
     if recording.unattributed_live_bytes:
         items.append(f"{format_bytes(recording.unattributed_live_bytes)} of the allocated memory has no stack.")
     if device is not None:

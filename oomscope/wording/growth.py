@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.passes.records import Growth, Steps
-from oomscope.units import format_bytes, plural
+from oomscope.analysis.passes.records import Growth
+from oomscope.units import format_bytes
 from oomscope.wording.instants import before_oom
+from oomscope.wording.loops import pass_word
 
 STEADY = 0.05
 """High-water marks that differ by more are not called steady."""
@@ -14,21 +15,23 @@ LEAST_SPREAD = 0.001
 
 
 def growth_text(growth: Growth, device: DeviceFindings) -> str:
-    """How a site grows: ``+20.0 MiB per step, 33 alive, since 2.31 s before the OOM``."""
-    step = "per entry" if growth.kind == "time" else "per step"
+    """How a site grows: ``+20.0 MiB a pass, 33 alive, since 2.31 s before the OOM``."""
+    each = "an entry" if growth.kind == "time" else "a pass"
     alive = f", {growth.generations} alive" if growth.kind == "generations" else ""
-    return f"+{format_bytes(growth.bytes_per_step)} {step}{alive}, since {before_oom(device, growth.since_entry)}"
+    return f"+{format_bytes(growth.bytes_per_step)} {each}{alive}, since {before_oom(device, growth.since_entry)}"
 
 
-def no_growth(steps: Steps) -> str:
+def no_growth(device: DeviceFindings) -> str:
     """The one line of a report without growth."""
-    if len(steps.steps) < 2:
-        return "No growth found. The recording has fewer than two steps, so only growth over time was looked for."
+    steps, (one, several) = device.steps, pass_word(device)
     peaks = [step.peak_allocated for step in steps.steps[1:]]
+    if len(steps.steps) < 2:
+        return f"No {one} was seen to repeat, so whether memory grows from one to the next cannot be told."
     if len(peaks) < 2:
-        return f"No growth found in {plural(steps.count, 'step')}."
+        return f"Two {several} are too few to tell whether memory grows from one to the next."
     spread = (max(peaks) - min(peaks)) / max(max(peaks), 1)
     if spread > STEADY:
-        return f"No site grows from step to step; the peaks of the {steps.count} steps differ by up to {spread:.0%}."
+        differ = f"the peaks of the {steps.count} {several} differ by up to {spread:.0%}"
+        return f"No line leaves more behind {one} after {one}; {differ}."
     spread = max(spread, LEAST_SPREAD)
-    return f"No growth: after the first, all {steps.count} steps peak within {spread:.1%} of each other."
+    return f"No growth: after the first, all {steps.count} {several} peak within {spread:.1%} of each other."

@@ -10,8 +10,11 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.units import format_bytes, plural
+from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
-from oomscope.wording.labels import CAUSE_LABELS, CONFIDENCE_LABELS, DRIVER_LABELS, label
+from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
+from oomscope.wording.loops import pass_word
+from oomscope.wording.template import place, said_place
 
 RECORDED = {
     "full": "recorded from the start, nothing missing",
@@ -20,16 +23,23 @@ RECORDED = {
     "state_only": "only the last instant was recorded",
     "none": "no history was recorded",
 }
+_DOUBTS = ("recording.no_completed_free", "recording.no_stacks")
+"""Notes after which nobody can say that nothing is missing."""
 PART_LABELS = DRIVER_LABELS | {"retained_graph": "kept graphs", "accumulated_tensors": "kept tensors"}
 """Shorter: they stand in a legend, several in a row."""
-HELD_HERE = "in the function that holds it"
-"""What is known of a line that a holder's function was at: it need not be the line that stored anything."""
 EVERYTHING_ELSE = "everything else"
+CYCLE = "unreachable cycle"
+OTHER_LINES = "all other lines"
 PHASE_PHRASES = {
     "forward": "in the forward pass",
     "backward": "in the backward pass",
     "optimizer": "in the optimizer step",
 }
+
+
+def given_back(zero: str, *, is_last: bool) -> str:
+    """What is called that was live at other times, but not at the instant that `zero` names."""
+    return f"freed before {zero}" if is_last else f"not there at {zero}"
 
 
 def occasion_parts(findings: Findings) -> tuple[str, ...]:
@@ -46,11 +56,26 @@ def occasion_parts(findings: Findings) -> tuple[str, ...]:
 
 def _how_far(device: DeviceFindings, oom: Oom) -> str:
     known = oom.verdict.failing_pass
-    if known is not None:
-        number = f"pass {known.index + 1:,}"
-        return f"{number}, after {known.completed:,} that fitted" if known.completed else f"{number}, the first"
-    name = next((step.name for step in device.steps.steps if step.begin <= oom.entry <= step.end), None)
-    return f"step {clean(name, 40)}" if name is not None else ""
+    if known is None:
+        name = next((step.name for step in device.steps.steps if step.begin <= oom.entry <= step.end), None)
+        return f"{pass_word(device)[0]} {clean(name, 40)}" if name is not None else ""
+    number = f"pass {known.index + 1:,}"
+    if _counts_another_loop(oom, known.completed):
+        # The headline counts passes of other runs of the loop, or of another one.
+        return f"{number} of this run of the loop in {place(known.loop)}" if known.loop is not None else ""
+    return f"{number}, after {known.completed:,} that fitted" if known.completed else f"{number}, the first"
+
+
+def _counts_another_loop(oom: Oom, completed: int) -> bool:
+    """Whether the headline speaks of passes, and of another number than this loop has finished."""
+    told = [note.values for note in oom.verdict.headline if "per_pass" in note.values or "passes" in note.values]
+    return any(one.get("passes") != completed for one in told)
+
+
+def stored_note(name: str, per_pass: int | None = None) -> str:
+    """What a line does that stores into `name`; `per_pass`: how much more that is each time."""
+    more = f", {format_bytes(per_pass)} more every pass" if per_pass else ""
+    return f"stored in {name} here{more}"
 
 
 def growth_note(growth: Growth, per_pass: int | None = None) -> str:
@@ -70,6 +95,11 @@ def pin_note(pin: Pin) -> str:
 def made_note(bytes_: int) -> str:
     """What a line does that made most of what is live."""
     return f"{format_bytes(bytes_)} was allocated here"
+
+
+def made_of_it(bytes_: int) -> str:
+    """What a line does that made most of what an object keeps."""
+    return f"{format_bytes(bytes_)} of it was allocated here"
 
 
 def asked_note(oom: Oom) -> str:
@@ -107,6 +137,11 @@ def else_text(advice: tuple[Advice, ...]) -> str:
     return " · ".join(filter(None, parts))
 
 
+def other_of_kind(slug: str) -> str:
+    """What is called of a kind that a holder named beside it has as well: ``other activations``."""
+    return f"other {label(slug, PART_LABELS)}"
+
+
 def part_of_line(slug: str, where: Location | None, shorten: Callable[[str], str]) -> str:
     """What one line made of a kind of memory: ``activations: mlp (workloads.py:29)``; None: all other lines."""
     name = label(slug, PART_LABELS)
@@ -114,7 +149,7 @@ def part_of_line(slug: str, where: Location | None, shorten: Callable[[str], str
         return f"{name}, other lines"
     name = "from" if slug == "unknown" else f"{name}:"
     file = shorten(where.file).replace("\\", "/").rpartition("/")[2]
-    return f"{name} {clean(where.function, 40)} ({clean(file, 60)}:{where.line})"
+    return f"{name} {said_place(clean(where.function, 40), f'{clean(file, 60)}:{where.line}')}"
 
 
 def sureness(findings: Findings) -> tuple[str, ...]:
@@ -125,13 +160,22 @@ def sureness(findings: Findings) -> tuple[str, ...]:
     parts = []
     if device.oom is not None:
         verdict = device.oom.verdict
-        parts = [label(verdict.cause, CAUSE_LABELS), label(verdict.confidence, CONFIDENCE_LABELS)]
-    parts.append(RECORDED.get(findings.recording.history, findings.recording.history))
+        parts = [cause_label(verdict), label(verdict.confidence, CONFIDENCE_LABELS)]
+    parts.append(_recorded(findings))
     if not device.exact:
         parts.append("figures before the end are estimates")
     elif device.reconciliation.unaccounted_bytes:
         parts.append(f"{format_bytes(abs(device.reconciliation.unaccounted_bytes))} unaccounted for")
     return tuple(parts)
+
+
+def _recorded(findings: Findings) -> str:
+    """How much of the run was recorded; that nothing is missing is said only where nothing says otherwise."""
+    recording = findings.recording
+    doubts = any(note.code in _DOUBTS for note in recording.notes)
+    if recording.history == "full" and doubts:
+        return "recorded from the start"
+    return RECORDED.get(recording.history, recording.history)
 
 
 def limit_note(limit: int | None, beyond: int | None, *, capped: bool) -> str:

@@ -10,11 +10,12 @@ from oomscope.analysis.verdict.records import Oom
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import SITE_LABELS, label
 from oomscope.wording.paths import Shorten
+from oomscope.wording.template import said_place
 
 
 def place(location: Location, shorten: Shorten) -> str:
     """``fill_cache (workloads.py:227)``."""
-    return f"{clean(location.function, 120)} ({file_line(location, shorten)})"
+    return said_place(clean(location.function, 120), file_line(location, shorten))
 
 
 def file_line(location: Location, shorten: Shorten) -> str:

@@ -41,6 +41,7 @@ RECORDING: dict[str, Sentence] = {
         "Only Python stacks were recorded: what C++ code allocates in backward has no frames of its own."
     ),
     "recording.no_completed_free": (
-        "The trace has no completed free: either nothing was freed, or these entries were skipped."
+        "Blocks are gone, but the trace says of none when it was free again (no free_completed): those entries were "
+        "skipped."
     ),
 }

@@ -49,8 +49,13 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
     return f"Raise the memory cap of this process {was}to {format_limit(values['least'])}{room}{how}."
 
 
+def _break_cycle(values: Mapping[str, Any]) -> str:
+    way = values["holder"].removeprefix("reference cycle: ")
+    return f"Break the cycle ({way}), or call `gc.collect()` after each pass."
+
+
 def _why_raise(values: Mapping[str, Any]) -> str:
-    room = f"The card had {format_bytes(values['free'])} free."
+    room = f"The cap was set for this process; the card had {format_bytes(values['free'])} free."
     return f"{room} The growth remains." if values["passes"] else room
 
 
@@ -127,13 +132,13 @@ REMEDIES: dict[str, RemedyWords] = {
     ),
     "raise_cap": RemedyWords(_raise_cap, _why_raise, "less is left for other processes", "memory"),
     "smaller_batch.training": RemedyWords(
-        "Run micro-batches of 1/{divisor} of the size and accumulate their gradients.",
+        "Divide the batch by {divisor} and accumulate the gradients of the parts.",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
-        "Run batches of 1/{divisor} of the size.",
+        "Divide the batch by {divisor}.",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
@@ -196,8 +201,8 @@ REMEDIES: dict[str, RemedyWords] = {
         "faq",
     ),
     "forget_exception": RemedyWords(
-        "Keep the text of the exception in {holder:holder}, not the exception itself (`str(error)`), or call "
-        "`traceback.clear_frames(error.__traceback__)`.",
+        "Store the text of the exception in {holder:holder}, not the exception itself, or empty the frames of its "
+        "traceback first (`traceback.clear_frames`).",
         "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
         "none",
         "traceback",
@@ -210,7 +215,7 @@ REMEDIES: dict[str, RemedyWords] = {
         "optimizers",
     ),
     "collect_garbage": RemedyWords(
-        "Break the cycle ({holder}), or call `gc.collect()` after each pass.",
+        _break_cycle,
         "Nothing reaches it, but only the garbage collector can free it.",
         "a collection takes time",
         "gc",

@@ -36,12 +36,21 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
     return _FORMATTER.vformat(_OPTIONAL.sub(optional, template), (), values).replace("[[", "[").replace("]]", "]")
 
 
+MODULE = "<module>"
+"""What Python calls the code of a file that stands in no function; nobody says it."""
+
+
 def place(location: Any) -> str:
     """A line of code as people say it: ``fill_cache (workloads.py:227)``; None: ``code without Python frames``."""
     if location is None:
         return "code without Python frames"
     file = location.file.replace("\\", "/").rpartition("/")[2]
-    return f"{location.function} ({file}:{location.line})"
+    return said_place(location.function, f"{file}:{location.line}")
+
+
+def said_place(function: str, where: str) -> str:
+    """``fill_cache (workloads.py:227)``; ``workloads.py:227`` alone where that stands in no function."""
+    return where if function == MODULE else f"{function} ({where})"
 
 
 def holder(way: str) -> str:

@@ -3,7 +3,7 @@ const links = () => {
     const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
     if (!target) return;
     for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
-    if (!target.id.startsWith("site-")) { target.scrollIntoView(); return; }
+    if (!/^(site|later)-/.test(target.id)) { target.scrollIntoView(); return; }
     target.closest("table").classList.add("all");
     const details = target.querySelector("details");
     if (details) details.open = true;
@@ -16,20 +16,22 @@ const links = () => {
   });
   reveal();
 };
+/* Folds are printed, but for the stacks inside of tables: they would fill most of the paper. */
 const printing = () => {
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
+    opened = [...document.querySelectorAll("details.fold:not([open]), #how:not([open])")];
     for (const one of opened) one.open = true;
   });
   addEventListener("afterprint", () => { for (const one of opened) one.open = false; });
 };
-timelines();
 sorting();
 filtering();
 flames();
 links();
 printing();
 hinting();
-document.documentElement.dataset.ready = "true";
-performance.mark("ready");
+timelines().then(() => {
+  document.documentElement.dataset.ready = "true";
+  performance.mark("ready");
+});

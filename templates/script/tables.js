@@ -24,7 +24,7 @@ const sorting = () => {
 };
 const filtering = () => {
   for (const table of document.querySelectorAll("table.long")) {
-    const rows = [...table.tBodies[0].rows];
+    const rows = [...table.tBodies[0].rows].filter((row) => !row.classList.contains("later"));
     if (rows.length <= FIRST_ROWS) { table.classList.add("all"); continue; }
     const tools = make("div", undefined, {class: "tools"});
     const input = make("input", undefined, {type: "search", placeholder: "Filter", "aria-label": "Filter the rows of the table below"});

@@ -1,52 +1,4 @@
-/* Unpacks what timeline_data.py packed: for each instant its entry, time, pending and reserved bytes, and for each
-   kind of live bytes a column. */
-const unpacked = (spec) => {
-  const text = atob(spec.packed);
-  let place = 0;
-  const next = () => {
-    let value = 0, scale = 1, byte;
-    do { byte = text.charCodeAt(place++); value += (byte & 127) * scale; scale *= 128; } while (byte & 128);
-    return value;
-  };
-  const signed = () => { const value = next(); return value % 2 ? -(value + 1) / 2 : value / 2; };
-  const column = () => new Float64Array(spec.count);
-  const entry = column(), time = column(), pending = column(), reserved = column(), allocated = column();
-  const live = spec.kinds.map(column), now = spec.kinds.map(() => 0);
-  let at = 0, clock = spec.start, waits = 0, held = 0, sum = 0;
-  for (let row = 0; row < spec.count; row++) {
-    entry[row] = at += next();
-    if (spec.timed) time[row] = (clock += next()) / 1e6;
-    for (let changes = next(); changes > 0; changes--) {
-      const kind = next(), change = signed() * spec.unit;
-      now[kind] += change;
-      sum += change;
-    }
-    pending[row] = waits += signed() * spec.unit;
-    reserved[row] = held += signed() * spec.unit;
-    allocated[row] = sum;
-    for (let kind = 0; kind < live.length; kind++) live[kind][row] = now[kind];
-  }
-  return {entry, time, pending, reserved, allocated, live, x: spec.seconds ? time : entry};
-};
-/* The bands of a view, from below: words, class of their colour, and bytes at each instant. */
-const bandsOf = (spec, columns, mode) => {
-  const place = {category: 0, site: 1, phase: 2}[mode];
-  const others = spec.sites.length - 1;
-  const made = new Map();
-  spec.kinds.forEach((kind, number) => {
-    const key = kind[place];
-    if (!made.has(key)) {
-      const [colour, label] = mode === "category" ? [`k-${spec.categories[key][0]}`, spec.categories[key][1]]
-        : mode === "phase" ? [spec.phases[key][0], spec.phases[key][1]]
-          : [key < spec.coloured ? `k-s-${key}` : "k-s-other", spec.sites[key]];
-      made.set(key, {key, colour, label, bytes: new Float64Array(spec.count), site: mode === "site" && key < others});
-    }
-    const bytes = made.get(key).bytes, live = columns.live[number];
-    for (let row = 0; row < spec.count; row++) bytes[row] += live[row];
-  });
-  const rank = (band) => (mode === "site" && !band.site ? -1 : band.key);
-  return [...made.values()].sort((a, b) => rank(a) - rank(b));
-};
+const MOST_DRAWN = 4000; // rows that are drawn one by one
 const ticks = (low, high, most) => {
   const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].find((one) => one * power >= rough) * power;
@@ -65,8 +17,8 @@ const before = (values, wanted) => {
 };
 
 class Timeline {
-  constructor(holder, spec) {
-    Object.assign(this, {holder, spec, mode: "category", cached: {}, columns: unpacked(spec)});
+  constructor(holder, spec, columns) {
+    Object.assign(this, {holder, spec, mode: "part", axis: "entry", cached: {}, columns});
     [this.width, , this.left, this.right, this.top, this.bottom] = spec.box;
     this.svg = holder.querySelector("svg.fig");
     this.readout = holder.querySelector(".readout");
@@ -79,27 +31,34 @@ class Timeline {
     this.svg.append(this.layer, this.brush, this.cursor);
     this.last = spec.count - 1;
     this.at = this.last;
-    [this.from, this.to] = this.whole = [this.columns.x[0], this.columns.x[this.last]];
+    this.along("entry");
     this.listen();
+  }
+  along(axis) {
+    this.axis = axis;
+    this.x = this.columns[axis];
+    [this.from, this.to] = this.whole = [this.x[0], this.x[this.last]];
   }
   bands(mode = this.mode) { return (this.cached[mode] ||= bandsOf(this.spec, this.columns, mode)); }
   place(x) { return this.left + ((x - this.from) / (this.to - this.from || 1)) * (this.right - this.left); }
   when(row) {
     if (!this.spec.timed) return "";
     const time = this.columns.time[row];
-    return time === 0 ? `at ${this.spec.zero}` : `${duration(time)} ${time < 0 ? "before" : "after"} ${this.spec.zero}`;
+    return Math.abs(time) * 1e6 < Math.max(1, this.spec.tick) / 2 || this.columns.entry[row] === this.spec.at ? `at ${this.spec.zero}` : `${duration(time)} ${time < 0 ? "before" : "after"} ${this.spec.zero}`;
   }
   where(row) { return [this.when(row), `entry ${count(this.columns.entry[row])}`].filter(Boolean).join(" · "); }
+  /* Said where a trace has more instants than the page holds. */
+  nearest() { return this.spec.whole ? "" : ` (the nearest before it of ${count(this.spec.count)} instants that this page holds, of ${count(this.spec.entries)} entries)`; }
 
   /* `height` in bytes, where the pointer says one: the band there is named first. */
   show(row, height) {
     const {allocated, pending, reserved} = this.columns;
     this.at = row = Math.max(0, Math.min(this.last, row));
-    const x = this.place(this.columns.x[row]);
+    const x = this.place(this.x[row]);
     for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, x);
     this.cursor.classList.toggle("off", x < this.left - 1 || x > this.right + 1);
     const active = pending[row] ? ` · active ${size(allocated[row] + pending[row])}` : "";
-    const told = `allocated ${size(allocated[row])}${active} · reserved ${size(reserved[row])} · ${this.where(row)}`;
+    const told = `allocated ${size(allocated[row])}${active} · reserved ${size(reserved[row])} · ${this.where(row)}${this.nearest()}`;
     const band = height === undefined ? undefined : this.bandAt(row, height);
     this.readout.replaceChildren();
     if (band) this.readout.append(make("strong", `${band[0]} ${size(band[1])}`), " · ");
@@ -116,16 +75,33 @@ class Timeline {
   }
 
   render() {
-    const isStatic = this.mode === "category" && this.from === this.whole[0] && this.to === this.whole[1];
+    const isStatic = this.mode === "part" && this.axis === "entry" && this.from === this.whole[0] && this.to === this.whole[1];
     for (const one of this.static) one.classList.toggle("off", !isStatic);
     this.layer.replaceChildren();
     this.paintLegend();
-    const first = before(this.columns.x, this.from), end = before(this.columns.x, this.to);
+    const first = before(this.x, this.from), end = before(this.x, this.to);
     this.highest = isStatic ? undefined : this.paint(first, end);
     this.show(this.at);
   }
+  /* The rows from `first` to `end` that show every extreme at the width of the figure. */
+  worth(first, end) {
+    if (end - first < MOST_DRAWN) return Array.from({length: end - first + 1}, (_, at) => first + at);
+    const {allocated, reserved} = this.columns, rows = new Set([first, end]);
+    for (let row = first; row <= end;) {
+      const pixel = Math.floor(this.place(this.x[row]) * 2);
+      let low = row, high = row, most = row, last = row;
+      for (; last <= end && Math.floor(this.place(this.x[last]) * 2) === pixel; last++) {
+        if (allocated[last] < allocated[low]) low = last;
+        if (allocated[last] > allocated[high]) high = last;
+        if (reserved[last] > reserved[most]) most = last;
+      }
+      for (const one of [row, low, high, most, last - 1]) rows.add(one);
+      row = last;
+    }
+    return [...rows].sort((a, b) => a - b);
+  }
   paint(first, end) {
-    const {x, reserved} = this.columns, {spec, layer} = this;
+    const {reserved} = this.columns, {spec, layer, x} = this, rows = this.worth(first, end);
     let highest = 1;
     for (let row = first; row <= end; row++) highest = Math.max(highest, reserved[row], this.columns.allocated[row]);
     const limit = spec.limit !== null && spec.limit < 1.6 * highest ? spec.limit : null;
@@ -135,10 +111,13 @@ class Timeline {
     const floor = new Float64Array(spec.count), paths = [];
     for (const band of this.bands()) {
       let any = false;
-      for (let row = first; row <= end; row++) { floor[row] += band.bytes[row]; any ||= band.bytes[row] > 0; }
-      if (any) paths.unshift(draw("path", {class: band.colour, d: `${this.stairs(floor, first, end, scale)}V${this.bottom}H${this.left}z`}));
+      for (const row of rows) { floor[row] += band.bytes[row]; any ||= band.bytes[row] > 0; }
+      if (!any) continue;
+      const d = `${this.stairs(floor, rows, scale)}V${this.bottom}H${this.left}z`;
+      paths.unshift(draw("path", {class: band.colour, d, "fill-opacity": band.opacity}));
+      if (band.opacity < 1) paths.unshift(draw("path", {class: "k-paper", d})); // nothing behind shows through
     }
-    layer.append(...paths, draw("path", {class: "l-reserved none", d: this.stairs(reserved, first, end, scale)}));
+    layer.append(...paths, draw("path", {class: "l-reserved none", d: this.stairs(reserved, rows, scale)}));
     if (limit !== null) layer.append(draw("line", {class: "l-limit", x1: this.left, x2: this.right, y1: scale(limit), y2: scale(limit)}));
     let labelled = false;
     for (const entry of [...spec.ooms].reverse()) {
@@ -151,17 +130,18 @@ class Timeline {
     }
     return top;
   }
-  stairs(values, first, end, scale) {
-    const x = this.columns.x, start = Math.max(this.left, this.place(x[first])).toFixed(1);
-    const parts = [`M${start} ${scale(values[first]).toFixed(1)}`];
-    for (let row = first + 1; row <= end; row++) {
-      if (values[row] !== values[row - 1]) parts.push(`H${this.place(x[row]).toFixed(1)}V${scale(values[row]).toFixed(1)}`);
+  stairs(values, rows, scale) {
+    const start = Math.max(this.left, this.place(this.x[rows[0]])).toFixed(1);
+    const parts = [`M${start} ${scale(values[rows[0]]).toFixed(1)}`];
+    for (let at = 1; at < rows.length; at++) {
+      const row = rows[at];
+      if (values[row] !== values[rows[at - 1]]) parts.push(`H${this.place(this.x[row]).toFixed(1)}V${scale(values[row]).toFixed(1)}`);
     }
     return `${parts.join("")}H${this.right}`;
   }
   axes(top, scale) {
     const {spec, layer} = this, [unit, step] = UNITS.find(([, one]) => top >= one) || ["B", 1];
-    const starts = spec.steps.map(([entry]) => this.columns.x[before(this.columns.entry, entry)]);
+    const starts = spec.steps.map(([entry]) => this.x[before(this.columns.entry, entry)]);
     starts.forEach((start, number) => {
       const stop = number + 1 < starts.length ? starts[number + 1] : this.whole[1];
       const [low, high] = [Math.max(start, this.from), Math.min(stop, this.to)];
@@ -174,30 +154,35 @@ class Timeline {
       layer.append(draw("line", {class: "grid", x1: this.left, x2: this.right, y1: y, y2: y}),
         draw("text", {class: "tick end", x: this.left - 5, y: y + 3}, tick ? `${+tick.toPrecision(4)} ${unit}` : "0"));
     }
-    const span = this.to - this.from;
-    const [rate, name] = !spec.seconds ? [1, "trace entry"] : span < 0.002 ? [1e6, "microseconds"] : span < 2 ? [1e3, "milliseconds"]
+    const span = this.to - this.from, timed = this.axis === "time";
+    const [rate, name] = !timed ? [1, ""] : span < 0.002 ? [1e6, "microseconds"] : span < 2 ? [1e3, "milliseconds"]
       : span < 300 ? [1, "seconds"] : [1 / 60, "minutes"];
     for (const tick of ticks(this.from * rate, this.to * rate, 8)) {
-      layer.append(draw("text", {class: "tick middle", x: this.place(tick / rate), y: this.bottom + 14}, (+tick.toPrecision(6)).toLocaleString("en")));
+      const at = tick / rate, here = {class: "tick middle", x: this.place(at)};
+      layer.append(draw("text", {...here, y: this.bottom + 14}, (+tick.toPrecision(9)).toLocaleString("en")));
+      if (timed || !spec.timed) continue;
+      const seconds = this.columns.time[before(this.columns.entry, at)];
+      layer.append(draw("text", {...here, y: this.bottom + 25}, `${seconds < 0 ? "−" : ""}${duration(seconds)}`));
     }
-    const words = spec.seconds ? `${name} relative to ${spec.zero}` : name;
-    layer.append(draw("text", {class: "tick middle", x: (this.left + this.right) / 2, y: this.bottom + 31}, words));
+    const words = timed ? `${name} relative to ${spec.zero}` : spec.timed ? `trace entry, and its time relative to ${spec.zero}` : "trace entry";
+    layer.append(draw("text", {class: "tick middle", x: (this.left + this.right) / 2, y: this.bottom + 39}, words));
   }
   paintLegend() {
     if (!this.legend) return;
     const shown = this.bands().filter((band) => band.bytes.some((bytes) => bytes > 0) && band.colour !== "k-s-other");
+    if (this.mode === "part") shown.sort((a, b) => a.key - b.key);
     const others = this.bands().find((band) => band.colour === "k-s-other");
-    if (others) shown.push({colour: others.colour, label: this.spec.sites.at(-1)});
+    if (others) shown.push({...others, label: this.spec.sites.at(-1)[2], key: -1});
     this.legend.replaceChildren(...shown.map((band) => {
       const item = make("li"), key = draw("svg", {class: "key", width: 12, height: 12, "aria-hidden": "true"});
-      key.append(draw("rect", {width: 12, height: 12, class: band.colour}));
+      key.append(draw("rect", {width: 12, height: 12, class: band.colour, "fill-opacity": band.opacity}));
       item.append(key, this.named(band));
       return item;
     }));
   }
   named(band) {
-    const isRow = band.site && document.getElementById(`site-${band.key}`);
-    return isRow ? make("a", band.label, {href: `#site-${band.key}`}) : make("span", band.label);
+    const id = `${band.key < this.spec.told ? "site" : "later"}-${band.key}`;
+    return band.mode === "site" && document.getElementById(id) ? make("a", band.label, {href: `#${id}`}) : make("span", band.label);
   }
 
   zoom(from, to) {
@@ -207,7 +192,8 @@ class Timeline {
   }
   instant(row) {
     const total = this.columns.allocated[row];
-    this.tell(`${size(total)} allocated ${this.where(row).replace(" · ", ", ")}`, (bytes) => [bytes[row], size(bytes[row])]);
+    const words = `${size(total)} allocated ${this.where(row).replace(" · ", ", ")}${this.nearest()}`;
+    this.tell({words, read: (bytes) => bytes[row], said: size, total});
   }
   range(first, end) {
     const {allocated} = this.columns;
@@ -215,27 +201,30 @@ class Timeline {
     for (let row = first; row <= end; row++) if (allocated[row] > allocated[peak]) peak = row;
     const words = `From ${this.where(first)} to ${this.where(end)}: ${size(allocated[first])} to ${size(allocated[end])}, `
       + `at most ${size(allocated[peak])} (entry ${count(this.columns.entry[peak])}). Change:`;
-    this.tell(words, (bytes) => [bytes[end] - bytes[first], `${bytes[end] > bytes[first] ? "+" : ""}${size(bytes[end] - bytes[first])}`]);
+    this.tell({words, read: (bytes) => bytes[end] - bytes[first], said: (bytes) => `${bytes > 0 ? "+" : ""}${size(bytes)}`, total: null});
   }
-  /* What the selection holds by category, by site and by phase, below the figure; `read` gives a number and its words. */
-  tell(words, read) {
+  /* What the selection holds, below the figure, and in the section Who: `read` gives a number, `said` its words. */
+  tell(selection) {
     if (!this.panel) return;
-    const lists = ["site", "category", "phase"].map((mode) => {
+    const lists = ["part", "site", "category"].map((mode) => {
+      const word = this.holder.querySelector(`button[data-mode=${mode}]`).textContent;
       const block = make("div"), list = make("ol");
-      const rows = this.bands(mode).map((band) => [band, ...read(band.bytes)]).filter(([, value]) => value !== 0);
+      const rows = this.bands(mode).map((band) => [band, selection.read(band.bytes)]).filter(([, value]) => value !== 0);
       rows.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-      for (const [band, , text] of rows.slice(0, 8)) {
+      for (const [band, value] of rows.slice(0, 8)) {
         const item = make("li");
-        item.append(make("strong", text), " ", this.named(band));
+        item.append(make("strong", selection.said(value)), " ", this.named(band));
         list.append(item);
       }
-      block.append(make("p", `By ${mode}`, {class: "quiet"}), rows.length ? list : make("p", "nothing"));
+      block.append(make("p", `By ${word}`, {class: "quiet"}), rows.length ? list : make("p", "nothing"));
       return block;
     });
-    const columns = make("div", undefined, {class: "three"});
+    const columns = make("div", undefined, {class: "three"}), more = make("p", "All of it: ");
     columns.append(...lists);
-    this.panel.replaceChildren(make("p", words, {class: "lead"}), columns);
+    more.append(make("a", "Who", {href: "#who"}), `, which shows ${selection.total === null ? "this change" : "this instant"} now. `, returning());
+    this.panel.replaceChildren(make("p", selection.words, {class: "lead"}), columns, more);
     this.panel.hidden = false;
+    follow(this, selection);
     this.panel.scrollIntoView({block: "nearest"});
   }
 
@@ -246,7 +235,7 @@ class Timeline {
       return {x: Math.max(this.left, Math.min(this.right, x)), y};
     };
     const value = (x) => this.from + ((x - this.left) / (this.right - this.left)) * (this.to - this.from);
-    const row = (x) => before(this.columns.x, value(x));
+    const row = (x) => before(this.x, value(x));
     let start;
     this.svg.addEventListener("pointerdown", (event) => {
       if (event.button || event.pointerType === "touch") return;
@@ -285,7 +274,15 @@ class Timeline {
       if (event.key === "Escape") this.zoom(...this.whole);
     });
     region.scrollLeft = region.scrollWidth; // on a narrow screen, the end is what matters
-    this.readout.textContent = this.panel ? "Point to read exact values; click to list what was live; drag to zoom." : "Point to read exact values.";
+    for (const button of this.holder.querySelectorAll("button[data-axis]")) {
+      button.hidden = !this.spec.timed;
+      button.addEventListener("click", () => {
+        this.along(button.dataset.axis);
+        for (const one of this.holder.querySelectorAll("button[data-axis]")) one.setAttribute("aria-pressed", String(one === button));
+        this.render();
+      });
+    }
+    this.readout.textContent = this.panel ? "Point to read values, click to see who held them, drag to zoom." : "Point to read exact values.";
     for (const button of this.holder.querySelectorAll("button[data-mode]")) {
       button.addEventListener("click", () => {
         this.mode = button.dataset.mode;
@@ -295,7 +292,7 @@ class Timeline {
     }
     for (const button of this.holder.querySelectorAll("button[data-zoom]")) {
       button.addEventListener("click", () => {
-        const ends = button.dataset.zoom === "close" ? this.spec.close.map((entry) => this.columns.x[before(this.columns.entry, entry)]) : this.whole;
+        const ends = button.dataset.zoom === "close" ? this.spec.close.map((entry) => this.x[before(this.columns.entry, entry)]) : this.whole;
         this.zoom(...ends);
       });
     }
@@ -307,9 +304,12 @@ class Timeline {
     return bytes >= 0 && bytes <= top ? bytes : undefined;
   }
 }
-const timelines = () => {
-  for (const holder of document.querySelectorAll("figure.timeline")) {
-    const spec = data.figures && data.figures[holder.dataset.figure];
-    if (spec) new Timeline(holder, spec);
+const timelines = () => Promise.all([...document.querySelectorAll("figure.timeline")].map(async (holder) => {
+  const spec = data.figures && data.figures[holder.dataset.figure];
+  if (!spec) return;
+  if (typeof DecompressionStream === "undefined") {
+    holder.querySelector(".readout").textContent = "This browser is too old to show exact values here.";
+    return;
   }
-};
+  new Timeline(holder, spec, unpacked(spec, await inflated(spec.packed)));
+}));

@@ -64,6 +64,15 @@ class Browser:
         self.messages()
         self.driver.get_log("performance")
         self.driver.get(path.as_uri())
+        if script:
+            self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        """What the page embeds of its timelines is unpacked while the rest of it is there already."""
+        self.driver.execute_async_script(
+            "const done = arguments[0], root = document.documentElement;"
+            "const look = () => (root.dataset.ready ? done() : setTimeout(look, 5)); look()"
+        )
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)

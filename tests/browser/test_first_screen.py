@@ -8,17 +8,22 @@ from pathlib import Path
 import pytest
 
 from oomscope.analysis import analyze
+from oomscope.model import Snapshot
+from oomscope.reading import load
 from oomscope.rendering import write_report
 from tests.browser.conftest import Browser
-from tests.samples import SAMPLES, sample
+from tests.samples import BUNDLED, SAMPLES, bundled_path, sample
 from tests.shared import SHARED, shared_snapshot
 
 pytestmark = pytest.mark.browser
 
 Page = Callable[[str], Path]
 RECORDED = ("metrics_leak", "exception_holds", "nanogpt_train", "mingpt_xl", "cotenant_capped", "pending_then_free")
+NAMES = (*SAMPLES, *(f"bundled/{name}" for name in BUNDLED), *RECORDED)
+CALM = ("train_ok", "ddp.rank0", "ddp.rank1", "bundled/train_ok", "bundled/ddp.rank0", "bundled/ddp.rank1")
+"""Nothing failed, so there is nothing to mend."""
 WIDTH, HEIGHT = 1280, 720
-PHONE = 390
+PHONE, PHONE_HEIGHT = 390, 844
 MOST_WORDS, MOST_HEIGHT = 1300, 5500
 PARTS = ("h1", ".culprit .it .at", ".held svg.bar", "#over .strip", ".sureline")
 """What the first screen of every report with a history holds."""
@@ -40,22 +45,26 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("whole")
 
     def made(name: str) -> Path:
-        path = folder / f"{name}.html"
+        path = folder / f"{name.replace('/', '_')}.html"
         if path.exists():
             return path
-        if name not in SAMPLES and not (SHARED / "recorded" / f"{name}.pickle.xz").exists():
+        if name in RECORDED and not (SHARED / "recorded" / f"{name}.pickle.xz").exists():
             pytest.skip("the recorded captures are not beside this repository")
-        found = sample(name) if name in SAMPLES else shared_snapshot(f"recorded/{name}")
-        return write_report(analyze(found), path)
+        return write_report(analyze(_snapshot(name)), path)
 
     return made
 
 
-@pytest.mark.parametrize("name", [*SAMPLES, *RECORDED])
-def test_the_first_screen_holds_who_why_and_what_now(browser: Browser, page: Page, name: str):
-    browser.open(page(name), width=WIDTH)
-    parts = [*PARTS, ".fix .what"] if name not in ("train_ok", "ddp.rank0", "ddp.rank1") else list(PARTS)
-    for part in parts:
+def _snapshot(name: str) -> Snapshot:
+    if name in SAMPLES:
+        return sample(name)
+    bundled = name.removeprefix("bundled/")
+    return shared_snapshot(f"recorded/{name}") if bundled == name else load(bundled_path(bundled))
+
+
+def _assert_inside(browser: Browser, name: str, parts: tuple[str, ...], width: int, height: int) -> None:
+    shown = parts if name in CALM else (*parts, ".fix .what", ".fix .effect")
+    for part in shown:
         box = browser.run(
             "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
             "return [b.left, b.top, b.right, b.bottom, b.width, b.height]",
@@ -63,22 +72,29 @@ def test_the_first_screen_holds_who_why_and_what_now(browser: Browser, page: Pag
         )
         assert box[0] >= 0, part
         assert box[1] >= 0, part
-        assert box[2] <= WIDTH, part
-        assert box[3] <= HEIGHT, part
+        assert box[2] <= width, part
+        assert box[3] <= height, part
         assert min(box[4:]) > 0, part
 
 
-@pytest.mark.parametrize("name", [*SAMPLES, *RECORDED])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_screen_holds_who_why_and_what_now(browser: Browser, page: Page, name: str):
+    browser.open(page(name), width=WIDTH)
+    _assert_inside(browser, name, PARTS, WIDTH, HEIGHT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_so_does_that_of_a_phone(browser: Browser, page: Page, name: str):
+    browser.open(page(name), width=PHONE)
+    _assert_inside(browser, name, PARTS[:-1], PHONE, PHONE_HEIGHT)
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_page_is_short(browser: Browser, page: Page, name: str):
     browser.open(page(name), width=WIDTH)
     assert browser.run(_WORDS) <= MOST_WORDS
     assert browser.run("return document.documentElement.scrollHeight") <= MOST_HEIGHT
-
-
-@pytest.mark.parametrize("name", RECORDED)
-def test_a_recorded_page_fits_a_phone(browser: Browser, page: Page, name: str):
-    browser.open(page(name), width=PHONE)
-    assert browser.run("return document.documentElement.scrollWidth") <= PHONE
 
 
 def test_evidence_is_one_click_away(browser: Browser, page: Page):
@@ -88,7 +104,7 @@ def test_evidence_is_one_click_away(browser: Browser, page: Page):
     assert browser.find("#how table").is_displayed()
 
 
-@pytest.mark.parametrize("name", [*SAMPLES, *RECORDED])
+@pytest.mark.parametrize("name", NAMES)
 def test_sites_and_segments_fit_a_phone_and_what_does_not_says_so(browser: Browser, page: Page, name: str):
     browser.open(page(name), width=PHONE)
     wide = browser.run(

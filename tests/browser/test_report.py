@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from oomscope.units import format_bytes
-from tests.browser.conftest import NARROW, PAGES, VAST, WIDE, Browser
+from tests.browser.conftest import NARROW, PAGES, VAST, WIDE, Browser, findings_of
 from tests.samples import sample_findings
 
 pytestmark = pytest.mark.browser
 
+SITES = "#sites tbody tr:not(.later)"
 Report = Callable[[str], Path]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 LEAK = "oom_leak_total_loss"
@@ -77,7 +78,7 @@ def test_everything_is_there_without_javascript(browser: Browser, report: Report
     assert browser.find("h1").is_displayed()
     assert browser.find("#tl-whole").is_displayed()
     assert browser.find("#tl-close").is_displayed()
-    rows = browser.all("#sites tbody tr")
+    rows = browser.all(SITES)
     assert rows
     assert all(row.is_displayed() for row in rows)
     assert not any(one.is_displayed() for one in browser.all(".tools, .readout, .only-js"))
@@ -125,7 +126,7 @@ def test_dark_and_print_change_the_colours(browser: Browser, report: Report):
     assert all(one != other for one, other in zip(light, dark, strict=True))
     assert printed[2] == light[2]
     assert not browser.find("nav").is_displayed()
-    assert all(row.is_displayed() for row in browser.all("#sites tbody tr"))
+    assert all(row.is_displayed() for row in browser.all(SITES))
 
 
 @pytest.mark.parametrize("name", [LEAK, "oom_fragmentation", "leak_total_loss", "two_devices"])
@@ -149,6 +150,9 @@ def test_pointing_at_the_timeline_reads_values(browser: Browser, report: Report)
 def test_the_band_under_the_pointer_is_named_with_its_bytes(browser: Browser, report: Report):
     browser.open(report(LEAK))
     _point(browser, "#tl-whole", 0.9, height=0.5)
+    assert "kept graphs" in browser.find("figure[data-figure=tl-whole] .readout strong").text
+    browser.run("document.querySelector('button[data-mode=category]').click()")
+    _point(browser, "#tl-whole", 0.9, height=0.5)
     assert "activations" in browser.find("figure[data-figure=tl-whole] .readout strong").text
     browser.run("document.querySelector('button[data-mode=phase]').click()")
     _point(browser, "#tl-whole", 0.9, height=0.5)
@@ -156,7 +160,7 @@ def test_the_band_under_the_pointer_is_named_with_its_bytes(browser: Browser, re
 
 
 @pytest.mark.parametrize("name", [LEAK, "oom_fragmentation", "train_ok"])
-@pytest.mark.parametrize("mode", ["category", "site"])
+@pytest.mark.parametrize("mode", ["part", "category", "site"])
 def test_values_under_the_pointer_are_those_of_the_curves(browser: Browser, report: Report, name: str, mode: str):
     history = sample_findings(name).devices[0].history
     browser.open(report(name))
@@ -167,6 +171,78 @@ def test_values_under_the_pointer_are_those_of_the_curves(browser: Browser, repo
         entry = int(re.search(r"entry ([\d,]+)", text)[1].replace(",", ""))
         assert f"allocated {format_bytes(int(history.curves.allocated[entry + 1]))} ·" in text
         assert f"reserved {format_bytes(int(history.curves.reserved[entry + 1]))} ·" in text
+
+
+def test_every_entry_can_be_read_exactly(browser: Browser, report: Report):
+    """Also those between two pixels of the figure: the keyboard walks over all that changed anything."""
+    history = sample_findings(LEAK).devices[0].history
+    browser.open(report(LEAK))
+    region = browser.find("figure[data-figure=tl-whole] .scroll")
+    entries = []
+    for _ in range(20):
+        region.send_keys(LEFT)
+        text = browser.find("figure[data-figure=tl-whole] .readout").text
+        entry = int(re.search(r"entry ([\d,]+)", text)[1].replace(",", ""))
+        assert f"allocated {format_bytes(int(history.curves.allocated[entry + 1]))} ·" in text
+        assert "nearest" not in text
+        entries.append(entry)
+    changes = np.diff(history.curves.allocated) | np.diff(history.curves.active) | np.diff(history.curves.reserved)
+    assert entries == np.flatnonzero(changes)[::-1][:20].tolist()
+
+
+@pytest.mark.parametrize("axis", ["entry", "time"])
+def test_the_axis_can_be_that_of_time(browser: Browser, report: Report, axis: str):
+    curves = sample_findings(LEAK).devices[0].history.curves
+    browser.open(report(LEAK))
+    browser.run(f"document.querySelector('button[data-axis={axis}]').click()")
+    for share in (0.3, 0.6, 0.9):
+        _point(browser, "#tl-whole", share)
+        text = browser.find("figure[data-figure=tl-whole] .readout").text
+        entry = int(re.search(r"entry ([\d,]+)", text)[1].replace(",", ""))
+        assert f"allocated {format_bytes(int(curves.allocated[entry + 1]))} ·" in text
+    ticks = " ".join(one.text for one in browser.all("#tl-whole .live .tick"))
+    assert ("seconds relative to the OOM" in ticks) == (axis == "time")
+
+
+@pytest.mark.parametrize("name", [LEAK, "leak_total_loss", "train_ok"])
+@pytest.mark.parametrize("share", [0.35, 0.8])
+def test_the_section_who_follows_a_click(browser: Browser, report: Report, name: str, share: float):
+    """Its table of lines, its bars and its holders add up to what was allocated then, and come back."""
+    device = findings_of(name).main
+    browser.open(report(name))
+    before = browser.find("#who").text
+    _point(browser, "#tl-whole", share, kind="click")
+    assert browser.find(".moment").is_displayed()
+    when = browser.find("#who-when").text
+    entry = int(re.search(r"entry ([\d,]+)", when)[1].replace(",", ""))
+    allocated = int(device.history.curves.allocated[entry + 1])
+    assert when.startswith(f"{format_bytes(allocated)} allocated ")
+    told = "return [...document.querySelectorAll('#sites [data-told=bytes]')].map(c => Number(c.dataset.v))"
+    lines = [value for value in browser.run(told) if value > 0]
+    assert sum(lines) == allocated
+    assert lines == sorted(lines, reverse=True)
+    for bar in ("part", "category", "phase"):
+        widths = browser.run(
+            "return [...document.querySelectorAll('#who [data-bar=' + arguments[0] + '] rect[x]')]"
+            ".map(r => parseFloat(r.getAttribute('width')))",
+            bar,
+        )
+        assert not widths or sum(widths) == pytest.approx(100, abs=0.1)
+    browser.run("document.querySelector('#who-when button').click()")
+    assert browser.find("#who").text == before
+    assert not browser.find(".moment").is_displayed()
+
+
+def test_the_section_who_follows_a_range(browser: Browser, report: Report):
+    curves = sample_findings(LEAK).devices[0].history.curves
+    browser.open(report(LEAK))
+    for share, kind in ((0.5, "pointerdown"), (0.6, "pointermove"), (0.6, "pointerup")):
+        _point(browser, "#tl-whole", share, kind=kind)
+    said = browser.find("#who-when").text
+    first, end = (int(one.replace(",", "")) for one in re.findall(r"entry ([\d,]+)", said)[:2])
+    told = "return [...document.querySelectorAll('#sites [data-told=bytes]')].map(c => Number(c.dataset.v))"
+    rows = browser.run(told)
+    assert sum(rows) == int(curves.allocated[end + 1] - curves.allocated[first + 1])
 
 
 def test_dragging_zooms_and_tells_what_changed(browser: Browser, report: Report):
@@ -226,7 +302,7 @@ def test_tables_sort(browser: Browser, report: Report):
     browser.open(report(LEAK))
 
     def column() -> list[int]:
-        cells = browser.all("#sites tbody tr td:nth-child(5)")
+        cells = browser.all(f"{SITES} td:nth-child(5)")
         return [int(cell.get_attribute("data-v")) for cell in cells]
 
     button = browser.find("#sites thead th:nth-child(5) button")
@@ -239,17 +315,17 @@ def test_tables_sort(browser: Browser, report: Report):
 
 def test_long_tables_filter_and_unfold(browser: Browser, report: Report):
     browser.open(report("many_sites"))
-    rows = len(browser.all("#sites tbody tr"))
+    rows = len(browser.all(SITES))
     assert rows == 100
-    shown = [row for row in browser.all("#sites tbody tr") if row.is_displayed()]
+    shown = [row for row in browser.all(SITES) if row.is_displayed()]
     assert len(shown) == 8
     search = browser.find("#who .tools input")
     word = "layer_77"
     search.send_keys(word)
-    shown = [row for row in browser.all("#sites tbody tr") if row.is_displayed()]
+    shown = [row for row in browser.all(SITES) if row.is_displayed()]
     assert [word in row.text for row in shown] == [True]
     search.send_keys("x")
-    assert not any(row.is_displayed() for row in browser.all("#sites tbody tr"))
+    assert not any(row.is_displayed() for row in browser.all(SITES))
     assert browser.find("#who .tools [role=status]").text == "No row matches."
 
 

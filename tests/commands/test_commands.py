@@ -363,9 +363,30 @@ def test_source_is_read_from_the_folder_that_is_named(folder: Path, capsys: pyte
     capsys.readouterr()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["summary"], ["summary", "--full"], ["report", "-f", "md"], ["report", "-f", "text"]],
+)
+def test_every_format_for_people_quotes_the_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+):
+    files = folder / "src"
+    files.mkdir()
+    (files / "workloads.py").write_text("\n".join(f"source_{number} = 1" for number in range(1, 400)))
+    command, *options = arguments
+    assert run([command, FRAGMENTED, *options, *(["--no-whatif"] if command == "report" else [])]) == DONE
+    assert "source_227" not in capsys.readouterr().out
+    more = ["--no-whatif"] if command == "report" else []
+    assert run([command, FRAGMENTED, *options, *more, "--source", str(files)]) == DONE
+    assert "source_227 = 1" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("other", ["--no-source", "--redact"])
-def test_source_contradicts_leaving_it_out(folder: Path, capsys: pytest.CaptureFixture[str], other: str):
-    assert run(["report", FRAGMENTED, "-o", "a.html", "--source", str(folder), other]) == USAGE
+@pytest.mark.parametrize("command", [["report", FRAGMENTED, "-o", "a.html"], ["summary", FRAGMENTED]])
+def test_source_contradicts_leaving_it_out(
+    folder: Path, capsys: pytest.CaptureFixture[str], other: str, command: list[str]
+):
+    assert run([*command, "--source", str(folder), other]) == USAGE
     assert "--source cannot be combined" in capsys.readouterr().err
     assert not (folder / "a.html").exists()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 
@@ -22,18 +24,23 @@ class Row:
 
 def unpacked(spec: dict[str, Any]) -> list[Row]:
     """All instants of a timeline."""
-    numbers = _numbers(base64.b64decode(spec["packed"]))
-    live, rows = [0] * len(spec["kinds"]), []
-    entry, time, pending, reserved = 0, spec["start"], 0, 0
-    for _ in range(spec["count"]):
-        entry += next(numbers)
-        time += next(numbers) if spec["timed"] else 0
-        for _ in range(next(numbers)):
-            live[next(numbers)] += _signed(next(numbers)) * spec["unit"]
-        pending += _signed(next(numbers)) * spec["unit"]
-        reserved += _signed(next(numbers)) * spec["unit"]
-        rows.append(Row(entry, time, sum(live), pending, reserved, tuple(live)))
+    numbers, count, unit = _numbers(zlib.decompress(base64.b64decode(spec["packed"]))), spec["count"], spec["unit"]
+    entry = list(accumulate(next(numbers) for _ in range(count)))
+    time = [
+        spec["start"] + spec["tick"] * at
+        for at in accumulate(next(numbers) for _ in range(count if spec["timed"] else 0))
+    ]
+    changes = [next(numbers) for _ in range(count)]
+    bands = [next(numbers) for _ in range(sum(changes))]
+    bytes_ = [_signed(next(numbers)) * unit for _ in bands]
+    pending, reserved = (list(accumulate(_signed(next(numbers)) * unit for _ in range(count))) for _ in range(2))
     assert next(numbers, None) is None
+    live, rows, changed = [0] * len(spec["kinds"]), [], iter(zip(bands, bytes_, strict=True))
+    for row in range(count):
+        for _ in range(changes[row]):
+            band, change = next(changed)
+            live[band] += change
+        rows.append(Row(entry[row], time[row] if time else 0, sum(live), pending[row], reserved[row], tuple(live)))
     return rows
 
 

@@ -11,6 +11,7 @@ import pytest
 from oomscope.analysis import Findings, analyze
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
+from oomscope.model import Snapshot
 from oomscope.reading import load
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import live_parts as module
@@ -19,15 +20,24 @@ from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.html.first_screen import first_screen, quoted
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.memory_bars import memory_bar
+from oomscope.rendering.html.part_rows import made_of
 from oomscope.rendering.html.small_timeline import draw_strip
 from oomscope.rendering.html.svg import StyleSheet
-from oomscope.wording.page import HELD_HERE, effect_text, else_text, missing
+from oomscope.units import format_bytes
+from oomscope.wording.page import effect_text, else_text, missing, stored_note
 from oomscope.wording.paths import shortener
 from tests.rendering.hostile import hostile_findings
-from tests.samples import SAMPLES, sample_findings
+from tests.samples import SAMPLES, bundled_path, sample_findings
 
 FIXTURES = Path(__file__).resolve().parents[1] / "recording" / "fixtures"
 GIB = 1 << 30
+
+
+def holding(filename: str, first: int, *text: str) -> Snapshot:
+    """A snapshot that carries lines of one file."""
+    source = {"filename": filename, "line": first, "first": first, "text": list(text)}
+    context = {"schema_version": 1, "sources": [source]}
+    return replace(sample_findings("train_ok").snapshot, context=context)
 
 
 def held_by_a_list() -> Findings:
@@ -103,20 +113,61 @@ def test_the_line_is_the_culprits(name: str, line: int, note: str):
     assert (found.file, found.line, found.note, found.excerpt) == ("workloads.py", line, note, None)
 
 
-def test_where_nothing_is_known_to_grow_the_function_that_holds_it_is_shown():
+def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_the_one_that_made_most():
     device = held_by_a_list().main
     assert device is not None
     assert device.oom is not None
-    where = Location("/proj/train.py", 9, "train")
-    verdict = device.oom.verdict
-    told = replace(verdict, suspects=tuple(replace(one, at=where) for one in verdict.suspects))
-    told_device = replace(device, oom=replace(device.oom, verdict=told))
-    growing = culprit(told_device, str, Sources())
+    growing = culprit(device, str, Sources())
     assert growing is not None
     assert "behind every pass" in growing.note
-    found = culprit(replace(told_device, growth=()), str, Sources())
+    made = culprit(replace(device, growth=()), str, Sources())
+    assert made is not None
+    assert made.note.endswith("of it was allocated here")
+    (suspect,) = [one for one in device.oom.verdict.suspects if one.holder.endswith("total_loss")]
+    told = replace(suspect, at=Location("/proj/train.py", 9, "train"))
+    verdict = replace(device.oom.verdict, suspects=(told,))
+    known = replace(device, growth=(), oom=replace(device.oom, verdict=verdict))
+    source = Sources(holding("/proj/train.py", 7, "def train():", "    loss = step()", "    total_loss += loss"))
+    found = culprit(known, str, source)
     assert found is not None
-    assert (found.line, found.function, found.note) == (9, "train", HELD_HERE)
+    assert found.line == 9
+    assert found.note.startswith(stored_note("total_loss"))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "note"),
+    [
+        ("oom_leak_in_validation", "oom_leak_in_validation.py:36", "leaves 391 MiB behind every pass"),
+        ("oom_leak_total_loss", "oom_leak_total_loss.py:25", "stored in total_loss here, 249 MiB more every pass"),
+        ("oom_kept_exception", "gpt.py:22", "of it was allocated here"),
+    ],
+)
+def test_the_line_is_that_of_the_loop_that_the_headline_counts(name: str, line: str, note: str):
+    findings = analyze(load(bundled_path(name)), whatif=False)
+    assert findings.main is not None
+    found = culprit(findings.main, shortener(findings.snapshot.stacks), Sources(findings.snapshot))
+    assert found is not None
+    assert f"{found.file}:{found.line}" == line
+    assert found.note.endswith(note)
+    assert found.excerpt is not None
+    assert not found.excerpt.text.startswith("print(")
+
+
+@pytest.mark.parametrize("name", ["oom_leak_in_validation", "oom_kept_exception", "oom_fragmentation"])
+def test_a_holder_has_one_number_on_the_page(name: str):
+    """In the headline, the bar, both timelines and the table of categories."""
+    findings = analyze(load(bundled_path(name)), whatif=False)
+    device = findings.main
+    assert device is not None
+    assert device.oom is not None
+    told = next(note.values for note in device.oom.verdict.headline if "holder" in note.values)
+    live = live_parts(device, str)
+    held = next(part for part in live.parts if part.holder == told["holder"])
+    assert format_bytes(held.bytes) == format_bytes(told.get("retained") or told["bytes"])
+    remarks = made_of(device, live)
+    assert any(held.label in remark for remark in remarks.values())
+    rest = [part.label for part in live.parts if part.label.startswith("other ")]
+    assert rest or name == "oom_fragmentation"
 
 
 def test_a_card_that_is_mostly_free_does_not_fill_the_bar():
@@ -177,5 +228,21 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert found.end == "the OOM"
     assert found.limit is not None
     assert found.limit[0] == "limit 11.9 GiB"
-    assert found.has_steps
+    assert found.shaded == "shaded: every other step"
+    assert found.earlier == ()
+
+
+def test_earlier_failures_are_labelled_and_those_close_together_at_once():
+    findings = sample_findings("oom_leak_total_loss")
+    device = findings.main
+    assert device is not None
+    assert device.oom is not None
+    last = device.history.entries - 1
+    ooms = tuple(replace(device.oom, entry=entry) for entry in (last // 4, last // 2, last // 2 + 9))
+    earlier = replace(device, ooms=(*ooms, device.oom))
+    found = draw_strip(findings, earlier, live_parts(device, str), StyleSheet())
+    assert found is not None
+    assert [word for _, word in found.earlier] == ["an earlier OOM", "2 earlier OOMs"]
+    assert [float(place) for place, _ in found.earlier] == pytest.approx([25, 50], abs=0.1)
+    assert found.svg.count("M") > draw_strip(findings, device, live_parts(device, str), StyleSheet()).svg.count("M")
     assert "<text" not in found.svg

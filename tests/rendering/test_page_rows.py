@@ -9,10 +9,12 @@ import pytest
 from oomscope.analysis.attribution.by_site import ONLY_TORCH
 from oomscope.analysis.attribution.records import Holder, NamedTensor
 from oomscope.analysis.passes.records import Growth
+from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import holder_rows as holder_rows_module
 from oomscope.rendering.html import notable_pins as notable_pins_module
 from oomscope.rendering.html.lifespans import lifespans
 from oomscope.rendering.html.lifetime_keys import keys_of
+from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.name_rows import name_rows
 from oomscope.rendering.html.site_rows import SMALL, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows
@@ -81,7 +83,8 @@ def test_holders_that_are_worth_a_line_begin_at_a_thousandth():
     device = sample_findings("oom_leak_total_loss").devices[0]
     least = -(-device.at.allocated // holder_rows_module.LEAST)
     held = (Holder("a", "list", least, least, 1), Holder("b", "list", least, least - 1, 1))
-    assert [row.holder.holder for row in holder_rows_module.holder_rows(replace(device, holders=held))] == ["a"]
+    rows = holder_rows_module.holder_rows(replace(device, holders=held), live_parts(device, str), Sources())
+    assert [row.holder.holder for row in rows] == ["a"]
 
 
 def test_pins_that_are_worth_a_line_begin_at_a_fiftieth():

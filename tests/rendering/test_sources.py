@@ -32,7 +32,8 @@ def test_the_dump_comes_first_and_lines_are_indented_alike():
     sources = Sources(told("/a/train.py", 5, 4, ("    for x in y:", "        step(x)", "")))
     assert lines(sources, "/a/train.py", 5) == [(4, "for x in y:", False), (5, "    step(x)", True), (6, "", False)]
     assert sources.around("/a/train.py", 5).text == "step(x)"
-    assert lines(sources, "/a/train.py", 4) is None
+    assert sources.around("/a/train.py", 4).text == "for x in y:"
+    assert lines(sources, "/a/train.py", 3) is None
     assert lines(sources, "/b/train.py", 5) is None
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from oomscope.analysis.records import CATEGORIES
 from oomscope.rendering.html.chart_data import bytes_by_key, last_stretch, time_axis
-from oomscope.rendering.html.lifetime_keys import keys_of
+from oomscope.rendering.html.lifetime_keys import (
+    EARLIER_SHARE,
+    EARLIER_SITES,
+    TOLD_SITES,
+    keys_of,
+    told_rows,
+)
 from oomscope.rendering.html.timeline_data import MOST_BYTES, MOST_INSTANTS, bands_of, packed
+from oomscope.rendering.html.timelines import told_of
 from tests.rendering.packed import Row, unpacked
 from tests.samples import SAMPLES, sample_findings
 
 
 def rows_of(name: str, most_bytes: int = MOST_BYTES) -> tuple[dict, list[Row]]:
     device = sample_findings(name).devices[0]
+    told = told_of(device, str)
     axis = time_axis(device.history, device.at_entry, "the OOM")
     stretch = last_stretch(device.history.entries, device.at_entry, device.steps.boundaries)
-    spec = packed(device, bands_of(device, keys_of(device)), axis, stretch, [], most_bytes)
+    spec = packed(device, bands_of(device, told.keys, told.live.key, told.rows), axis, stretch, [], most_bytes)
     return spec, unpacked(spec)
 
 
@@ -44,9 +54,37 @@ def test_bands_are_those_of_the_categories(name: str):
         lifetimes.born, lifetimes.freed, device.history.size, keys_of(device).category, len(CATEGORIES), at
     )
     found = np.zeros_like(wanted)
-    for number, (category, _, _) in enumerate(spec["kinds"]):
+    for number, (category, *_) in enumerate(spec["kinds"]):
         found[category] += [row.live[number] for row in rows]
     assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_at_the_instant_the_parts_are_those_of_the_bar_and_the_lines_those_of_the_table(name: str):
+    device = sample_findings(name).devices[0]
+    spec, rows = rows_of(name)
+    row = next(row for row in rows if row.entry == device.at_entry)
+    live = told_of(device, str).live
+    parts, lines = np.zeros(len(live.parts) + 1, np.int64), np.zeros(TOLD_SITES + EARLIER_SITES + 1, np.int64)
+    for bytes_, (_, line, _, part) in zip(row.live, spec["kinds"], strict=True):
+        parts[part] += bytes_
+        lines[line] += bytes_
+    assert parts.tolist() == [*(part.bytes for part in live.parts), 0]
+    told = [use.bytes for use in device.sites[:TOLD_SITES]]
+    assert lines[: len(told)].tolist() == told
+
+
+def test_a_line_that_held_much_before_the_instant_is_told_as_well():
+    device = sample_findings("train_ok").devices[0]
+    early = replace(device, sites=device.sites[:1])
+    told = told_rows(early, keys_of(early))
+    assert told.told == 1
+    assert {use.site for use in told.earlier} & {use.site for use in device.sites[1:]}
+    assert told.key.max() == told.count
+    lifetimes = device.history.lifetimes
+    at = np.arange(device.history.entries)
+    held = bytes_by_key(lifetimes.born, lifetimes.freed, device.history.size, told.key, told.count + 1, at)
+    assert (held[1 : told.count].max(axis=1) > EARLIER_SHARE * device.history.curves.allocated.max()).all()
 
 
 def test_a_short_trace_keeps_every_instant_that_changes_anything():
@@ -58,9 +96,23 @@ def test_a_short_trace_keeps_every_instant_that_changes_anything():
     assert spec["entries"] == device.history.entries
 
 
+def test_every_instant_is_there_and_where_room_is_short_times_are_rounded_first():
+    device = sample_findings("oom_leak_total_loss").devices[0]
+    spec, _ = rows_of("oom_leak_total_loss")
+    assert spec["whole"]
+    assert spec["tick"] == 1
+    spec, rows = rows_of("oom_leak_total_loss", len(spec["packed"]) * 3 // 4 - 1_000)
+    assert spec["whole"]
+    assert spec["tick"] > 1
+    time = device.history.trace.time_us
+    off = [row.time_us - (int(time[row.entry]) - int(time[device.at_entry])) for row in rows]
+    assert max(map(abs, off)) < spec["tick"]
+
+
 def test_what_is_packed_is_bounded_and_still_exact():
-    spec, rows = rows_of("oom_leak_total_loss", 8_000)
-    assert len(spec["packed"]) <= 8_000 * 4 / 3 + 4
+    spec, rows = rows_of("oom_leak_total_loss", 1_500)
+    assert not spec["whole"]
+    assert len(spec["packed"]) <= 1_500 * 4 / 3 + 4
     curve = sample_findings("oom_leak_total_loss").devices[0].history.curves.allocated
     assert all(row.allocated == curve[row.entry + 1] for row in rows)
     assert max(row.allocated for row in rows) == curve.max()

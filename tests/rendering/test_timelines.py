@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.findings import Findings
+from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.figures import steps_figure
-from oomscope.rendering.html.lifetime_keys import keys_of
+from oomscope.rendering.html.first_screen import first_screen
 from oomscope.rendering.html.svg import LONGEST_NAME, StyleSheet, plain_name
-from oomscope.rendering.html.timelines import TimeFigure, draw_timelines
+from oomscope.rendering.html.timelines import TimeFigure, draw_timelines, told_of
 from tests.samples import sample_findings
 
 LEAK = "oom_leak_total_loss"
@@ -23,9 +24,7 @@ def whole(findings: Findings) -> tuple[TimeFigure, str]:
     """The figure of the whole recording, and all styles of the page."""
     device, sheet = findings.main, StyleSheet()
     assert device is not None
-    keys = keys_of(device)
-    labels = ["" for _ in device.sites]
-    figure = draw_timelines(findings, device, keys, labels, sheet).whole
+    figure = draw_timelines(findings, device, told_of(device, str), sheet).whole
     assert figure is not None
     return figure, sheet.css()
 
@@ -52,6 +51,22 @@ def test_the_limit_is_named_where_it_is_drawn_and_only_there(share: float, asked
     assert (f"stroke:var(--{palette.LIMIT.variable})" in css) == is_shown
 
 
+@pytest.mark.parametrize("name", [LEAK, "oom_fragmentation", "train_ok"])
+def test_the_large_timeline_shows_what_the_small_one_shows(name: str):
+    """The same parts in the same colours, along the same entries."""
+    findings = sample_findings(name)
+    device = findings.main
+    assert device is not None
+    figure, _ = whole(findings)
+    screen = first_screen(findings, str, Sources(), StyleSheet())
+    bar = [(part.colour, part.opacity, part.label) for part in screen.parts if part.colour.startswith("k-")]
+    assert [tuple(key) for key in figure.keys[: len(bar)]] == bar
+    assert "trace entry" in figure.svg
+    assert screen.strip is not None
+    freed = [key.label for key in figure.keys[len(bar) :]]
+    assert freed == ([screen.strip.freed] if screen.strip.freed else [])
+
+
 def texts(svg: str) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
 
@@ -72,7 +87,7 @@ def test_steps_have_their_own_names_in_every_figure():
 def test_bands_of_the_timeline_are_named_after_their_steps():
     x, held = np.arange(100, dtype=np.float64), np.full(100, 1 << 30)
     view = charts.MemoryOverTime(
-        x, in_seconds=False, zero="the peak", layers=[], active=held, reserved=held, limit=None, bands=[0.0, 50.0],
+        x, zero="the peak", when=None, layers=[], active=held, reserved=held, limit=None, bands=[0.0, 50.0],
         names=["a1", "b2"], marks=[],
     )  # fmt: skip
     shown = [text.get_text() for text in charts.timeline(view).axes[0].texts]

@@ -67,6 +67,18 @@ def analysis_options(function: Function) -> Function:
     return at(device_option(whatif(seconds(function))))
 
 
+def source_options(function: Function) -> Function:
+    """``--source`` and ``--no-source``."""
+    without = click.option("--no-source", is_flag=True, help="Leave out the lines of source that the dump carries.")
+    source = click.option(
+        "--source",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Show lines of source from the files in this folder, where the dump does not carry them.",
+    )
+    return source(without(function))
+
+
 def redact_options(function: Function) -> Function:
     """``--redact`` and ``--redact-key``."""
     key = click.option(
@@ -85,6 +97,14 @@ def check_redaction(redact: bool, redact_key: Path | None) -> None:
     """Raise `UsageError` where there is a key without a redaction."""
     if redact_key and not redact:
         raise click.UsageError("--redact-key needs --redact.", click.get_current_context())
+
+
+def check_source(source: Path | None, **contradicting: object) -> None:
+    """Raise `UsageError` where a folder is named and one of the options that contradict it is given."""
+    if source and any(contradicting.values()):
+        first, *rest = (f"--{name.replace('_', '-')}" for name in contradicting)
+        listed = ", ".join([first, *rest[:-1]]) + f" or {rest[-1]}"
+        raise click.UsageError(f"--source cannot be combined with {listed}.", click.get_current_context())
 
 
 def output_options(function: Function) -> Function:

@@ -50,7 +50,7 @@ class Sources:
 
     def around(self, filename: str, line: int, count: int = AROUND) -> Excerpt | None:
         """The line `line` of `filename`, with at most `count` lines before and after it."""
-        first, text = self._told.get((filename, line), (1, ()))
+        first, text = self._told.get((filename, line)) or self._beside(filename, line)
         if not text and self._folder is not None:
             first, text = 1, self._read(filename)
         if not first <= line < first + len(text):
@@ -60,6 +60,29 @@ class Sources:
         if not shown[line - low].strip():
             return None  # the file is not the one that ran
         return Excerpt(filename, tuple((low + at, one, low + at == line) for at, one in enumerate(shown)))
+
+    def _beside(self, filename: str, line: int) -> tuple[int, tuple[str, ...]]:
+        """Lines that the dump carries for the sake of another one, where this one is among them."""
+        for (name, _), (first, text) in self._told.items():
+            if name == filename and first <= line < first + len(text):
+                return first, text
+        return 1, ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of which the dump carries lines."""
+        return tuple(dict.fromkeys(filename for filename, _ in self._told))
+
+    def known(self, filename: str) -> dict[int, str]:
+        """All lines of `filename` that are known, by their numbers."""
+        if self._folder is not None and (read := self._read(filename)):
+            return dict(enumerate(read, 1))
+        return {
+            first + at: line
+            for (name, _), (first, text) in self._told.items()
+            if name == filename
+            for at, line in enumerate(text)
+        }
 
     def _lines_of(self, filename: str) -> tuple[str, ...]:
         assert self._folder is not None

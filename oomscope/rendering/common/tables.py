@@ -6,19 +6,20 @@ from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.units import format_bytes, format_count, plural
+from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import growth_text
 from oomscope.wording.labels import (
     BILL_LABELS,
     CATEGORIES_SOURCE_LABELS,
     CATEGORY_LABELS,
-    CAUSE_LABELS,
     HOLDER_LABELS,
     LIMIT_LABELS,
     PHASE_LABELS,
     label,
 )
 from oomscope.wording.limits import limit_amount
+from oomscope.wording.loops import pass_word, step_name
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import caller_or_site_text, caller_text, site_text
 from oomscope.wording.verdict_text import evidence_text
@@ -221,7 +222,7 @@ def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
             format_count(oom.entry),
             format_bytes(oom.requested),
             "yes" if oom.recovered else "no",
-            label(oom.verdict.cause, CAUSE_LABELS),
+            cause_label(oom.verdict),
             caller_or_site_text(oom, shorten),
         )
         for oom in device.ooms[::-1][:most]
@@ -234,10 +235,12 @@ def steps(device: DeviceFindings, most: int) -> Table:
     """The high-water mark of each of the last steps."""
     shown = device.steps.steps[-most:]
     rows = tuple(
-        (clean(step.name, 60), format_bytes(step.peak_allocated), format_bytes(step.end_allocated)) for step in shown
+        (clean(step_name(device, step), 60), format_bytes(step.peak_allocated), format_bytes(step.end_allocated))
+        for step in shown
     )
-    headings = ("step", "peak allocated", "allocated at its end")
-    return Table("Steps", headings, rows, frozenset({1, 2}), len(device.steps.steps) - len(rows))
+    one, several = pass_word(device)
+    headings = (one, "peak allocated", "allocated at its end")
+    return Table(several.capitalize(), headings, rows, frozenset({1, 2}), len(device.steps.steps) - len(rows))
 
 
 def bill(device: DeviceFindings) -> Table:

@@ -11,42 +11,34 @@ from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 
 BUCKETS = 280
-_COLUMNS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeAxis:
-    """Where each entry stands on the horizontal axis.
+    """Where each entry stands: by its number, and beside that in time.
+
+    The axis of every figure is that of entries, so that all agree: the step that failed is often the last instant of
+    a long wait (a compilation, a pause), and on an axis of time an upright line.
 
     Attributes:
-        x: float64[entries], ascending: seconds relative to `zero`, or entry numbers.
-        in_seconds: which of both.
+        x: float64[entries], the numbers of the entries.
         zero: the words for the moment that the seconds count from.
-        seconds: float64[entries] relative to `zero`, whatever the axis shows; None where the trace has no times.
+        seconds: float64[entries] relative to `zero`, ascending; None where the trace has no times.
     """
 
     x: FloatArray
-    in_seconds: bool
     zero: str
     seconds: FloatArray | None
 
 
 def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:
-    """Seconds relative to `zero_entry`, or entry numbers where seconds would show nothing.
-
-    That is so where the trace has no times, or where less than a quarter of the time holds all entries: the axis
-    would show waits (a compilation, a pause), and all that happened as a few upright lines.
-    """
+    """The axis of a device's figures, with seconds relative to `zero_entry`."""
     entries = history.entries
     numbers = np.arange(entries, dtype=np.float64)
     if entries < 2 or not history.trace.timed:
-        return TimeAxis(numbers, False, zero, None)
+        return TimeAxis(numbers, zero, None)
     time = np.maximum.accumulate(history.trace.time_us)
-    seconds = (time - time[min(max(zero_entry, 0), entries - 1)]) / 1e6
-    columns, span = min(_COLUMNS, entries), int(time[-1] - time[0])
-    if not span or len(np.unique((time - time[0]) * columns // span)) < columns / 4:
-        return TimeAxis(numbers, False, zero, seconds)
-    return TimeAxis(seconds, True, zero, seconds)
+    return TimeAxis(numbers, zero, (time - time[min(max(zero_entry, 0), entries - 1)]) / 1e6)
 
 
 def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: int = BUCKETS) -> IntArray:

@@ -19,13 +19,13 @@ from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.chart_data import staircase
-from oomscope.units import GIB, KIB, MIB, TIB
+from oomscope.units import GIB, KIB, MIB, TIB, format_duration
 
 WIDTH, HEIGHT = 840.0, 320.0
 SMALL = 190.0
 """The height of a figure over time that stands beside others."""
 
-LEFT, RIGHT, TOP, FOOT = 58.0, 826.0, 22.0, 38.0
+LEFT, RIGHT, TOP, FOOT = 58.0, 826.0, 22.0, 48.0
 """Where the axes stand in figures over time, in units of the view box; `FOOT` is the room below them."""
 
 MOST_BANDS = 80
@@ -41,6 +41,7 @@ class Layer:
 
     colour: palette.Colour
     bytes: IntArray
+    opacity: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,9 @@ class MemoryOverTime:
     """What one figure over time shows; all arrays have one value an instant.
 
     Attributes:
-        x: where the instants stand: seconds relative to `zero`, or entries.
-        in_seconds: which of both.
-        zero: the words for the moment that seconds count from.
+        x: the entries of the instants.
+        zero: the words for the moment that times count from.
+        when: float64, the seconds of every entry of the trace relative to `zero`; None where it has no times.
         layers: stacked from below.
         active, reserved: lines.
         limit: what may be reserved, drawn as a line; None: not known, or not near (see `is_near`).
@@ -71,8 +72,8 @@ class MemoryOverTime:
     """
 
     x: FloatArray
-    in_seconds: bool
     zero: str
+    when: FloatArray | None
     layers: Sequence[Layer]
     active: IntArray
     reserved: IntArray
@@ -125,7 +126,9 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     for layer, edge in reversed(list(zip(view.layers, tops, strict=True))):
         if layer.bytes.any():
             x, y = staircase(view.x, edge)
-            axes.fill_between(x, y, 0, color=layer.colour.light, linewidth=0)
+            if layer.opacity < 1:  # nothing of what lies behind shows through
+                axes.fill_between(x, y, 0, color=palette.PAPER.light, linewidth=0)
+            axes.fill_between(x, y, 0, color=layer.colour.light, alpha=layer.opacity, linewidth=0)
     _active(axes, view.x, view.active, top)
     _reserved(axes, view.x, view.reserved)
     highest = max(highest_value(view), view.limit or 0)
@@ -135,18 +138,19 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     axes.set_ylim(0, axis_top(view))
     _bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
-    scale, unit = _time_unit(right - left) if view.in_seconds else (1.0, "")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value * scale)))
-    label = f"{unit} relative to {view.zero}" if view.in_seconds else "trace entry"
-    axes.set_xlabel(label, color=palette.QUIET.light, labelpad=4)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _moment(value, view.when)))
+    below = f"trace entry, and its time relative to {view.zero}" if view.when is not None else "trace entry"
+    axes.set_xlabel(below, color=palette.QUIET.light, labelpad=3)
     return figure
 
 
-def _time_unit(span: float) -> tuple[float, str]:
-    for bound, scale, unit in ((0.002, 1e6, "microseconds"), (2.0, 1e3, "milliseconds"), (300.0, 1.0, "seconds")):
-        if span < bound:
-            return scale, unit
-    return 1 / 60, "minutes"
+def _moment(entry: float, when: FloatArray | None) -> str:
+    """A tick of the axis: the number of the entry, and below it when that was."""
+    number = round(entry)
+    if when is None or not 0 <= number < len(when):
+        return f"{number:,}"
+    seconds = float(when[number])
+    return f"{number:,}\n{'−' if seconds < 0 else ''}{format_duration(abs(seconds) * 1e6)}"
 
 
 def _bands(axes: Axes, view: MemoryOverTime, right: float) -> None:
@@ -219,7 +223,7 @@ def _active(axes: Axes, x: FloatArray, values: IntArray, allocated: IntArray) ->
         line.set_dashes((2.2, 1.4))
 
 
-def steps(peaks: Sequence[int], ends: Sequence[int], names: Sequence[str]) -> Figure:
+def steps(peaks: Sequence[int], ends: Sequence[int], names: Sequence[str], word: str = "step") -> Figure:
     """The high-water mark of each step, and what was left when it ended; `names` may be empty texts."""
     figure, axes = _canvas(WIDTH, 210)
     axes.set_position((LEFT / WIDTH, 40 / 210, (RIGHT - LEFT) / WIDTH, 156 / 210))
@@ -237,7 +241,7 @@ def steps(peaks: Sequence[int], ends: Sequence[int], names: Sequence[str]) -> Fi
     _bytes_axis(axes.yaxis, highest, 5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: names[round(at)] if 0 <= round(at) < len(names) else ""))
-    axes.set_xlabel("step", color=palette.QUIET.light, labelpad=3)
+    axes.set_xlabel(word, color=palette.QUIET.light, labelpad=3)
     return figure
 
 
@@ -282,7 +286,3 @@ def _bytes_axis(axis: Axis, highest: int, most: int = 6) -> None:
     ticks = [tick * unit for tick in MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, highest / unit)]
     axis.set_ticks([tick for tick in ticks if 0 <= tick <= highest * 1.06])
     axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == 0 else f"{value / unit:.4g} {name}"))
-
-
-def _plain(value: float) -> str:
-    return f"{round(value, 6):,.10g}".replace("-", "−")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
-from oomscope.analysis.verdict.records import Oom
+from oomscope.analysis.verdict.records import Oom, Suspect
+from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.rendering.common.sources import Excerpt, Sources
+from oomscope.rendering.common.storing import name_of, store_line
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
+from oomscope.wording.template import MODULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,7 @@ class Culprit:
 
     Attributes:
         file: its file as people say it.
-        line, function: as the frame has them.
+        line, function: as the frame has them; no function for the code of a file itself.
         full: the whole path with the line.
         note: what the line does.
         excerpt: the line with those around it; None where no source is known.
@@ -36,33 +41,34 @@ class Culprit:
 
 def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culprit | None:
     """The line to look at; None where no stack names one."""
-    found = _of_failure(device, device.oom) if device.oom is not None else _of_largest(device)
+    found = _of_failure(device, device.oom, sources) if device.oom is not None else _of_largest(device)
     if found is None:
         return None
     where, note = found
     return Culprit(
         shorten(where.file),
         where.line,
-        clean(where.function, 80),
+        "" if where.function == MODULE else clean(where.function, 80),
         f"{clean(where.file, 400)}:{where.line}",
         note,
         sources.around(where.file, where.line),
     )
 
 
-def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None:
+def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Location, str] | None:
     verdict = oom.verdict
     if verdict.cause in ("growth", "retained"):
         named = {note.values.get("holder") for note in verdict.headline}
         per_pass = next((note.values["per_pass"] for note in verdict.headline if note.values.get("per_pass")), None)
+        for suspect in verdict.suspects if verdict.cause == "growth" else ():
+            if suspect.holder in named and (stores := store_line(suspect, sources)) is not None:
+                return stores, words.stored_note(name_of(suspect), per_pass)
         for growth in device.growth if verdict.cause == "growth" else ():
-            inside = _in_loop(device, growth)
-            where = inside or growth.caller or growth.site
-            if where is not None:
-                return where, words.growth_note(growth, per_pass if inside is not None else None)
+            if (grows := _of_growth(device, oom, growth)) is not None:
+                return grows
         for suspect in verdict.suspects:
-            if suspect.at is not None and suspect.holder in named:
-                return suspect.at, words.HELD_HERE
+            if suspect.holder in named and (found := _of_holder(device, suspect, sources)) is not None:
+                return found
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
                 made = sum(use.bytes for use in device.sites if use.site == driver.site)
@@ -78,9 +84,42 @@ def _of_failure(device: DeviceFindings, oom: Oom) -> tuple[Location, str] | None
     return None if where is None else (where, words.asked_note(oom))
 
 
-def _in_loop(device: DeviceFindings, growth: Growth) -> Location | None:
+def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> tuple[Location, str] | None:
+    """The line of the loop that the headline counts passes of, or else the line that makes what grows."""
+    told = next((note.values for note in oom.verdict.headline if note.values.get("per_pass")), None)
+    failing = oom.verdict.failing_pass
+    if told is not None:
+        same = told.get("passes") is None or abs(growth.generations - told["passes"]) <= 1
+        loop = growth.loop if same else failing.loop if failing is not None else None
+        inside = _in_loop(device, growth, loop)
+        if inside is not None:
+            return inside, words.growth_note(growth, told["per_pass"])
+    where = growth.caller or growth.site
+    return None if where is None else (where, words.growth_note(growth))
+
+
+def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tuple[Location, str] | None:
+    """The line that stores what `suspect` keeps; where that is not known, the line that made most of it."""
+    stores = store_line(suspect, sources)
+    if stores is not None:
+        return stores, words.stored_note(name_of(suspect))
+    if device.oom is None or device.oom.entry != device.at_entry:
+        return None
+    sites, history = device.study.sites, device.history
+    held = held_rows(device.study, device.at_entry, suspect.holder)
+    stack, size = history.lifetimes.stack[held], history.size[held]
+    for lines in (sites.callers(stack), sites.sites(stack)):
+        numbers, where = np.unique(lines, return_inverse=True)
+        made = np.bincount(where, weights=size)
+        for number in np.argsort(-made, kind="stable").tolist():
+            location = sites.location(int(numbers[number]))
+            if location is not None:
+                return location, words.made_of_it(int(made[number]))
+    return None
+
+
+def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> Location | None:
     """The line of the loop's own function that led to what grows: one call in its body, however deep the site is."""
-    loop = growth.loop
     if loop is None:
         return None
     stacks = device.study.snapshot.stacks

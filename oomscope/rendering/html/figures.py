@@ -9,6 +9,7 @@ from oomscope.rendering.html import charts
 from oomscope.rendering.html.lifespans import lifespans
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, plain_name, settings
 from oomscope.units import format_bytes, plural
+from oomscope.wording.loops import pass_word, step_name
 
 
 def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
@@ -16,15 +17,16 @@ def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
     steps = device.steps.steps
     if len(steps) < 2:
         return None
+    one, several = pass_word(device)
     peaks, ends = [step.peak_allocated for step in steps], [step.end_allocated for step in steps]
     description = (
-        f"{plural(len(steps), 'step')}. Peak memory runs from {format_bytes(peaks[0])} in the first to "
-        f"{format_bytes(peaks[-1])} in the last; memory left at the end of a step from {format_bytes(ends[0])} to "
+        f"{plural(len(steps), one, several)}. Peak memory runs from {format_bytes(peaks[0])} in the first to "
+        f"{format_bytes(peaks[-1])} in the last; memory left at the end of a {one} from {format_bytes(ends[0])} to "
         f"{format_bytes(ends[-1])}."
     )
     with settings("fig-steps"):
-        figure = charts.steps(peaks, ends, [plain_name(step.name) for step in steps])
-        return inline_svg(figure, "fig-steps", "Peak memory per step", description, sheet)
+        figure = charts.steps(peaks, ends, [plain_name(step_name(device, step)) for step in steps], one)
+        return inline_svg(figure, "fig-steps", f"Peak memory of each {one}", description, sheet)
 
 
 def lifetimes_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:

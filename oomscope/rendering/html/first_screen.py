@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
 from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.common.storing import line_of_advice
 from oomscope.rendering.html.culprit import Culprit, culprit
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.memory_bars import MemoryBar, memory_bar
@@ -42,11 +44,12 @@ class HeldPart:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One remedy: what to do, and what it gives."""
+    """One remedy: what to do, what it gives, and the line to change; None where that is not known."""
 
     action: Markup
     effect: str
     advice: Advice
+    at: Location | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
         occasion=words.occasion_parts(findings),
         headline=headline,
         culprit=culprit(device, shorten, sources),
-        fix=next((_fix(device, item) for item in advice if not item.refuted), None),
+        fix=next((_fix(device, item, sources) for item in advice if not item.refuted), None),
         others=words.else_text(advice),
         parts=_placed(named),
         limit=_limit(device, bar),
@@ -104,9 +107,10 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
     )
 
 
-def fixes(device: DeviceFindings) -> tuple[Fix, ...]:
+def fixes(device: DeviceFindings, sources: Sources) -> tuple[Fix, ...]:
     """All remedies that would help, best first."""
-    return tuple(_fix(device, item) for item in device.oom.verdict.advice if not item.refuted) if device.oom else ()
+    advice = device.oom.verdict.advice if device.oom is not None else ()
+    return tuple(_fix(device, item, sources) for item in advice if not item.refuted)
 
 
 def quoted(text: str) -> Markup:
@@ -114,9 +118,10 @@ def quoted(text: str) -> Markup:
     return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
-def _fix(device: DeviceFindings, item: Advice) -> Fix:
+def _fix(device: DeviceFindings, item: Advice, sources: Sources) -> Fix:
     assert device.oom is not None
-    return Fix(quoted(clean(advice_text(item).action, _LONGEST)), words.effect_text(item, device.oom), item)
+    action = quoted(clean(advice_text(item).action, _LONGEST))
+    return Fix(action, words.effect_text(item, device.oom), item, line_of_advice(device.oom, item, sources))
 
 
 def _limit(device: DeviceFindings, bar: MemoryBar) -> str:

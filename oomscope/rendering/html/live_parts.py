@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from oomscope.model import IntArray
 from oomscope.rendering.html import palette
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import label
-from oomscope.wording.page import EVERYTHING_ELSE, PART_LABELS, part_of_line
+from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, PART_LABELS, other_of_kind, part_of_line
 from oomscope.wording.paths import Shorten
 
 LEAST_SHARE = 0.01
@@ -27,6 +27,7 @@ LEAST_SHARE = 0.01
 SPLIT_SHARE = 0.6
 """More of the whole than this says little as one part: it is split by the lines that made it."""
 MOST_LINES = 3
+_LONGEST_NAME = 60
 _COLOURS = {
     "activations": palette.CATEGORY_COLOURS["activation"],
     "logits": palette.CATEGORY_COLOURS["input"],
@@ -47,12 +48,13 @@ _SHADES = (1.0, 0.72, 0.5, 0.32)
 
 @dataclass(frozen=True, slots=True)
 class LivePart:
-    """A part of the allocated bytes: its words, its colour with an opacity, and its size."""
+    """A part of the allocated bytes: its words, its colour with an opacity, its size, and the holder it is of."""
 
     label: str
     colour: palette.Colour
     opacity: float
     bytes: int
+    holder: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,8 +69,20 @@ class LiveParts:
     parts: tuple[LivePart, ...]
     key: IntArray
 
+    @property
+    def from_below(self) -> tuple[int, ...]:
+        """The numbers in `key` as they are stacked: the smallest part first, the largest and what was freed on top."""
+        return (*reversed(range(len(self.parts))), len(self.parts))
 
-_Group = tuple[str, palette.Colour, float, IntArray]
+
+class _PartRows(NamedTuple):
+    """A part with its lifetimes."""
+
+    label: str
+    colour: palette.Colour
+    opacity: float
+    rows: IntArray
+    holder: str | None = None
 
 
 def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
@@ -76,51 +90,68 @@ def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
     size = device.history.size
     rows, slugs = drivers_of_live(device.study, device.at_entry, device.growth)
     groups = list(_holders(device, rows, size))
-    taken = np.concatenate([held for *_, held in groups]) if groups else np.zeros(0, np.int64)
+    taken = np.concatenate([group.rows for group in groups]) if groups else np.zeros(0, np.int64)
     rest = rows[~np.isin(rows, taken)]
     named = np.array(slugs, object)[~np.isin(rows, taken)]
-    groups += _drivers(device, rest, named, shorten, held_already=bool(groups))
+    held_kinds = set(np.array(slugs, object)[np.isin(rows, taken)].tolist())
+    groups += _drivers(device, rest, named, shorten, held_kinds)
     least = LEAST_SHARE * size[rows].sum()
-    large = [group for group in groups if size[group[3]].sum() >= least]
-    small = [group[3] for group in groups if size[group[3]].sum() < least]
+    large = [group for group in groups if size[group.rows].sum() >= least]
+    small = [group.rows for group in groups if size[group.rows].sum() < least]
     if small:
-        large.append((EVERYTHING_ELSE, palette.OTHER_SITES, 1.0, np.concatenate(small)))
+        large.append(_PartRows(EVERYTHING_ELSE, palette.OTHER_SITES, 1.0, np.concatenate(small)))
     key = np.full(len(size), len(large), np.int64)
-    for number, (*_, held) in enumerate(large):
-        key[held] = number
-    parts = tuple(LivePart(name, colour, shade, int(size[held].sum())) for name, colour, shade, held in large)
+    for number, group in enumerate(large):
+        key[group.rows] = number
+    parts = tuple(LivePart(*group[:3], int(size[group.rows].sum()), group.holder) for group in large)
     return LiveParts(parts, key)
 
 
-def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator[_Group]:
+def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator[_PartRows]:
     """The holders that the headline names: of each, as many bytes as it alone keeps."""
     oom = device.oom
     if oom is None or oom.entry != device.at_entry:
         return
-    named = {note.values.get("holder") for note in oom.verdict.headline}
-    told = [suspect for suspect in oom.verdict.suspects if suspect.holder in named]
+    told = {note.values["holder"]: note.values for note in oom.verdict.headline if "holder" in note.values}
+    named = [suspect for suspect in oom.verdict.suspects if suspect.holder in told]
     free = np.ones(len(size), np.bool_)
-    for suspect, shade in zip(told, _SHADES, strict=False):
+    for suspect, shade in zip(named, _SHADES, strict=False):
         held = np.intersect1d(held_rows(device.study, device.at_entry, suspect.holder), rows)
-        held = _oldest(held[free[held]], size, suspect.retained)
+        values = told[suspect.holder]
+        most = values.get("retained") or values.get("bytes") or suspect.retained
+        held = _filled(held[free[held]], size, most)
         free[held] = False
-        yield clean(suspect.holder.rpartition(": ")[2], 60), palette.KEPT, shade, held
+        way = suspect.holder.rpartition(": ")[2]
+        name = CYCLE if suspect.kind == "cycle" else clean(way, _LONGEST_NAME)
+        yield _PartRows(name, palette.KEPT, shade, held, suspect.holder)
 
 
-def _oldest(rows: IntArray, size: IntArray, most: int) -> IntArray:
-    """Of `rows`, from the oldest on, as many as make up `most` bytes; what came last running code may hold as well."""
-    chosen, left = [], most
-    for row, bytes_ in zip(rows.tolist(), size[rows].tolist(), strict=True):
-        if bytes_ <= left:
+def _filled(held: IntArray, size: IntArray, most: int) -> IntArray:
+    """The oldest of `held` up to the bytes that the verdict names, so that both show one number.
+
+    What came last may be held by running code as well; the oldest is what is kept.
+    """
+    chosen, room = [], most
+    for row, bytes_ in zip(held.tolist(), size[held].tolist(), strict=True):
+        if bytes_ <= room:
             chosen.append(row)
-            left -= bytes_
+            room -= bytes_
     return np.array(chosen, np.int64)
 
 
 def _drivers(
-    device: DeviceFindings, rows: IntArray, named: Any, shorten: Shorten, *, held_already: bool
-) -> Iterator[_Group]:
-    """Everything else by what it is; a kind that fills most of the bar by line, unless a holder is named already."""
+    device: DeviceFindings, rows: IntArray, named: Any, shorten: Shorten, held_kinds: set[str]
+) -> Iterator[_PartRows]:
+    """Everything else by what it is; a kind that fills most of the bar by line, unless a holder is named already.
+
+    Args:
+        device: whose lifetimes.
+        rows: those that no holder has.
+        named: the kind of each.
+        shorten: shortens file names.
+        held_kinds: of what holders have: there is more of a kind than its part shows.
+    """
+    held_already = bool(held_kinds)
     size = device.history.size
     total = size[rows].sum()
     found = [(slug, rows[named == slug]) for slug in dict.fromkeys(named.tolist())]
@@ -129,14 +160,15 @@ def _drivers(
         is_large = size[held].sum() > SPLIT_SHARE * total
         if slug != "unknown" and (held_already or not is_large):
             shade = _SHADES[2] if held_already and colour == palette.KEPT else 1.0
-            yield label(slug, PART_LABELS), colour, shade, held
+            name = other_of_kind(slug) if slug in held_kinds else label(slug, PART_LABELS)
+            yield _PartRows(name, colour, shade, held)
             continue
         lines = list(_by_line(device, held))
         for (where, part), shade in zip(lines, _SHADES, strict=False):
             text = (
                 part_of_line(slug, where, shorten) if len(lines) > 1 or slug == "unknown" else label(slug, PART_LABELS)
             )
-            yield text, colour, shade, part
+            yield _PartRows(text, colour, shade, part)
 
 
 def _by_line(device: DeviceFindings, held: IntArray) -> Iterator[tuple[Location | None, IntArray]]:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.rendering.html.lifetime_keys import keys_of
 from oomscope.rendering.html.memory_bars import MemoryBar, memory_bar
 from oomscope.rendering.html.site_rows import SiteRow, site_rows
 from oomscope.rendering.html.svg import StyleSheet
-from oomscope.rendering.html.timelines import TimeFigure, draw_beside
+from oomscope.rendering.html.timelines import TimeFigure, draw_beside, told_of
 from oomscope.wording.paths import Shorten
 
 MOST_DEVICES = 15
@@ -24,7 +23,7 @@ class DeviceView:
     Attributes:
         device: its findings.
         equation: where its memory is.
-        timeline: its memory over time, None: no history.
+        timeline: its memory over time; None: no history, or never any memory.
         data: what the page's script reads off the timeline.
         sites: its largest sites.
         others: the bytes of all further sites.
@@ -45,8 +44,9 @@ def other_devices(findings: Findings, shorten: Shorten, sheet: StyleSheet) -> tu
 
 
 def _view(findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet) -> DeviceView:
-    keys = keys_of(device)
-    timeline, data = draw_beside(findings, device, keys, sheet)
-    rows = site_rows(device, findings.snapshot.stacks, keys, shorten)[:MOST_SITES]
+    told = told_of(device, shorten, by_line=False)
+    is_used = bool(device.history.curves.reserved.any())
+    timeline, data = draw_beside(findings, device, told, sheet) if is_used else (None, {})
+    rows = site_rows(device, findings.snapshot.stacks, told.keys, shorten)[:MOST_SITES]
     others = device.at.allocated - sum(row.bytes for row in rows)
     return DeviceView(device, memory_bar(device), timeline, data, rows, others)

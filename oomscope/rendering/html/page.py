@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,31 +25,33 @@ from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes, quoted
 from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
 from oomscope.rendering.html.holder_rows import HolderLine, holder_rows
-from oomscope.rendering.html.lifetime_keys import keys_of
 from oomscope.rendering.html.memory_bars import Part, category_parts, phase_parts
 from oomscope.rendering.html.name_rows import NameRow, name_rows
 from oomscope.rendering.html.notable_pins import notable_pins
 from oomscope.rendering.html.other_devices import DeviceView, other_devices
 from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, PageCaps, trimmed
+from oomscope.rendering.html.part_rows import ShareRow, made_of, share_rows
 from oomscope.rendering.html.percent import share
 from oomscope.rendering.html.segment_map import SegmentMap, segment_map
-from oomscope.rendering.html.site_rows import SMALL, SiteRow, place_of, site_rows, without_small
+from oomscope.rendering.html.site_rows import SMALL, SiteRow, later_rows, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows, settings_rows
 from oomscope.rendering.html.svg import StyleSheet
-from oomscope.rendering.html.timelines import Timelines, draw_timelines
+from oomscope.rendering.html.timelines import Timelines, draw_timelines, told_of
 from oomscope.units import format_bytes, format_count, format_duration, plural
 from oomscope.version import __version__
 from oomscope.wording import labels
+from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import no_growth
 from oomscope.wording.instants import before_oom, elsewhere, instant, moment_words
 from oomscope.wording.limits import limit_text
+from oomscope.wording.loops import pass_word, which_is_which
 from oomscope.wording.opening import occasion, replay_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text, evidence_text
 
-_SCRIPTS = ("base", "timeline", "tables", "flame", "start")
+_SCRIPTS = ("base", "unpack", "timeline", "selection", "tables", "flame", "start")
 """The files of templates/script, in the order in which they are put together."""
 MOST_GROWING = 8
 HOLES_MATTER = 20
@@ -83,10 +86,14 @@ class MainView:
     instant: str
     zero: str
     timelines: Timelines
+    parts: tuple[ShareRow, ...]
     categories: tuple[Part, ...]
+    made_of: Mapping[str, str]
     phases: tuple[Part, ...]
     sites: tuple[SiteRow, ...]
     small_sites: tuple[int, int]
+    later_sites: tuple[SiteRow, ...]
+    told_sites: int
     holders: tuple[HolderLine, ...]
     growth: tuple[Growth, ...]
     pins: tuple[Pin, ...]
@@ -97,6 +104,8 @@ class MainView:
     steps_figure: Markup | None
     lifetimes_figure: Markup | None
     no_growth: str
+    loops: str
+    each: str
     others: tuple[DeviceView, ...]
     names: tuple[NameRow, ...]
 
@@ -142,6 +151,7 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps, sources: So
         policy=_ours(_policy(style, script)),
         data=_embedded(data),
         labels=labels,
+        cause_label=cause_label,
         limit_text=limit_text,
         elsewhere=elsewhere,
         palette=palette,
@@ -176,7 +186,7 @@ def _page(
         device=device,
         title=clean(title, 200) if title else clean(line, 200),
         first=first_screen(findings, shorten, sources, sheet),
-        fixes=fixes(device) if device is not None else (),
+        fixes=fixes(device, sources) if device is not None else (),
         replay=replay_text(findings),
         certainty=[_whole(item) for item in certainty(findings)],
         shortened=not caps.is_usual,
@@ -192,21 +202,25 @@ def _main(
     findings: Findings, device: DeviceFindings, shorten: Shorten, sheet: StyleSheet, caps: PageCaps, sources: Sources
 ) -> MainView:
     stacks = findings.snapshot.stacks
-    keys = keys_of(device)
+    told = told_of(device, shorten, longest=caps.text)
+    keys = told.keys
     rows = site_rows(device, stacks, keys, shorten, sources)
     sites, small = without_small(rows, device.at.allocated)
     every = flame(device, stacks, keys, shorten)
     own = flame(device, stacks, keys, shorten, framework=False)
-    labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), caps.text) for row in rows]
     return MainView(
         instant=instant(findings.at, device.history.entries),
         zero=moment_words(findings),
-        timelines=draw_timelines(findings, device, keys, labels, sheet),
+        timelines=draw_timelines(findings, device, told, sheet),
+        parts=share_rows(device, told.live),
         categories=category_parts(device),
+        made_of=made_of(device, told.live),
         phases=phase_parts(device),
         sites=sites,
         small_sites=small,
-        holders=holder_rows(device),
+        later_sites=later_rows(rows, sites, told.rows, shorten, sources),
+        holders=holder_rows(device, told.live, sources),
+        told_sites=told.rows.told,
         growth=tuple(row for row in device.growth if row.live_bytes * SMALL >= device.at.allocated)[:MOST_GROWING],
         pins=notable_pins(device),
         holes_matter=device.fragmentation.inactive * HOLES_MATTER >= device.at.reserved,
@@ -215,7 +229,9 @@ def _main(
         segments=segment_map(device, keys, findings.snapshot.pools),
         steps_figure=steps_figure(device, sheet),
         lifetimes_figure=lifetimes_figure(device, sheet),
-        no_growth=no_growth(device.steps),
+        no_growth=no_growth(device),
+        loops=which_is_which(device),
+        each=pass_word(device)[0],
         others=other_devices(findings, shorten, sheet),
         names=name_rows(device),
     )

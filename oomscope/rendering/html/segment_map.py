@@ -15,7 +15,7 @@ from oomscope.model.arrays import BoolArray, address_text
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 
 MOST_BARS = 20
-LEAST = 1000
+LEAST = 500
 """A segment with less than one in so many stranded bytes has no bar of its own."""
 MOST_SEGMENTS = 600
 """So many segments are looked at; those that look alike share a bar."""

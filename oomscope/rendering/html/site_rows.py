@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings
@@ -13,9 +14,10 @@ from oomscope.analysis.verdict.records import Oom
 from oomscope.model import StackTable
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.flame import is_framework
-from oomscope.rendering.html.lifetime_keys import LifetimeKeys
+from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows
 from oomscope.rendering.html.percent import share
 from oomscope.wording.clean import clean
+from oomscope.wording.page import OTHER_LINES
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import no_site_text
 
@@ -126,6 +128,22 @@ def site_rows(
             )
         )
     return tuple(rows)
+
+
+def later_rows(
+    rows: Sequence[SiteRow], shown: Sequence[SiteRow], told: Rows, shorten: Shorten, sources: Sources
+) -> tuple[SiteRow, ...]:
+    """Rows that the script shows where another instant is chosen: what is small or gone at this one, and the rest."""
+    small = tuple(replace(row, stacks=()) for row in rows[: told.told] if row not in shown)
+    gone = tuple(
+        _later(number, place_of(use, shorten), use.category, source_text(use.caller or use.site, sources))
+        for number, use in enumerate(told.earlier, told.told)
+    )
+    return (*small, *gone, _later(told.count, Place(OTHER_LINES, "", "", "", ""), "unknown", ""))
+
+
+def _later(number: int, where: Place, category: str, source: str) -> SiteRow:
+    return SiteRow(number, where, 0, share(0, 0), 0, category, "s-other", (), False, False, source)
 
 
 def source_text(where: Location | None, sources: Sources) -> str:

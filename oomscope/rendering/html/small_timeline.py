@@ -20,12 +20,18 @@ from oomscope.rendering.html import palette
 from oomscope.rendering.html.chart_data import TimeAxis, bytes_by_key, instants, time_axis
 from oomscope.rendering.html.live_parts import LiveParts
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
-from oomscope.units import format_bytes, format_count, format_duration
+from oomscope.units import format_bytes, format_count, format_duration, plural
 from oomscope.wording.instants import moment_words
+from oomscope.wording.loops import pass_word
+from oomscope.wording.page import given_back
 
 WIDTH, HEIGHT = 1000.0, 120.0
 _BUCKETS = 130
 _MOST_STEPS = 60
+_MOST_MARKED = 12
+"""Failures, the last ones."""
+LABEL_ROOM = 0.14
+"""Of the width: the words "12 earlier OOMs" with air around them."""
 _NEAR = 2.5
 """A limit above so many times the highest value would press all else flat."""
 
@@ -40,9 +46,10 @@ class Strip:
         end: the moment at its right end.
         limit: the limit in words with its height; None where it is not drawn.
         mark: where the failure or the peak stands, with its word; None where neither is shown.
-        is_oom: which of both.
-        is_freed: whether some of what is drawn was given back before the instant.
-        has_steps: whether steps are drawn.
+        earlier: where earlier failures stand, with a word for those that stand close together.
+        is_oom: whether `mark` is a failure.
+        freed: what is called that was given back before the instant; empty where nothing of it is drawn.
+        shaded: what the bands behind are; empty where none are drawn.
     """
 
     svg: Markup
@@ -50,9 +57,10 @@ class Strip:
     end: str
     limit: tuple[str, str] | None
     mark: tuple[str, str] | None
+    earlier: tuple[tuple[str, str], ...]
     is_oom: bool
-    is_freed: bool
-    has_steps: bool
+    freed: str
+    shaded: str
 
 
 def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, sheet: StyleSheet) -> Strip | None:
@@ -65,7 +73,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     # By entries, never by time: the step that failed is often the last instant of a long wait.
     numbers = np.arange(history.entries, dtype=np.float64)
     at = instants(history.curves.allocated[1:], numbers, 0, last, _BUCKETS)
-    marked = np.array([device.at_entry, *(oom.entry for oom in device.ooms[-8:])], np.int64)
+    marked = np.array([device.at_entry, *(oom.entry for oom in device.ooms[-_MOST_MARKED:])], np.int64)
     at = np.unique(np.concatenate([at, marked[(marked >= 0) & (marked <= last)]]))
     bands = bytes_by_key(
         history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
@@ -84,12 +92,13 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     return Strip(
         Markup(str(svg).replace('class="fig"', 'class="strip" preserveAspectRatio="none"', 1)),  # noqa: S704 - ours
         _begin(time_axis(history, device.at_entry, zero), zero),
-        zero if device.at_entry == last else f"entry {last:,}",
+        zero if device.at_entry == last else "end of the recording",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
         (_percent(stands / last), word) if 0 <= stands <= last else None,
+        _earlier(device, last),
         oom is not None,
-        bool(bands[-1].any()),
-        has_steps,
+        given_back(zero, is_last=device.at_entry == last) if bands[-1].any() else "",
+        f"shaded: every other {pass_word(device)[0]}" if has_steps else "",
     )
 
 
@@ -113,7 +122,7 @@ def _draw(
         _steps(axes, device.steps.boundaries, int(at[-1]))
     # From below: the smallest part first, the largest and what was freed on top.
     floor = np.zeros(len(at), np.int64)
-    for number in (*reversed(range(len(held.parts))), len(held.parts)):
+    for number in held.from_below:
         if bands[number].any():
             part = held.parts[number] if number < len(held.parts) else None
             colour, opacity = (part.colour, part.opacity) if part is not None else (palette.FREED, 1.0)
@@ -126,7 +135,7 @@ def _draw(
         axes.axhline(limit, color=palette.LIMIT.light, linewidth=1.2, dashes=(6, 3))
     if device.oom is None:
         axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
-    for oom in device.ooms[-8:]:
+    for oom in device.ooms[-_MOST_MARKED:]:
         if 0 <= oom.entry <= at[-1]:
             axes.axvline(float(oom.entry), color=palette.ALARM.light, linewidth=1.6)
     return figure
@@ -149,14 +158,30 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
     return (
         f"Entries {format_count(int(at[0]))} to {format_count(int(at[-1]))}: allocated memory from "
         f"{format_bytes(int(total[0]))} to {format_bytes(int(total[-1]))}, at most {format_bytes(int(total.max()))}; "
-        f"{len(device.steps.boundaries)} steps."
+        f"{plural(len(device.steps.boundaries), *pass_word(device))}."
+    )
+
+
+def _earlier(device: DeviceFindings, last: int) -> tuple[tuple[str, str], ...]:
+    """Earlier failures: one label for all whose own would overprint each other."""
+    groups: list[list[int]] = []
+    for entry in sorted(oom.entry for oom in device.ooms[-_MOST_MARKED:] if oom is not device.oom):
+        if not 0 <= entry <= last or (device.oom is not None and entry == device.oom.entry):
+            continue
+        if groups and entry - groups[-1][-1] < LABEL_ROOM * last:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return tuple(
+        (_percent(group[0] / last), "an earlier OOM" if len(group) == 1 else f"{len(group)} earlier OOMs")
+        for group in groups
     )
 
 
 def _begin(axis: TimeAxis, zero: str) -> str:
     if axis.seconds is None:
-        return "entry 0"
-    return f"entry 0, {format_duration(abs(float(axis.seconds[0])) * 1e6)} before {zero}"
+        return "start"
+    return f"start, {format_duration(abs(float(axis.seconds[0])) * 1e6)} before {zero}"
 
 
 def _percent(value: float) -> str:

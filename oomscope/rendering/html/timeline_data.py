@@ -1,32 +1,38 @@
-"""The numbers behind a timeline, packed for the script of the page: what changed at each instant, exact to the byte.
+"""The numbers behind a timeline, packed for the script of the page: what changed when, exact to the byte.
 
-Every instant is a row of unsigned LEB128 numbers: by how many entries (and microseconds) it is later, how many bands
-changed with (number, change) of each, and the changes of pending and of reserved bytes; changes are signed by zigzag
-and counted in `unit` bytes. Where a trace has more instants than a page can hold, those that show its extremes are
-taken, and the closer look keeps more of them.
+One column after another, in unsigned LEB128 numbers, the whole deflated: a trace repeats itself, and an entry takes
+half a byte. For each instant by how many entries it is later, by how many `tick` microseconds (where the trace has
+times), and how many bands changed; then of every change the number of the band and by how much; then for each instant
+the changes of pending and of reserved bytes. Changes are signed by zigzag and counted in `unit` bytes.
+
+Every entry that changes anything is an instant. Where that would be too large for a page, times are rounded first; only
+then are instants left out, those that show the extremes being kept, and the script says that it shows the nearest.
 """
 
 from __future__ import annotations
 
 import base64
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.records import PHASES
+from oomscope.analysis.records import CATEGORIES, PHASES
+from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
-from oomscope.rendering.html.chart_data import TimeAxis, bytes_by_key, instants
-from oomscope.rendering.html.lifetime_keys import LifetimeKeys
+from oomscope.rendering.html.chart_data import TimeAxis, instants
+from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows
 
-MOST_INSTANTS = 6_000
+MOST_INSTANTS = 400_000
 MOST_BYTES = 90_000
 """Of one packed timeline, before base64; a typical page of 400 kB has room for it."""
-TOLD_SITES = 16
-"""Sites with a band of their own; the largest of them have a colour too."""
+TICKS = (1, 10, 100, 1_000, 10_000)
+"""Microseconds to which times are rounded, the finest that fits."""
 _FEWER = 2
 _LEAST_INSTANTS = 60
+_SEVEN = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,36 +41,84 @@ class Bands:
 
     Attributes:
         key: int64[lifetimes], the band of each.
-        kinds: (category, row of the sites or `rows` for all others, phase) of each band.
-        rows: how many rows of the sites are told apart.
+        kinds: (category, row or `rows` for all others, phase, part) of each band.
+        rows: how many rows are told apart.
     """
 
     key: IntArray
-    kinds: tuple[tuple[int, int, int], ...]
+    kinds: tuple[tuple[int, int, int, int], ...]
     rows: int
 
 
-def bands_of(device: DeviceFindings, keys: LifetimeKeys, rows: int = TOLD_SITES) -> Bands:
-    """Each lifetime by category, site and phase at once, so that all three views come from one set of numbers."""
-    rows = min(rows, keys.rows - 1)
-    row = np.minimum(keys.row, rows)
+@dataclass(frozen=True, slots=True, eq=False)
+class _BandChanges:
+    """What changed when: the instant, the band and the bytes of each change, in order of the instants."""
+
+    row: IntArray
+    band: IntArray
+    bytes: IntArray
+
+
+def bands_of(device: DeviceFindings, keys: LifetimeKeys, part: IntArray, rows: Rows) -> Bands:
+    """Each lifetime by category, row, phase and part at once, so that all views come from one set of numbers.
+
+    Args:
+        device: whose lifetimes.
+        keys: their categories.
+        part: int64[lifetimes], the part of the first screen's bar that each belongs to.
+        rows: the rows of the table of sites, and what else is told apart.
+    """
     phase = device.phase_of.astype(np.int64)
-    code = (keys.category * (rows + 1) + row) * len(PHASES) + phase
+    parts, count = int(part.max(initial=0)) + 1, rows.count + 1
+    code = ((keys.category * count + rows.key) * len(PHASES) + phase) * parts + part
     distinct, key = np.unique(code, return_inverse=True)
-    kinds = tuple(
-        (one // len(PHASES) // (rows + 1), one // len(PHASES) % (rows + 1), one % len(PHASES))
-        for one in distinct.tolist()
-    )
-    return Bands(key.astype(np.int64), kinds, rows)
+    columns = np.unravel_index(distinct, (len(CATEGORIES), count, len(PHASES), parts))
+    kinds = tuple(zip(*(column.tolist() for column in columns), strict=True))
+    return Bands(key.astype(np.int64), kinds, rows.count)
 
 
-def chosen_instants(
-    device: DeviceFindings, axis: TimeAxis, close: tuple[int, int] | None, marks: list[int], most: int
+def packed(
+    device: DeviceFindings, bands: Bands, axis: TimeAxis, close: tuple[int, int] | None, marks: list[int],
+    most_bytes: int = MOST_BYTES,
+) -> dict[str, Any]:  # fmt: skip
+    """The instants of a timeline for the script, in at most about `most_bytes` before base64."""
+    history, most = device.history, MOST_INSTANTS
+    changing = _changing(history)
+    while True:
+        at = _chosen(device, changing, axis, close, marks, most)
+        content, unit, tick = _content(history, bands, at, most_bytes)
+        if len(content) <= most_bytes or most <= _LEAST_INSTANTS:
+            break
+        most = min(most, len(at)) // _FEWER
+    return {
+        "packed": base64.b64encode(content).decode(),
+        "count": len(at),
+        "unit": unit,
+        "tick": tick,
+        "timed": axis.seconds is not None,
+        "start": round(float(axis.seconds[at[0]]) * 1e6) if axis.seconds is not None else 0,
+        "kinds": [list(kind) for kind in bands.kinds],
+        "entries": history.entries,
+        "whole": len(at) >= len(changing),
+    }
+
+
+def _changing(history: DeviceHistory) -> IntArray:
+    """The entries that change anything."""
+    curves = history.curves
+    return np.flatnonzero(np.diff(curves.allocated) | np.diff(curves.active) | np.diff(curves.reserved))
+
+
+def _chosen(
+    device: DeviceFindings,
+    changing: IntArray,
+    axis: TimeAxis,
+    close: tuple[int, int] | None,
+    marks: list[int],
+    most: int,
 ) -> IntArray:
     """At most about `most` entries: all that change anything where those are few, else what shows the extremes."""
-    curves, last = device.history.curves, device.history.entries - 1
-    changes = np.diff(curves.allocated) | np.diff(curves.active) | np.diff(curves.reserved)
-    found = np.flatnonzero(changes)
+    curves, last, found = device.history.curves, device.history.entries - 1, changing
     if len(found) > most:
         inside = found[(found >= close[0]) & (found <= close[1])] if close is not None else found[:0]
         if close is not None and len(inside) > most // 2:
@@ -76,62 +130,59 @@ def chosen_instants(
     return np.unique(np.concatenate([found, np.array(ends, np.int64)]))
 
 
-def packed(
-    device: DeviceFindings, bands: Bands, axis: TimeAxis, close: tuple[int, int] | None, marks: list[int],
-    most_bytes: int = MOST_BYTES,
-) -> dict[str, Any]:  # fmt: skip
-    """The instants of a timeline for the script, in at most about `most_bytes` before base64."""
-    most = MOST_INSTANTS
-    while True:
-        at = chosen_instants(device, axis, close, marks, most)
-        content, unit = _rows(device, bands, at)
-        if len(content) <= most_bytes or most <= _LEAST_INSTANTS:
-            break
-        most //= _FEWER
-    history = device.history
-    timed = axis.seconds is not None
-    return {
-        "packed": base64.b64encode(content).decode(),
-        "count": len(at),
-        "unit": unit,
-        "timed": timed,
-        "start": round(float(axis.seconds[at[0]]) * 1e6) if axis.seconds is not None else 0,
-        "kinds": [list(kind) for kind in bands.kinds],
-        "entries": history.entries,
-    }
-
-
-def _rows(device: DeviceFindings, bands: Bands, at: IntArray) -> tuple[bytes, int]:
-    history = device.history
-    lifetimes, curves = history.lifetimes, history.curves
-    live = bytes_by_key(lifetimes.born, lifetimes.freed, history.size, bands.key, len(bands.kinds), at)
-    change = np.diff(live, axis=1, prepend=0)
+def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> tuple[bytes, int, int]:
+    """The deflated columns with the unit of their bytes and of their times."""
+    curves = history.curves
+    changes = _changes(history, bands, at)
     pending = np.diff((curves.active - curves.allocated)[at + 1], prepend=0)
     reserved = np.diff(curves.reserved[at + 1], prepend=0)
-    unit = int(np.gcd.reduce(np.concatenate([change.ravel(), pending, reserved]))) or 1
-    entry = np.diff(at, prepend=0)
-    columns: list[IntArray] = [entry]
-    if history.trace.timed:
-        time = np.maximum.accumulate(history.trace.time_us)[at]
-        columns.append(np.diff(time, prepend=time[:1]))
-    plain = np.stack(columns, axis=1).tolist()
-    where = np.argwhere(change.T != 0)
-    starts = np.searchsorted(where[:, 0], np.arange(len(at) + 1)).tolist()
-    changed = where[:, 1].tolist()
-    signed = _zigzag(change.T[where[:, 0], where[:, 1]] // unit).tolist()
-    tail = np.stack([_zigzag(pending // unit), _zigzag(reserved // unit)], axis=1).tolist()
-    content = bytearray()
-    for number, row in enumerate(plain):
-        first, end = starts[number], starts[number + 1]
-        numbers = [*row, end - first]
-        for place in range(first, end):
-            numbers += (changed[place], signed[place])
-        for value in (*numbers, *tail[number]):
-            while value > 0x7F:
-                content.append(value & 0x7F | 0x80)
-                value >>= 7
-            content.append(value)
-    return bytes(content), unit
+    unit = int(np.gcd.reduce(np.concatenate([changes.bytes, pending, reserved]))) or 1
+    before = _varints(np.diff(at, prepend=0))
+    after = b"".join(
+        [
+            _varints(np.bincount(changes.row, minlength=len(at))),
+            _varints(changes.band),
+            *(_varints(_zigzag(column // unit)) for column in (changes.bytes, pending, reserved)),
+        ]
+    )
+    for tick in TICKS if history.trace.timed else TICKS[:1]:
+        content = zlib.compress(before + _times(history, at, tick) + after, 9)
+        if len(content) <= most:
+            break
+    return content, unit, tick
+
+
+def _times(history: DeviceHistory, at: IntArray, tick: int) -> bytes:
+    if not history.trace.timed:
+        return b""
+    time = np.maximum.accumulate(history.trace.time_us)[at]
+    return _varints(np.diff((time - time[0]) // tick, prepend=0))
+
+
+def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _BandChanges:
+    """What begins and ends to be live between two instants, summed for each band."""
+    count, lifetimes = len(bands.kinds), history.lifetimes
+    born, ended = np.searchsorted(at, lifetimes.born), np.searchsorted(at, lifetimes.freed)
+    code = np.concatenate([born, ended]) * count + np.concatenate([bands.key, bands.key])
+    inside = np.concatenate([born, ended]) < len(at)
+    distinct, where = np.unique(code[inside], return_inverse=True)
+    # Sums of bytes stay far below 2**53, so float64 holds them exactly.
+    change = np.bincount(where, weights=np.concatenate([history.size, -history.size])[inside]).astype(np.int64)
+    distinct, change = distinct[change != 0], change[change != 0]
+    return _BandChanges(distinct // max(count, 1), distinct % max(count, 1), change)
+
+
+def _varints(values: IntArray) -> bytes:
+    """Unsigned numbers in LEB128."""
+    if not len(values):
+        return b""
+    most = max(1, -(-int(values.max()).bit_length() // _SEVEN))
+    place = np.arange(most)
+    groups = values[:, None] >> (_SEVEN * place)
+    used = (groups > 0) | (place == 0)
+    follows = np.concatenate([used[:, 1:], np.zeros((len(values), 1), np.bool_)], axis=1)
+    content: bytes = ((groups & 0x7F) | np.where(follows, 0x80, 0)).astype(np.uint8)[used].tobytes()
+    return content
 
 
 def _zigzag(values: IntArray) -> IntArray:

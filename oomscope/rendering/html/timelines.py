@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -14,18 +13,32 @@ from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.model import IntArray
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
-from oomscope.rendering.html.lifetime_keys import LifetimeKeys
+from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows, keys_of, told_rows
+from oomscope.rendering.html.live_parts import LiveParts, live_parts
+from oomscope.rendering.html.site_rows import place_of
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, plain_name, settings
-from oomscope.rendering.html.timeline_data import TOLD_SITES, bands_of, packed
+from oomscope.rendering.html.timeline_data import bands_of, packed
 from oomscope.units import format_bytes
+from oomscope.wording.clean import clean
 from oomscope.wording.instants import moment_words
 from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS
+from oomscope.wording.loops import pass_word, step_name
+from oomscope.wording.page import OTHER_LINES, given_back
+from oomscope.wording.paths import Shorten
 
 _FEW_BUCKETS = 90
 _BESIDE_BYTES = 6_000
 """Of the packed numbers of a device that the report is not about, before base64."""
 _MOST_STEPS = 400
 """Steps whose beginnings and names the script gets."""
+
+
+class Key(NamedTuple):
+    """An entry of a legend: the class of its colour, an opacity, and the words."""
+
+    colour: str
+    opacity: float
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +49,7 @@ class TimeFigure:
         name: its identifier in the page.
         heading: the words above it.
         svg: the drawing.
-        keys: (colour, label) of its bands, in the order of the legend.
+        keys: the bands, in the order of the legend.
         limit: whether the limit is drawn.
         has_steps, has_oom, has_active: what else is drawn; active memory is where it differs visibly from
             allocated memory.
@@ -46,12 +59,38 @@ class TimeFigure:
     name: str
     heading: str
     svg: Markup
-    keys: tuple[tuple[str, str], ...]
+    keys: tuple[Key, ...]
     limit: bool
     has_steps: bool
     has_oom: bool
     has_active: bool
     top: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What is told apart in a device's figures over time.
+
+    Attributes:
+        keys: the categories and sites of its lifetimes.
+        live: the parts of what is live at the instant.
+        rows: the lines that are told apart.
+        labels: the words for each of them.
+    """
+
+    keys: LifetimeKeys
+    live: LiveParts
+    rows: Rows
+    labels: tuple[str, ...]
+
+
+def told_of(device: DeviceFindings, shorten: Shorten, *, longest: int = 160, by_line: bool = True) -> Told:
+    """What is told apart on `device`; without lines where `by_line` is false."""
+    keys = keys_of(device)
+    rows = told_rows(device, keys) if by_line else Rows(np.zeros(len(keys.row), np.int64), 0)
+    places = [place_of(use, shorten) for use in (*device.sites[: rows.told], *rows.earlier)]
+    labels = [clean(" ".join(filter(None, (place.text, place.function))), longest) for place in places]
+    return Told(keys, live_parts(device, shorten), rows, tuple(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,55 +103,52 @@ class Timelines:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-def draw_timelines(
-    findings: Findings, device: DeviceFindings, keys: LifetimeKeys, labels: Sequence[str], sheet: StyleSheet
-) -> Timelines:
-    """Draw the whole recording by category and its last stretch.
+def draw_timelines(findings: Findings, device: DeviceFindings, told: Told, sheet: StyleSheet) -> Timelines:
+    """Draw the whole recording and its last stretch, by the parts that the first screen shows.
 
     Args:
         findings: all findings.
         device: the device to draw.
-        keys: rows and categories of its lifetimes.
-        labels: the words for each row of the findings' sites.
+        told: what is told apart on it.
         sheet: collects the classes of the page.
     """
     entries = device.history.entries
     if entries < 2:
         return Timelines()
     zero = moment_words(findings)
-    axis = time_axis(device.history, device.at_entry, zero)
-    painter = _Painter(device, keys, axis, sheet)
+    painter = _Painter(device, told, time_axis(device.history, device.at_entry, zero), sheet)
     whole = painter.draw("tl-whole", "The whole recording", painter.instants(0, entries - 1))
     stretch = last_stretch(entries, device.at_entry, device.steps.boundaries)
     if stretch is None:
-        return Timelines(whole, data=painter.data(labels, None, whole))
+        return Timelines(whole, data=painter.data(None, whole))
     steps = sum(stretch[0] <= boundary <= device.at_entry for boundary in device.steps.boundaries)
-    words = "last three steps" if steps == 3 else "last entries"
+    words = f"last three {pass_word(device)[1]}" if steps == 3 else "last entries"
     close = painter.draw("tl-close", f"The {words} before {zero}", painter.instants(*stretch))
-    return Timelines(whole, close, words, painter.data(labels, stretch, whole))
+    return Timelines(whole, close, words, painter.data(stretch, whole))
 
 
 def draw_beside(
-    findings: Findings, device: DeviceFindings, keys: LifetimeKeys, sheet: StyleSheet
+    findings: Findings, device: DeviceFindings, told: Told, sheet: StyleSheet
 ) -> tuple[TimeFigure | None, dict[str, Any]]:
-    """A small figure by category for a device that the report is not about, and what the script reads off it."""
+    """A small figure for a device that the report is not about, and what the script reads off it."""
     entries = device.history.entries
     if entries < 2:
         return None, {}
     axis = time_axis(device.history, device.at_entry, moment_words(findings))
-    painter = _Painter(device, keys, axis, sheet)
+    painter = _Painter(device, told, axis, sheet)
     at = painter.instants(0, entries - 1, _FEW_BUCKETS)
     name = f"tl-cuda{device.device}"
     figure = painter.draw(name, f"{device.name} over time", at, height=charts.SMALL)
-    return figure, {name: painter.data((), None, figure, beside=True)}
+    return figure, {name: painter.data(None, figure, beside=True)}
 
 
 class _Painter:
     """What all figures over time of one device share."""
 
-    def __init__(self, device: DeviceFindings, keys: LifetimeKeys, axis: TimeAxis, sheet: StyleSheet) -> None:
-        self.device, self.keys, self.axis, self.sheet = device, keys, axis, sheet
+    def __init__(self, device: DeviceFindings, told: Told, axis: TimeAxis, sheet: StyleSheet) -> None:
+        self.device, self.told, self.axis, self.sheet = device, told, axis, sheet
         self._curves = device.history.curves
+        self.freed = given_back(axis.zero, is_last=device.at_entry == device.history.entries - 1)
 
     def instants(self, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
         """The entries to show, the marks always among them."""
@@ -145,15 +181,17 @@ class _Painter:
                 marks.append(charts.Moment(x, kind, int(self._curves.allocated[entry + 1])))
         return marks
 
-    def _layers(self, at: IntArray) -> tuple[list[charts.Layer], list[tuple[str, str]]]:
-        history, lifetimes = self.device.history, self.device.history.lifetimes
+    def _layers(self, at: IntArray) -> tuple[list[charts.Layer], list[Key]]:
+        """The bands from below, as in the small timeline: the smallest part first, what was freed on top."""
+        history, lifetimes, live = self.device.history, self.device.history.lifetimes, self.told.live
         bands = bytes_by_key(
-            lifetimes.born, lifetimes.freed, history.size, self.keys.category, len(CATEGORIES), at
+            lifetimes.born, lifetimes.freed, history.size, live.key, len(live.parts) + 1, at
         )  # fmt: skip
-        colours = [palette.CATEGORY_COLOURS[name] for name in CATEGORIES]
-        layers = [charts.Layer(colour, band) for colour, band in zip(colours, bands, strict=True)]
-        shown = zip(CATEGORIES, colours, bands, strict=True)
-        return layers, [(colour.variable, CATEGORY_LABELS[name]) for name, colour, band in shown if band.any()]
+        kinds = [(part.colour, part.opacity, part.label) for part in live.parts]
+        kinds.append((palette.FREED, 1.0, self.freed))
+        layers = [charts.Layer(kinds[number][0], bands[number], kinds[number][1]) for number in live.from_below]
+        shown = zip(kinds, bands, strict=True)
+        return layers, [Key(f"k-{colour.variable}", shade, text) for (colour, shade, text), band in shown if band.any()]
 
     def draw(self, name: str, heading: str, at: IntArray, *, height: float = charts.HEIGHT) -> TimeFigure:
         """One figure."""
@@ -166,14 +204,14 @@ class _Painter:
         has_active = int((active - allocated).max()) * 100 > most
         view = charts.MemoryOverTime(
             x=self.axis.x[at],
-            in_seconds=self.axis.in_seconds,
             zero=self.axis.zero,
+            when=self.axis.seconds,
             layers=layers,
             active=active if has_active else allocated,
             reserved=curves.reserved[at + 1],
             limit=None,
             bands=[float(self.axis.x[b]) for _, b in bands],
-            names=[plain_name(device.steps.steps[number].name) for number, _ in bands],
+            names=[plain_name(step_name(device, device.steps.steps[number])) for number, _ in bands],
             marks=self._marks(),
         )
         if device.oom is not None and charts.is_near(device.oom.limit.low, view):
@@ -198,26 +236,29 @@ class _Painter:
             f"reserved memory peaks at {format_bytes(int(reserved.max()))}."
         )
 
-    def data(
-        self, labels: Sequence[str], stretch: tuple[int, int] | None, figure: TimeFigure, *, beside: bool = False
-    ) -> dict[str, Any]:
+    def data(self, stretch: tuple[int, int] | None, figure: TimeFigure, *, beside: bool = False) -> dict[str, Any]:
         """What the script reads: exact values at each instant, and what the drawing shows besides."""
-        device = self.device
-        bands = bands_of(device, self.keys, 0 if beside else TOLD_SITES)
+        device, told = self.device, self.told
+        live = told.live
+        bands = bands_of(device, told.keys, live.key, told.rows)
         peaks = [step.peak_entry for step in device.steps.steps[:: max(1, -(-len(device.steps.steps) // 64))]]
         marks = [entry for _, entry in self._marked()] + peaks
         room = {"most_bytes": _BESIDE_BYTES} if beside else {}
         steps = list(zip(device.steps.boundaries, device.steps.steps, strict=False))[:_MOST_STEPS]
+        parts = [[f"k-{part.colour.variable}", part.opacity, part.label] for part in live.parts]
         return packed(device, bands, self.axis, stretch, marks, **room) | {
             "box": charts.box(charts.SMALL if beside else charts.HEIGHT),
             "zero": self.axis.zero,
-            "seconds": self.axis.in_seconds,
-            "categories": [[f"c-{name}", CATEGORY_LABELS[name]] for name in CATEGORIES],
-            "phases": [[f"p-{name}", PHASE_LABELS[name]] for name in PHASES],
-            "sites": [*labels[: bands.rows], "all other sites"],
-            "coloured": self.keys.top,
+            "at": device.at_entry,
+            "told": told.rows.told,
+            "parts": [*parts, [f"k-{palette.FREED.variable}", 1, self.freed]],
+            "order": list(live.from_below),
+            "categories": [[f"k-c-{name}", 1, CATEGORY_LABELS[name]] for name in CATEGORIES],
+            "phases": [[f"p-{name}", 1, PHASE_LABELS[name]] for name in PHASES],
+            "sites": [[f"k-s-{number}" if number < told.keys.top else "k-s-other", 1, text]
+                      for number, text in enumerate(told.labels)] + [["k-s-other", 1, OTHER_LINES]],
             "limit": device.oom.limit.low if figure.limit and device.oom is not None else None,
             "ooms": [oom.entry for oom in device.ooms[-12:]],
-            "steps": [[begin, plain_name(step.name)] for begin, step in steps],
+            "steps": [[begin, plain_name(step_name(device, step))] for begin, step in steps],
             "close": None if stretch is None else list(stretch),
-        }
+        }  # fmt: skip

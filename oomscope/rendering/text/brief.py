@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import percent_text
-from oomscope.rendering.html.culprit import culprit
+from oomscope.rendering.text.lines import source_line, wrapped
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.rendering.text.terminal import changed_by_settings
 from oomscope.units import format_bytes
@@ -33,7 +32,6 @@ LEAST_ROWS = 3
 _MARGIN = 28
 """Columns beside the curve: its name in front, its size behind."""
 _NAMES = 6
-_LONGEST_LINE = 160
 _RAGGED = 20
 """Columns that wrapping may leave empty at the ends of two lines."""
 _EXAMPLES = re.compile(r" \([^()]*\)(?=\.\Z)")
@@ -41,20 +39,21 @@ _EXAMPLES = re.compile(r" \([^()]*\)(?=\.\Z)")
 _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9`])")
 
 
-def brief(findings: Findings, *, width: int, replayed: bool = True) -> RenderableType:
+def brief(findings: Findings, *, width: int, replayed: bool = True, sources: Sources | None = None) -> RenderableType:
     """The findings in at most `LINES` lines for a console of `width` columns.
 
     Args:
         findings: what to show.
         width: columns.
         replayed: whether other settings were replayed; if not, the last line says how to.
+        sources: where lines of source are looked up; None: in the dump alone.
     """
     shorten, device = shortener(findings.snapshot.stacks), findings.main
-    head = _wrapped(Text(occasion(findings, shorten), style="bold"), width, 2)
+    head = wrapped(Text(occasion(findings, shorten), style="bold"), width, 2)
     above = [*head, Text(), *_verdict(verdict_text(findings), width, 4)]
     if device is None:
         return Group(*above)
-    above += _source(device, Sources(findings.snapshot), shorten, width)
+    above += source_line(device, sources or Sources(findings.snapshot), shorten, width)
     above += _advice(device, width)
     below = [*_timeline(device, width), *_foot(device, width, replayed)]
     replay = _replays(findings, width)
@@ -64,43 +63,21 @@ def brief(findings: Findings, *, width: int, replayed: bool = True) -> Renderabl
     return Group(*above, *_memory(findings, device, shorten, width, min(room, MOST_ROWS)), *below)
 
 
-def answered(findings: Findings, *, width: int) -> RenderableType:
+def answered(findings: Findings, *, width: int, sources: Sources | None = None) -> RenderableType:
     """The screen, and below it what other settings would have changed."""
     answers = [answer for answer in findings.whatif if answer.rows]
     below = [part for answer in answers for part in changed_by_settings(answer)]
-    return Group(brief(findings, width=width), Text(), *below)
-
-
-def _wrapped(text: Text, width: int, most: int) -> list[Text]:
-    """`text` in at most `most` lines, the last one cut where there is more."""
-    console = Console(file=io.StringIO(), width=width, legacy_windows=False)
-    lines = list(text.wrap(console, width, overflow="fold"))
-    for line in lines:
-        line.rstrip()
-    if len(lines) > most:
-        lines = lines[:most]
-        lines[-1].truncate(width - 1)
-        lines[-1].append("…")
-    return lines
+    return Group(brief(findings, width=width, sources=sources), Text(), *below)
 
 
 def _verdict(text: str, width: int, most: int) -> list[Text]:
     """As many sentences of the verdict as fit; at least the first."""
     sentences = _SENTENCE_END.split(text)
     for count in range(len(sentences), 1, -1):
-        lines = _wrapped(Text(" ".join(sentences[:count])), width, most + 1)
+        lines = wrapped(Text(" ".join(sentences[:count])), width, most + 1)
         if len(lines) <= most:
             return lines
-    return _wrapped(Text(sentences[0]), width, most)
-
-
-def _source(device: DeviceFindings, sources: Sources, shorten: Shorten, width: int) -> list[Text]:
-    """The line to look at, where its text is known; the verdict names it anyway."""
-    line = culprit(device, shorten, sources)
-    if line is None or line.excerpt is None:
-        return []
-    text = clean(line.excerpt.text, _LONGEST_LINE)
-    return _wrapped(Text.assemble((f"  {line.file}:{line.line}  ", "dim"), text), width, 1)
+    return wrapped(Text(sentences[0]), width, most)
 
 
 def _advice(device: DeviceFindings, width: int) -> list[Text]:
@@ -121,7 +98,7 @@ def _advice(device: DeviceFindings, width: int) -> list[Text]:
 
 def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
     """`text` behind a name, its further lines below its beginning."""
-    lines = _wrapped(text, width - _NAMES, most)
+    lines = wrapped(text, width - _NAMES, most)
     return [
         Text.assemble((f"{name if not number else '':<{_NAMES}}", "dim"), line) for number, line in enumerate(lines)
     ]
@@ -130,10 +107,10 @@ def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
 def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int, most: int) -> list[Text]:
     allocated = device.at.allocated
     when = instant(findings.at, device.history.entries)
-    lines = [Text(), *_wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
+    lines = [Text(), *wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
     for row in shares(device, shorten, most):
         share = percent_text(row.bytes, allocated)
-        lines += _wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share:>4}  ", row.text), width, 1)
+        lines += wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share:>4}  ", row.text), width, 1)
     return lines
 
 
@@ -160,7 +137,7 @@ def _timeline(device: DeviceFindings, width: int) -> list[Text]:
 
 def _replays(findings: Findings, width: int) -> list[Text]:
     text = changing_replays(findings)
-    return [Text(), *_wrapped(Text(text), width, 2)] if text else []
+    return [Text(), *wrapped(Text(text), width, 2)] if text else []
 
 
 def _foot(device: DeviceFindings, width: int, replayed: bool) -> list[Text]:
@@ -171,4 +148,4 @@ def _foot(device: DeviceFindings, width: int, replayed: bool) -> list[Text]:
     if not replayed:
         parts.append("replay other settings: --whatif")
     parts.append("more: --full")
-    return _wrapped(Text(" · ".join(parts), style="dim"), width, 1)
+    return wrapped(Text(" · ".join(parts), style="dim"), width, 1)

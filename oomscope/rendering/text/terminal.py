@@ -16,9 +16,11 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import tables
+from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import WhatIfView, changing, view
 from oomscope.rendering.text.fitted_table import FittedTable
+from oomscope.rendering.text.lines import source_line
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.units import format_bytes, format_duration, plural
 from oomscope.wording.certainty import certainty
@@ -36,9 +38,11 @@ WIDEST = 120
 _TOP = 8
 
 
-def render_text(findings: Findings, *, title: str | None = None, width: int = WIDTH) -> str:
+def render_text(
+    findings: Findings, *, title: str | None = None, width: int = WIDTH, sources: Sources | None = None
+) -> str:
     """The findings as plain text of at most `width` columns, without colour."""
-    return plain(summary(findings, title=title, width=width), width)
+    return plain(summary(findings, title=title, width=width, sources=sources), width)
 
 
 def plain(shown: RenderableType, width: int = WIDTH) -> str:
@@ -52,7 +56,9 @@ def plain(shown: RenderableType, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
 
 
-def summary(findings: Findings, *, title: str | None = None, width: int = WIDTH) -> RenderableType:
+def summary(
+    findings: Findings, *, title: str | None = None, width: int = WIDTH, sources: Sources | None = None
+) -> RenderableType:
     """The findings for a rich console of `width` columns."""
     shorten = shortener(findings.snapshot.stacks)
     parts: list[RenderableType] = []
@@ -64,6 +70,9 @@ def summary(findings: Findings, *, title: str | None = None, width: int = WIDTH)
         Text(verdict_text(findings)),
         Text(),
     ]
+    if findings.main is not None:
+        line = source_line(findings.main, sources or Sources(findings.snapshot), shorten, width)
+        parts += [*line, Text()] if line else []
     if replay := replay_text(findings):
         parts += [Text(replay), Text()]
     if findings.main is not None:
@@ -92,7 +101,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     if device.growth:
         yield from _section(tables.growth(device, shorten, _TOP))
     elif device.history.entries:
-        yield from (Text(no_growth(device.steps)), Text())
+        yield from (Text(no_growth(device)), Text())
     yield from _section(tables.pins(device, shorten, 5))
     if len(device.ooms) > 1:
         yield from _section(tables.ooms(device, shorten, 5))

@@ -1,0 +1,88 @@
+"""The line that stores what an object keeps is named where it is known, and none where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.records import Suspect
+from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.common.storing import name_of, store_line
+from tests.samples import sample
+
+FILE = "/proj/job.py"
+STANDS = Location(FILE, 1, "f")
+
+
+def sources(*text: str, first: int = 1) -> Sources:
+    told = {"filename": FILE, "line": first, "first": first, "text": list(text)}
+    return Sources(replace(sample("train_ok"), context={"schema_version": 1, "sources": [told]}))
+
+
+def suspect(holder: str, kind: str = "exception", at: Location | None = STANDS) -> Suspect:
+    return Suspect(holder, kind, 1, 1.0, 1, at=at)
+
+
+@pytest.mark.parametrize(
+    ("holder", "text"),
+    [
+        ("f: errors", "errors.append(error)"),
+        ("f: errors[0]", "errors += [error]"),
+        ("f: problems[*]", "problems[size] = error"),
+        ("job.py: last_error", "last_error = error"),
+        ("job.py: job.last_error", "self.last_error = error"),
+        ("job.py: job.last_error.__traceback__", "job.last_error: Exception = error"),
+        ("f: seen", "seen.setdefault(size, []).append(error)"),
+        ("f: metric.outputs", "self.outputs.append({'logits': logits})"),
+    ],
+)
+def test_a_line_that_stores_into_the_name_is_found(holder: str, text: str):
+    found = store_line(suspect(holder), sources("print(1)", f"    {text}  # kept", "return None"))
+    assert found is not None
+    assert (found.file, found.line) == (FILE, 2)
+
+
+@pytest.mark.parametrize(
+    ("holder", "text"),
+    [
+        ("f: errors", "errors = []"),
+        ("f: errors", "errors: list = list()  # all of them"),
+        ("job.py: job.last_error", "self.last_error = None"),
+        ("f: errors", "print(errors, errors == [error])"),
+        ("f: errors", "# errors.append(error)"),
+        ("f: errors", "my_errors.append(error)"),
+        ("f: errors", "self.errors.append(error)"),
+        ("f: last", "print(size, job.run(last))"),
+        ("f: x → g: y", "y.append(1)"),
+    ],
+)
+def test_what_stores_nothing_is_no_such_line(holder: str, text: str):
+    assert store_line(suspect(holder), sources("pass", text)) is None
+
+
+def test_of_two_lines_none_is_named_unless_one_is_of_another_function():
+    assert store_line(suspect("f: errors"), sources("errors.append(a)", "errors.append(b)")) is None
+    text = ("def f():", "    errors.append(a)", "", "def g():", "    errors.append(b)")
+    found = store_line(suspect("f: errors"), sources(*text))
+    assert found == Location(FILE, 2, "f")
+
+
+def test_a_global_is_looked_for_in_the_file_that_its_name_begins_with():
+    known = sources("errors.append(a)")
+    assert store_line(suspect("job.py: errors", at=None), known) == Location(FILE, 1, "<module>")
+    assert store_line(suspect("other.py: errors", at=None), known) is None
+    assert store_line(suspect("f: errors", at=None), known) is None
+
+
+def test_a_folder_that_the_reader_names_is_looked_at(tmp_path: Path):
+    (tmp_path / "job.py").write_text("def f():\n    errors = []\n    errors.append(error)\n")
+    found = store_line(suspect("f: errors"), Sources(None, tmp_path))
+    assert found == Location(FILE, 3, "f")
+
+
+def test_a_name_is_what_a_person_calls_it():
+    assert name_of(suspect("largest_batch: failures[0]")) == "failures"
+    assert name_of(suspect("job.py: job.last_error")) == "job.last_error"

@@ -1,0 +1,80 @@
+"""One word for one loop, a cause by what its verdict found, and no claim that nothing is missing where something is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from oomscope.analysis import Findings, analyze
+from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.records import Location
+from oomscope.model import note
+from oomscope.reading import load
+from oomscope.wording.cause_labels import cause_label
+from oomscope.wording.loops import pass_word, step_name, which_is_which
+from oomscope.wording.page import occasion_parts, sureness
+from oomscope.wording.template import place
+from tests.samples import bundled_path, sample_findings
+
+
+def bundled(name: str) -> tuple[Findings, DeviceFindings]:
+    findings = analyze(load(bundled_path(name)), whatif=False)
+    assert findings.main is not None
+    return findings, findings.main
+
+
+def test_steps_that_are_the_passes_of_the_loop_are_called_passes_and_counted_from_one():
+    findings, device = bundled("oom_kept_exception")
+    assert pass_word(device) == ("pass", "passes")
+    assert occasion_parts(findings)[-1] == "pass 2, after 1 that fitted"
+    assert [step_name(device, step) for step in device.steps.steps] == ["1", "2"]
+
+
+def test_recorded_steps_stay_steps_and_which_is_which_is_said():
+    findings, device = bundled("oom_leak_in_validation")
+    assert pass_word(device) == ("step", "steps")
+    assert [step_name(device, step) for step in device.steps.steps] == [step.name for step in device.steps.steps]
+    assert "of this run of the loop in validate" in occasion_parts(findings)[-1]
+    said = which_is_which(device)
+    assert said.startswith("Here a pass is one round of the loop in main")
+    assert "above the headline one of the loop in validate" in said
+    assert said.endswith("a step runs from one optimizer step to the next, as recorded.")
+
+
+def test_where_no_loop_is_known_nothing_is_said_of_passes():
+    device = sample_findings("oom_fragmentation").devices[0]
+    assert device.oom is not None
+    verdict = replace(device.oom.verdict, failing_pass=None)
+    lone = replace(device, growth=(), oom=replace(device.oom, verdict=verdict), steps=replace(device.steps, steps=()))
+    assert which_is_which(lone) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "label"),
+    [
+        ("causes.other_stream.opened", "memory that came free too late"),
+        ("causes.other_stream.pending", "freed memory that waits for another stream"),
+        ("causes.other_stream.free", "free memory that belongs to another stream"),
+    ],
+)
+def test_a_request_that_waited_is_not_said_to_be_of_another_stream(code: str, label: str):
+    oom = sample_findings("oom_fragmentation").devices[0].oom
+    assert oom is not None
+    assert cause_label(replace(oom.verdict, cause="other_stream", headline=(note(code),))) == label
+
+
+@pytest.mark.parametrize(("skips", "said"), [(False, "nothing missing"), (True, "recorded from the start")])
+def test_that_nothing_is_missing_is_said_only_where_no_entries_were_skipped(skips: bool, said: str):
+    findings = sample_findings("oom_fragmentation")
+    notes = (*findings.recording.notes, *([note("recording.no_completed_free")] if skips else []))
+    parts = sureness(replace(findings, recording=replace(findings.recording, notes=notes)))
+    assert any(part.endswith(said) for part in parts)
+    assert skips != any("nothing missing" in part for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [("f", "f (a.py:3)"), ("<module>", "a.py:3"), ("<lambda>", "<lambda> (a.py:3)")]
+)
+def test_code_outside_of_functions_is_named_by_its_line_alone(function: str, said: str):
+    assert place(Location("/x/a.py", 3, function)) == said
