@@ -20,6 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 NEEDED = (
     "rendering/report.schema.json",
     "rendering/diff.schema.json",
+    "rendering/check.schema.json",
     "py.typed",
     "docs/snapshot-format.md",
     "reading/README.md",

@@ -13,6 +13,7 @@ COMMANDS = {
     "summary": "Explain a snapshot in one screen of the terminal.",
     "whatif": "Replay a snapshot under other allocator settings.",
     "diff": "Show what changed from one snapshot to another.",
+    "check": "Check a snapshot against a budget.",
     "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
     "export": "Convert a snapshot for other tools.",
     "demo": "List the bundled snapshots, or report on one.",

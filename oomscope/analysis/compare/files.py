@@ -25,9 +25,9 @@ def match_files(before: Mapping[str, set[str]], after: Mapping[str, set[str]]) -
         after: likewise.
     """
     found: dict[str, str] = {}
-    roots = _root(before), _root(after)
+    roots = root_of(before), root_of(after)
     _pair_by(found, before, after, _installed, _installed)
-    _pair_by(found, before, after, lambda name: _below(name, roots[0]), lambda name: _below(name, roots[1]))
+    _pair_by(found, before, after, lambda name: below(name, roots[0]), lambda name: below(name, roots[1]))
     longest = max((name.count("/") + 1 for name in map(slashes, (*before, *after))), default=0)
     for parts in range(min(longest, 12), 0, -1):
         _pair_by(found, before, after, lambda name: _tail(name, parts), lambda name: _tail(name, parts))  # noqa: B023
@@ -41,9 +41,10 @@ def _installed(name: str) -> str:
     return package_path(name) or (standard.partition("/")[2] if standard else None) or slashes(name)
 
 
-def _root(files: Iterable[str]) -> str:
+def root_of(files: Iterable[str]) -> str:
     """The folder that all files of the program itself lie in."""
-    own = [slashes(name).rpartition("/")[0].split("/") for name in files if package_path(name) is None and "/" in name]
+    paths = [slashes(name) for name in files if package_path(name) is None]
+    own = [path.split("/")[:-1] for path in paths if "/" in path]
     shared = []
     for level in zip(*own, strict=False):
         if len(set(level)) != 1:
@@ -52,7 +53,8 @@ def _root(files: Iterable[str]) -> str:
     return "/".join(shared) + "/" if shared else ""
 
 
-def _below(name: str, root: str) -> str | None:
+def below(name: str, root: str) -> str | None:
+    """The path of one of the program's own files from its folder `root` on; None for others."""
     path = slashes(name)
     return path[len(root) :] if root and package_path(name) is None and path.startswith(root) else None
 
