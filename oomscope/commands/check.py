@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from oomscope.analysis.records import Location
 from oomscope.commands.common import options, pipeline
 from oomscope.commands.common.budgets import Limits, make_budget
 from oomscope.commands.common.output import STDOUT, check_target, write
@@ -54,6 +55,7 @@ BROKEN = 3
     "-f", "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format."
 )
 @options.output_options
+@options.redact_options
 @options.debug_option
 def command(
     snapshot: str,
@@ -71,6 +73,8 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    redact: bool,
+    redact_key: Path | None,
 ) -> int:
     """Check a snapshot against a budget.
 
@@ -82,6 +86,7 @@ def command(
         raise click.UsageError(
             "There is nothing to check; give a limit, --budget or --baseline.", click.get_current_context()
         )
+    options.check_redaction(redact, redact_key)
     check_target(save_baseline, force=force, source=snapshot)
     check_target(output, force=force, source=snapshot)
     found = _measure(snapshot, device)
@@ -92,7 +97,9 @@ def command(
     from oomscope.analysis.compare.budget import check
 
     result = check(found, asked)
-    _show(result, Path(snapshot).name, form, output, force)
+    if redact:
+        result = _redacted(result, redact_key, force)
+    _show(result, "snapshot" if redact else Path(snapshot).name, form, output, force)
     if result.broken:
         return BROKEN
     if result.unknown:
@@ -128,6 +135,27 @@ def _save(found: Figures, path: str, force: bool) -> None:
         raise RequestError("the recording has no timeline, so it can be no baseline; record the run with its history")
     document = {**as_baseline(found), "version": __version__}
     write(dumped(document) + "\n", path, force=force)
+
+
+def _redacted(result: CheckResult, key: Path | None, force: bool) -> CheckResult:
+    """`result` with aliases for the names in it; the budget itself is asked of the real ones."""
+    from oomscope.redaction.aliases import Aliases
+
+    aliases = Aliases()
+
+    def alias(where: Location | None) -> Location | None:
+        return None if where is None else Location(*aliases.code(where.file, where.function, where.line))
+
+    checked = tuple(
+        replace(
+            one,
+            name="site" if one.budget == "site" and one.name else one.name,
+            by=tuple(replace(by, site=alias(by.site), caller=alias(by.caller)) for by in one.by),
+        )
+        for one in result.checked
+    )
+    pipeline.write_key(aliases.key(), key, force)
+    return replace(result, checked=checked)
 
 
 def _show(result: CheckResult, file: str, form: str, output: str | None, force: bool) -> None:

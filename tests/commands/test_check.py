@@ -150,3 +150,13 @@ def test_what_a_recording_cannot_tell_does_not_pass(folder: Path, capsys: pytest
     assert "not known" in capsys.readouterr().err
     assert run(["check", "bare.pickle", "--save-baseline", "b.json"]) == FAILED
     assert "timeline" in one_line_error(capsys)
+
+
+def test_redacted_it_asks_of_the_real_names_and_prints_none(folder: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["check", OK, "--max-site", "workloads.py:29=1MiB", "--max-peak", "1MiB", "--redact"]
+    assert run([*arguments, "--redact-key", "key.json"]) == BROKEN
+    out = capsys.readouterr().out
+    assert "2 of 2 budgets broken." in out
+    assert "workloads" not in out
+    assert "train_ok" not in out
+    assert "mlp" in json.loads((folder / "key.json").read_text()).values()

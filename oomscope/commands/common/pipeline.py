@@ -77,7 +77,7 @@ def redacted(snapshot: Snapshot, key: Path | None, force: bool) -> Snapshot:
     from oomscope.redaction.snapshot import redact
 
     copy, aliases = redact(snapshot)
-    _write_key(aliases, key, force)
+    write_key(aliases, key, force)
     return copy
 
 
@@ -89,11 +89,12 @@ def both_redacted(before: Snapshot, after: Snapshot, key: Path | None, force: bo
     shared = Aliases()
     first, _ = redact(before, shared)
     second, aliases = redact(after, shared)
-    _write_key(aliases, key, force)
+    write_key(aliases, key, force)
     return first, second
 
 
-def _write_key(aliases: dict[str, str], key: Path | None, force: bool) -> None:
+def write_key(aliases: dict[str, str], key: Path | None, force: bool) -> None:
+    """Write what each alias stands for to the file `key`; None: nowhere."""
     from oomscope.rendering.write import write_text_atomically
 
     if key is not None:
