@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from oomscope.analysis.records import Location
+from oomscope.budgets import Limits, make_budget
 from oomscope.commands.common import options, pipeline
-from oomscope.commands.common.budgets import Limits, make_budget
 from oomscope.commands.common.output import STDOUT, check_target, write
 from oomscope.errors import RequestError
 

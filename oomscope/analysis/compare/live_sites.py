@@ -42,14 +42,21 @@ class LiveSite:
 NOT_THERE = LiveSite()
 
 
-def live_sites(device: DeviceFindings) -> Mapping[SiteKey, LiveSite]:
-    """Every site of the recording, also those of which nothing is live at the instant of `device`."""
+def live_sites(device: DeviceFindings, since: int | None = None) -> Mapping[SiteKey, LiveSite]:
+    """Every site of the recording, also those of which nothing is live at the instant of `device`.
+
+    Args:
+        device: the findings about one device at one instant.
+        since: an entry; only blocks made by it or later count as live. None: all.
+    """
     study, history = device.study, device.history
     attribution, sites = study.attribution, study.sites
     groups = len(attribution.site)
     if not groups:
         return {}
     live = np.flatnonzero(history.lifetimes.allocated_at(device.at_entry))
+    if since is not None:
+        live = live[history.lifetimes.born[live] >= since]
     live = live[np.lexsort((history.lifetimes.born[live], attribution.group[live]))]
     bounds = np.searchsorted(attribution.group[live], np.arange(groups + 1))
     most = _most_at_once(history, attribution.group, groups)

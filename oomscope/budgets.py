@@ -1,4 +1,4 @@
-"""Budgets as users write them: options, and a file in TOML."""
+"""Budgets as users write them: as options, in a file of TOML, or at a test."""
 
 from __future__ import annotations
 
