@@ -11,7 +11,7 @@ import click
 from oomscope.analysis.records import Location
 from oomscope.budgets import Limits, make_budget
 from oomscope.commands.common import options, pipeline
-from oomscope.commands.common.output import STDOUT, check_target, write
+from oomscope.commands.common.output import check_target, write, write_or_show
 from oomscope.errors import RequestError
 
 if TYPE_CHECKING:
@@ -159,21 +159,12 @@ def _redacted(result: CheckResult, key: Path | None, force: bool) -> CheckResult
 
 
 def _show(result: CheckResult, file: str, form: str, output: str | None, force: bool) -> None:
-    from oomscope.rendering.check import check_shown, check_to_github, check_to_json, check_to_junit, check_to_text
+    from oomscope.rendering.check import check_shown, check_to_github, check_to_json, check_to_junit
 
-    if form == "text" and output in (None, STDOUT):
-        from rich.console import Console
-
-        from oomscope.rendering.text.terminal import WIDEST
-
-        console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
-        console.width = min(console.width, WIDEST)
-        if console.is_terminal:
-            console.print(check_shown(result, file))
-            return
-        write(check_to_text(result, file, console.width), output, force=force)
+    if form == "text":
+        write_or_show(check_shown(result, file), output, force=force)
         return
-    forms = {"text": check_to_text, "json": check_to_json, "junit": check_to_junit, "github": check_to_github}
+    forms = {"json": check_to_json, "junit": check_to_junit, "github": check_to_github}
     write(forms[form](result, file), output, force=force)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomscope.commands.common import options, pipeline
-from oomscope.commands.common.output import STDOUT, check_target, stem, write
+from oomscope.commands.common.output import STDOUT, check_target, stem, write, write_or_show
 from oomscope.commands.common.progress import Progress
 from oomscope.rendering.formats import FORMATS, format_of
 
@@ -101,18 +101,9 @@ def _show(found: Diff, form: str, output: str, force: bool) -> None:
 
         write(diff_to_html(found), output, force=force)
         return
-    from oomscope.rendering.diff import diff_shown, diff_to_json, diff_to_markdown, diff_to_text
+    from oomscope.rendering.diff import diff_shown, diff_to_json, diff_to_markdown
 
-    if form == "text" and output == STDOUT:
-        from rich.console import Console
-
-        from oomscope.rendering.text.terminal import WIDEST
-
-        console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
-        console.width = min(console.width, WIDEST)
-        if console.is_terminal:
-            console.print(diff_shown(found))
-        else:
-            write(diff_to_text(found, console.width), output, force=force)
+    if form == "text":
+        write_or_show(diff_shown(found), output, force=force)
         return
-    write({"text": diff_to_text, "md": diff_to_markdown, "json": diff_to_json}[form](found), output, force=force)
+    write({"md": diff_to_markdown, "json": diff_to_json}[form](found), output, force=force)

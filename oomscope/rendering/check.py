@@ -13,8 +13,7 @@ from oomscope.analysis.compare.budget import SITE, Checked, CheckResult
 from oomscope.analysis.compare.figures import SiteFigure
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.json_plain import dumped, plain
-from oomscope.rendering.text.terminal import WIDTH, section
-from oomscope.rendering.text.terminal import plain as printed
+from oomscope.rendering.text.terminal import section
 from oomscope.units import format_bytes
 from oomscope.wording.check import (
     INCOMPLETE,
@@ -122,11 +121,6 @@ def _blame(one: Checked, shorten: Shorten) -> Table:
     heading = "bytes" if one.baseline is None else "more"
     rows = tuple((format_bytes(blame.bytes), blamed(blame, shorten)) for blame in one.by[:MOST_BLAMED])
     return Table(f"Who: {budget_label(one, shorten)}", (heading, "site ← caller"), rows, frozenset({0}))
-
-
-def check_to_text(result: CheckResult, file: str, width: int = WIDTH) -> str:
-    """The outcome as plain text of at most `width` columns."""
-    return printed(check_shown(result, file), width)
 
 
 def check_to_junit(result: CheckResult, file: str) -> str:

@@ -94,14 +94,15 @@ class Variant:
 
     def snapshot(self) -> Snapshot:
         program = Program()
-        _run(program, self)
+        seeded_run(program, self)
         found = program.snapshot()
         if self.device:
             found = replace(found, devices=tuple(replace(one, index=self.device) for one in found.devices))
         return found
 
 
-def _run(program: Program, variant: Variant) -> None:
+def seeded_run(program: Program, variant: Variant) -> None:
+    """Let `program` do what the variant does."""
     stack, batch = variant.code.stack, variant.batch
     for _ in range(variant.layers):
         program.alloc(16 * MIB, stack("load"))
