@@ -86,8 +86,8 @@ def scaling_text(scaling: Scaling) -> list[str]:
     said = [f"{text}; {signed_bytes(scaling.explained)} at {plural(scaling.sites, 'site')}."]
     if scaling.squared:
         said.append(
-            f"{signed_bytes(scaling.squared)} of it is {times(scaling.factor**2)}, the square: "
-            "the length changed, and attention scores grow with its square."
+            f"{signed_bytes(scaling.squared)} of it is {times(scaling.factor**2)}, the square, "
+            "as attention scores grow with the length."
         )
     return said
 
