@@ -164,7 +164,7 @@ def places(diff: Diff, names: FileNames, most: int) -> Table:
         if (old := row.old_site or row.site) is not None
     )
     more = max(0, len(found) - most)
-    return Table("The same line, elsewhere", ("", "before", "after"), rows, more=more)
+    return Table("The same line, elsewhere", ("how", "before", "after"), rows, more=more)
 
 
 def others(diff: Diff, names: FileNames, most: int) -> list[Table]:
