@@ -19,6 +19,10 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 NEEDED = (
     "rendering/report.schema.json",
+    "rendering/diff.schema.json",
+    "rendering/check.schema.json",
+    "rendering/ranks.schema.json",
+    "rendering/triage.schema.json",
     "py.typed",
     "docs/snapshot-format.md",
     "reading/README.md",

@@ -16,13 +16,17 @@ from oomscope.redaction.context import redact_context
 from oomscope.redaction.settings import redact_settings
 
 
-def redact(snapshot: Snapshot) -> tuple[Snapshot, dict[str, str]]:
+def redact(snapshot: Snapshot, aliases: Aliases | None = None) -> tuple[Snapshot, dict[str, str]]:
     """A copy of `snapshot` with aliases for whatever tells of people, machines and programs.
+
+    Args:
+        snapshot: the snapshot.
+        aliases: those of another one that this is shown with, where the same name is to have the same alias.
 
     Returns:
         The copy, and what each alias stands for.
     """
-    aliases = Aliases()
+    aliases = Aliases() if aliases is None else aliases
     stacks = _stacks(snapshot.stacks, aliases)
     copy = replace(
         snapshot,

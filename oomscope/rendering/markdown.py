@@ -65,10 +65,10 @@ def render_markdown(findings: Findings, *, title: str | None = None, sources: So
     sources = sources if sources is not None else Sources(findings.snapshot)
     sections = head + (_device(findings, findings.main, shorten, sources) if findings.main else [])
     sections += [
-        _folded("How sure this is", _bullets(certainty(findings)[:30])),
+        folded("How sure this is", _bullets(certainty(findings)[:30])),
         "<sub>Made with oomscope from a PyTorch memory snapshot.</sub>",
     ]
-    return _fitted([section for section in sections if section])
+    return fitted([section for section in sections if section])
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, sources: Sources) -> list[str]:
@@ -82,9 +82,9 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, source
         f"**Who holds the {format_bytes(device.at.allocated)} in use, {escaped(when)}**\n\n{_shares(device, shorten)}",
         f"<sub>How we know: {escaped(evidence)}.</sub>" if evidence else "",
         escaped(elsewhere(findings.at, device) or ""),
-        _folded(f"Memory, {when}", _table(tables.memory(device))),
+        folded(f"Memory, {when}", table_text(tables.memory(device))),
         *(_replays(answer) for answer in findings.whatif if answer.device == device.device and answer.rows),
-        *(_folded(table.title, _table(table)) for table in _tables(findings, device, shorten)),
+        *(folded(table.title, table_text(table)) for table in _tables(findings, device, shorten)),
         _stacks(device),
     ]
 
@@ -129,7 +129,7 @@ def _shares(device: DeviceFindings, shorten: Shorten) -> str:
         (format_bytes(row.bytes), tables.percent_text(row.bytes, allocated), row.text)
         for row in shares(device, shorten, _TOP)
     )
-    return _table(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
+    return table_text(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
 
 
 def _replays(answer: WhatIf) -> str:
@@ -138,7 +138,7 @@ def _replays(answer: WhatIf) -> str:
     said = unchanged_text(unchanged)
     if len(changed.rows) < 2 and answer.self_check.exact:
         return f"{NOTHING_CHANGES} {escaped(said)}".strip()
-    return _folded(TITLE, "\n\n".join(filter(None, (*_answers(view(changed)), escaped(said), EXPLAINED_BY))))
+    return folded(TITLE, "\n\n".join(filter(None, (*_answers(view(changed)), escaped(said), EXPLAINED_BY))))
 
 
 def whatif_section(answer: WhatIf) -> str:
@@ -149,10 +149,10 @@ def whatif_section(answer: WhatIf) -> str:
 
 def _answers(shown: WhatIfView) -> list[str]:
     notes = "\n".join(f"- {escaped(note)}" for note in shown.numbered)
-    return [part for part in (escaped(shown.check), _table(shown.table), notes, escaped(shown.common)) if part]
+    return [part for part in (escaped(shown.check), table_text(shown.table), notes, escaped(shown.common)) if part]
 
 
-def _table(table: Table) -> str:
+def table_text(table: Table) -> str:
     """A table whose columns line up in the source as well; empty without rows."""
     if not table.rows:
         return ""
@@ -180,7 +180,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) ->
     return f"| {' | '.join(padded)} |"
 
 
-def _folded(title: str, body: str) -> str:
+def folded(title: str, body: str) -> str:
+    """`body` to be opened under `title`; empty where it is."""
     # The blank lines are what lets GitHub read Markdown inside of HTML.
     return f"<details><summary>{escaped(title)}</summary>\n\n{body}\n\n</details>" if body else ""
 
@@ -195,7 +196,7 @@ def _advice(advice: Sequence[Advice], oom: Oom | None) -> str:
     refuted = [_refuted_item(one) for one in advice if one.refuted]
     parts = ["**What to do**\n\n" + "\n".join(helps)] if helps else []
     if refuted:
-        parts.append(_folded("What would not have helped", "\n".join(refuted)))
+        parts.append(folded("What would not have helped", "\n".join(refuted)))
     return "\n\n".join(parts)
 
 
@@ -218,15 +219,15 @@ def _stacks(device: DeviceFindings) -> str:
     if device.oom is None or not device.oom.stack:
         return ""
     lines = [clean(line, 200).replace("```", "'''") for line in device.oom.stack[:40]]
-    return _folded("Stack of the failed request", "```text\n" + "\n".join(lines) + "\n```")
+    return folded("Stack of the failed request", "```text\n" + "\n".join(lines) + "\n```")
 
 
-def _fitted(sections: list[str]) -> str:
+def fitted(sections: list[str]) -> str:
     """The sections as one text; where they are too long, without the last ones that are folded."""
     note = "*Shortened to fit a comment; the full report (`--format html` or `json`) has everything.*"
     shortened = False
     while len(text := "\n\n".join([*sections, note] if shortened else sections).encode()) >= MAX_BYTES - 1:
-        folded = [at for at, section in enumerate(sections) if section.startswith("<details>")]
-        del sections[folded[-1] if folded else -1]
+        details = [at for at, section in enumerate(sections) if section.startswith("<details>")]
+        del sections[details[-1] if details else -1]
         shortened = True
     return text.decode() + "\n"

@@ -17,8 +17,12 @@ _LONGEST = 160
 
 def shortener(stacks: StackTable) -> Shorten:
     """Shortens the file names in `stacks`: libraries to package and file, all others to what follows their folder."""
-    own = {frame.filename for frame in stacks.frames if _is_own(frame.filename)}
-    root = common_folder(own)
+    return shortener_of(frame.filename for frame in stacks.frames)
+
+
+def shortener_of(files: Iterable[str]) -> Shorten:
+    """Shortens file names as `shortener` does, where these `files` are all there are."""
+    root = common_folder({file for file in files if _is_own(file)})
 
     def shorten(path: str) -> str:
         return clean(_shortened(path, root), _LONGEST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.attribution.held_blocks import holders_in_blocks
+from oomscope.analysis.attribution.held_blocks import BELONGINGS, holders_in_blocks
 from oomscope.analysis.attribution.records import Holder, NamedTensor
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
@@ -39,3 +39,8 @@ def holders(study: DeviceStudy) -> tuple[Holder, ...]:
         for one in holders_in_blocks(study)
     ]
     return tuple(sorted(found, key=lambda one: -one.retained))
+
+
+def suspect(found: tuple[Holder, ...]) -> str | None:
+    """The holder that retains most, leaving out what belongs to every model; None where none is known."""
+    return next((one.holder for one in found if one.kind not in BELONGINGS and one.holder), None)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 STDOUT = "-"
 
@@ -65,6 +69,24 @@ def write(text: str, output: str | None, *, force: bool) -> None:
     else:
         # Bytes, so that line ends are the same on every system.
         write_binary(text.encode("utf-8", "backslashreplace"), output, force=force)
+
+
+def write_or_show(content: RenderableType, output: str | None, *, force: bool) -> None:
+    """Write text, or show what rich can: in a terminal with its width and colours, elsewhere as plain text."""
+    if isinstance(content, str):
+        write(content, output, force=force)
+        return
+    from rich.console import Console
+
+    from oomscope.rendering.text.terminal import WIDEST, WIDTH, plain
+
+    console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
+    console.width = min(console.width, WIDEST)
+    to_stdout = output in (None, STDOUT)
+    if to_stdout and console.is_terminal:
+        console.print(content)
+    else:
+        write(plain(content, console.width if to_stdout else WIDTH), output, force=force)
 
 
 def write_binary(content: bytes, output: str | None, *, force: bool) -> None:

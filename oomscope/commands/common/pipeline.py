@@ -75,9 +75,27 @@ def without_source(snapshot: Snapshot) -> Snapshot:
 def redacted(snapshot: Snapshot, key: Path | None, force: bool) -> Snapshot:
     """`snapshot` with aliases for what is private; what they stand for goes to the file `key`."""
     from oomscope.redaction.snapshot import redact
-    from oomscope.rendering.write import write_text_atomically
 
     copy, aliases = redact(snapshot)
+    write_key(aliases, key, force)
+    return copy
+
+
+def both_redacted(before: Snapshot, after: Snapshot, key: Path | None, force: bool) -> tuple[Snapshot, Snapshot]:
+    """Two snapshots redacted together: the same name has the same alias in both."""
+    from oomscope.redaction.aliases import Aliases
+    from oomscope.redaction.snapshot import redact
+
+    shared = Aliases()
+    first, _ = redact(before, shared)
+    second, aliases = redact(after, shared)
+    write_key(aliases, key, force)
+    return first, second
+
+
+def write_key(aliases: dict[str, str], key: Path | None, force: bool) -> None:
+    """Write what each alias stands for to the file `key`; None: nowhere."""
+    from oomscope.rendering.write import write_text_atomically
+
     if key is not None:
         write_text_atomically(key, json.dumps(aliases, indent=1) + "\n", force)
-    return copy

@@ -110,7 +110,7 @@ def axis_top(view: MemoryOverTime) -> float:
 
 def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     """Allocated memory as stacked bands, with lines for active and reserved memory."""
-    figure, axes = _canvas(WIDTH, height)
+    figure, axes = canvas(WIDTH, height)
     axes.set_position((LEFT / WIDTH, FOOT / height, (RIGHT - LEFT) / WIDTH, (height - FOOT - TOP) / height))
     left, right = float(view.x[0]), float(view.x[-1])
     if right <= left:
@@ -136,7 +136,7 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
         axes.axhline(view.limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
     _marks(axes, view.marks, highest, left, right)
     axes.set_ylim(0, axis_top(view))
-    _bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
+    bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _moment(value, view.when)))
     below = f"trace entry, and its time relative to {view.zero}" if view.when is not None else "trace entry"
@@ -225,7 +225,7 @@ def _active(axes: Axes, x: FloatArray, values: IntArray, allocated: IntArray) ->
 
 def steps(peaks: Sequence[int], ends: Sequence[int], names: Sequence[str], word: str = "step") -> Figure:
     """The high-water mark of each step, and what was left when it ended; `names` may be empty texts."""
-    figure, axes = _canvas(WIDTH, 210)
+    figure, axes = canvas(WIDTH, 210)
     axes.set_position((LEFT / WIDTH, 40 / 210, (RIGHT - LEFT) / WIDTH, 156 / 210))
     number = np.arange(len(peaks))
     if len(peaks) <= 120:
@@ -238,7 +238,7 @@ def steps(peaks: Sequence[int], ends: Sequence[int], names: Sequence[str], word:
     axes.set_xlim(-0.6, len(peaks) - 0.4)
     highest = max(*peaks, *ends, 1)
     axes.set_ylim(0, highest * 1.06)
-    _bytes_axis(axes.yaxis, highest, 5)
+    bytes_axis(axes.yaxis, highest, 5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: names[round(at)] if 0 <= round(at) < len(names) else ""))
     axes.set_xlabel(word, color=palette.QUIET.light, labelpad=3)
@@ -252,7 +252,7 @@ def _bar_width(bars: int) -> float:
 
 def lifetimes(edges: Sequence[str], freed: IntArray, live: IntArray) -> Figure:
     """Bytes allocated, by how long they lived."""
-    figure, axes = _canvas(WIDTH, 200)
+    figure, axes = canvas(WIDTH, 200)
     axes.set_position((LEFT / WIDTH, 46 / 200, (RIGHT - LEFT) / WIDTH, 142 / 200))
     at, width = np.arange(len(freed)), _bar_width(len(freed))
     axes.bar(at, freed, width=width, color=palette.SOFT_BAR.light, linewidth=0)
@@ -261,12 +261,13 @@ def lifetimes(edges: Sequence[str], freed: IntArray, live: IntArray) -> Figure:
     axes.set_xlim(-0.6, len(freed) - 0.4)
     highest = int((freed + live).max(initial=1))
     axes.set_ylim(0, highest * 1.06)
-    _bytes_axis(axes.yaxis, highest, 4)
+    bytes_axis(axes.yaxis, highest, 4)
     axes.set_xlabel("from allocation to free", color=palette.QUIET.light, labelpad=3)
     return figure
 
 
-def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
+def canvas(width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty figure of this size, in units of the view box, in the look of the page."""
     figure = Figure(figsize=(width / 72, height / 72), dpi=72)
     axes = figure.add_subplot()
     axes.set_axisbelow(True)
@@ -279,7 +280,8 @@ def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _bytes_axis(axis: Axis, highest: int, most: int = 6) -> None:
+def bytes_axis(axis: Axis, highest: int, most: int = 6) -> None:
+    """Label `axis` in the unit that suits `highest` bytes, with at most so many ticks."""
     unit, name = next(
         ((u, n) for u, n in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if highest >= u), (1, "B")
     )

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from oomscope import resources
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.whatif_table import split_rows, view
-from oomscope.rendering.html import palette
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
-from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes, quoted
+from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes
 from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
 from oomscope.rendering.html.holder_rows import HolderLine, holder_rows
 from oomscope.rendering.html.memory_bars import Part, category_parts, phase_parts
 from oomscope.rendering.html.name_rows import NameRow, name_rows
 from oomscope.rendering.html.notable_pins import notable_pins
+from oomscope.rendering.html.one_file import framed, page_environment, whole
 from oomscope.rendering.html.other_devices import DeviceView, other_devices
 from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, PageCaps, trimmed
 from oomscope.rendering.html.part_rows import ShareRow, made_of, share_rows
-from oomscope.rendering.html.percent import share
 from oomscope.rendering.html.segment_map import SegmentMap, segment_map
 from oomscope.rendering.html.site_rows import SMALL, SiteRow, later_rows, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows, settings_rows
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.rendering.html.timelines import Timelines, draw_timelines, told_of
-from oomscope.units import format_bytes, format_count, format_duration, plural
 from oomscope.version import __version__
 from oomscope.wording import labels
 from oomscope.wording.cause_labels import cause_label
@@ -56,8 +48,6 @@ _SCRIPTS = ("base", "unpack", "timeline", "selection", "tables", "flame", "start
 MOST_GROWING = 8
 HOLES_MATTER = 20
 """Free memory below one in so many reserved bytes has nothing to show: where it lies is folded."""
-_EARLY = 'document.documentElement.classList.add("js")'
-"""Runs before the first paint, so that what needs the script has its room from the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,26 +125,17 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps, sources: So
         return clean(full(path), caps.text)
 
     page = _page(trimmed(findings, caps), title, shorten, sheet, caps, sources)
-    environment = _environment(caps.text)
-    light, dark = palette.css_variables()
-    rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
-    style = rules + sheet.css()
-    script = f'"use strict";\n(() => {{\n{"".join(_source(f"script/{name}.js") for name in _SCRIPTS)}}})();\n'
+    environment = page_environment(caps.text)
     answer = view(page.whatif) if page.whatif is not None else None
     changed, rest = split_rows(page.whatif, answer) if page.whatif is not None and answer is not None else ((), ())
     data = _data(page.main) if page.main is not None else {}
     return environment.get_template("report.html").render(
+        **framed(environment, sheet, _SCRIPTS, data),
         page=page,
-        style=_ours(style),
-        script=_ours(script),
-        early=_ours(_EARLY),
-        policy=_ours(_policy(style, script)),
-        data=_embedded(data),
         labels=labels,
         cause_label=cause_label,
         limit_text=limit_text,
         elsewhere=elsewhere,
-        palette=palette,
         shorten=shorten,
         advice_text=advice_text,
         evidence_text=evidence_text,
@@ -188,7 +169,7 @@ def _page(
         first=first_screen(findings, shorten, sources, sheet),
         fixes=fixes(device, sources) if device is not None else (),
         replay=replay_text(findings),
-        certainty=[_whole(item) for item in certainty(findings)],
+        certainty=[whole(item) for item in certainty(findings)],
         shortened=not caps.is_usual,
         context=context_rows(findings),
         settings=settings_rows(findings),
@@ -235,67 +216,3 @@ def _main(
         others=other_devices(findings, shorten, sheet),
         names=name_rows(device),
     )
-
-
-@cache
-def _environment(longest: int) -> Environment:
-    def finalize(value: Any) -> Any:
-        """Every text on its way into the page is a stranger's until shown otherwise."""
-        if value is None:
-            return ""
-        if isinstance(value, str) and not hasattr(value, "__html__"):
-            return clean(value, longest)
-        return value
-
-    environment = Environment(
-        loader=FileSystemLoader(resources.folder("templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=labels.label,
-        size=format_bytes, share=share, quoted_text=lambda text: quoted(clean(text, longest)),
-    )  # fmt: skip
-    return environment
-
-
-def _ours(text: str) -> Markup:
-    """Text of our own, which goes into the page as it is."""
-    return Markup(text)  # noqa: S704
-
-
-def _whole(sentence: str) -> Markup:
-    """A sentence of ours, which quotes foreign names only within its own bounds: it is never cut."""
-    return escape(sentence)
-
-
-def _bytes(value: int | None) -> Markup:
-    """Bytes in three digits, exact on hover."""
-    if value is None:
-        return Markup('<span class="none" title="not known">–</span>')
-    return Markup('<span class="b" title="{}">{}</span>').format(f"{value:,} bytes", format_bytes(value))
-
-
-def _embedded(data: dict[str, Any]) -> Markup:
-    """JSON for a script element: nothing in it can close the element or open a comment."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return _ours(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
-
-
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}' '{_hash(_EARLY)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@cache
-def _source(name: str) -> str:
-    return (resources.folder("templates") / name).read_text(encoding="utf-8")

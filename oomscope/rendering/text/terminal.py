@@ -83,30 +83,30 @@ def summary(
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
     when = instant(findings.at, device.history.entries)
-    yield from _section(tables.evidence(device, 10), headings=False)
+    yield from section(tables.evidence(device, 10), headings=False)
     if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())
-    yield from _section(tables.memory(device), f"Memory, {when}", headings=False)
+    yield from section(tables.memory(device), f"Memory, {when}", headings=False)
     yield from _timeline(device, width)
     if device.oom is not None:
         oom = device.oom
         yield from _list("What to do", (_advice(item, oom) for item in oom.verdict.advice))
     answers = [answer for answer in findings.whatif if answer.device == device.device]
     yield from chain.from_iterable(changed_by_settings(answer) for answer in answers if answer.rows)
-    yield from _section(tables.categories(device), headings=False)
-    yield from _section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
-    yield from _section(tables.holders(device, _TOP))
+    yield from section(tables.categories(device), headings=False)
+    yield from section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
+    yield from section(tables.holders(device, _TOP))
     if not device.holders:
-        yield from _section(tables.names(device, _TOP))
+        yield from section(tables.names(device, _TOP))
     if device.growth:
-        yield from _section(tables.growth(device, shorten, _TOP))
+        yield from section(tables.growth(device, shorten, _TOP))
     elif device.history.entries:
         yield from (Text(no_growth(device)), Text())
-    yield from _section(tables.pins(device, shorten, 5))
+    yield from section(tables.pins(device, shorten, 5))
     if len(device.ooms) > 1:
-        yield from _section(tables.ooms(device, shorten, 5))
-    yield from _section(tables.bill(device))
-    yield from _section(tables.other_devices(findings))
+        yield from section(tables.ooms(device, shorten, 5))
+    yield from section(tables.bill(device))
+    yield from section(tables.other_devices(findings))
 
 
 def whatif(answer: WhatIf) -> RenderableType:
@@ -138,7 +138,7 @@ def _table(answer: WhatIfView) -> Iterator[RenderableType]:
     yield from (Text() for _ in answer.numbered[:1])
 
 
-def _section(table: Table, title: str | None = None, *, headings: bool = True) -> Iterator[RenderableType]:
+def section(table: Table, title: str | None = None, *, headings: bool = True) -> Iterator[RenderableType]:
     """A table under its title; nothing where it has no rows."""
     if not table.rows:
         return

@@ -1,0 +1,47 @@
+"""``oomscope triage``: many dumps, grouped by what went wrong."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from oomscope.commands.common import options
+from oomscope.commands.common.many import read_all
+from oomscope.commands.common.output import check_target, write_or_show
+
+
+@click.command("triage")
+@click.argument("paths", nargs=-1, required=True, metavar="DIR|SNAPSHOT...")
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@options.output_options
+@options.redact_options
+@options.debug_option
+def command(
+    paths: tuple[str, ...], form: str, output: str | None, force: bool, redact: bool, redact_key: Path | None
+) -> None:
+    """Group many snapshots by what went wrong.
+
+    Takes snapshots, patterns, folders, and what oomscope digest wrote. The fingerprint of a mistake is the same in
+    other runs, whatever the sizes, lines and folders.
+    """
+    options.check_redaction(redact, redact_key)
+    check_target(output, force=force)
+    digests, bad = read_all(paths, redact=redact, redact_key=redact_key, force=force)
+    from oomscope.analysis.compare.triage import triage
+    from oomscope.rendering.many import triage_shown, triage_to_json
+
+    groups = triage(digests)
+    if form == "json":
+        write_or_show(triage_to_json(groups, [asdict(one) for one in bad]), output, force=force)
+    else:
+        write_or_show(triage_shown(groups), output, force=force)

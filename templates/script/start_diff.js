@@ -1,0 +1,4 @@
+sorting();
+filtering();
+hinting();
+document.documentElement.dataset.ready = "true";
