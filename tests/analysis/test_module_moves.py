@@ -87,6 +87,16 @@ def test_megatrons_buffers_are_of_parameters_above_and_of_gradients_below(file: 
     assert tuple(map(diagnosis.category, blocks)) == categories
 
 
+def test_megatrons_shards_of_main_parameters_are_the_optimizers():
+    program = Program()
+    shard = program.alloc(8 * MIB, (
+        frame("_build_main_param_groups", 376, "/opt/Megatron-LM/megatron/core/optimizer/distrib_optimizer.py"),
+        *BATCH,
+    ))  # fmt: skip
+    program.begin_recording(keep_stacks=True)
+    assert diagnose(program.history()[0]).category(shard) == "optimizer_state"
+
+
 def test_what_torch_calls_from_cpp_runs_in_a_backward():
     """FSDP's hook behind the backward reduces gradients; its outermost Python frame is torch's ``no_grad``."""
     program = Training()

@@ -17,6 +17,7 @@ from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.size_matching import SCALAR, one_for_each
 from oomscope.analysis.labels.stack_roles import Role
+from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray, UInt8Array
 
 _MOST_STATES = 2
@@ -66,7 +67,9 @@ def settle(facts: LifetimeFacts, category: UInt8Array, is_parameter: BoolArray) 
     if not len(rows) or not len(model.size):
         return found
     fits = model.count_of(facts.bytes[rows]) > 0
-    _settle_freed(facts, category, rows[fits & ~facts.lives[rows]], model)
+    # What only waited for a stream when the recording began was freed at no entry, and nothing tells why.
+    ended = ~facts.lives[rows] & (facts.lifetimes.freed[rows] != BEFORE)
+    _settle_freed(facts, category, rows[fits & ended], model)
     left = rows[fits & facts.lives[rows]]
     left = left[np.argsort(_likeness_to_states(facts, left), kind="stable")]
     for kind, wanted in _wanted(facts, category, is_parameter, left, model):

@@ -74,12 +74,12 @@ class LifetimeFacts:
         return framed or bool(self.from_engine.any())
 
     def freed_by_optimizer(self, rows: IntArray) -> BoolArray:
-        """Which of `rows`, all freed within the recording, were freed in an optimizer's step.
+        """Which of `rows`, all freed at an entry of the recording, were freed in an optimizer's step.
 
         The entry of the free tells with its own stack (``context="all"``); without one, the allocations around it do.
         """
         freed = self.lifetimes.freed[rows]
-        stack = self.history.trace.stack[np.minimum(freed, self.end - 1)]
+        stack = self.history.trace.stack[freed]
         role, mark = self._roles.role[stack], self._roles.mark[stack]
         told = (role == Role.OPTIMIZER) & ((mark & int(Mark.ZERO_GRAD)) == 0)
         last = np.full(self.end + 1, -1, np.int64)

@@ -114,7 +114,7 @@ def _files(*patterns: str) -> re.Pattern[str]:
 _OPTIMIZER_FILE = _files(
     r"torch/optim/(?!swa_utils|lr_scheduler)", "apex/optimizers/", "bitsandbytes/optim/",
     "deepspeed/ops/(?:adam|lamb|lion)/", "torch/nn/utils/clip_grad", r"transformers/optimization\.py",
-    "torch/distributed/optim/", "torch_npu/optim/",
+    "torch/distributed/optim/", "torch_npu/optim/", "megatron/core/optimizer/",
 )  # fmt: skip
 _SCALER = _files(r"torch/(?:cuda/)?amp/grad_scaler\.py$")
 _OPTIMIZER_NAME = re.compile(r"optim", re.IGNORECASE)
