@@ -127,13 +127,14 @@ REMEDIES: dict[str, RemedyWords] = {
     ),
     "raise_cap": RemedyWords(_raise_cap, _why_raise, "less is left for other processes", "memory"),
     "smaller_batch.training": RemedyWords(
-        "Run micro-batches of 1/{divisor} of the size and accumulate their gradients.",
+        "Run micro-batches of 1/{divisor} of the size and accumulate their gradients[, if a batch has {samples} "
+        "samples or more].",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
-        "Run batches of 1/{divisor} of the size.",
+        "Run batches of 1/{divisor} of the size[, if a batch has {samples} samples or more].",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",

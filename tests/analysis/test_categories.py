@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from oomscope.analysis.records import CATEGORIES, PHASES
 from tests.analysis.asking import diagnose, right_bytes
-from tests.analysis.programs import BATCH, MIB, MOVING_BUFFER, STATE, Program, Training, forward
+from tests.analysis.programs import BATCH, MIB, MOVING_BUFFER, STATE, TORCH, Program, Training, forward
+from tests.builders import frame
 from tests.shared import captures, needs_shared, shared_snapshot, truth
 
 LEAST = {"late_start": 90.0, "ring_wrapped": 90.0, "state_only": 90.0}
@@ -96,6 +97,37 @@ def test_states_that_are_made_as_memory_runs_out_are_states():
     diagnosis = diagnose(program.history()[0])
     assert {diagnosis.category(state) for state in program.states} == {"optimizer_state"}
     assert {diagnosis.category(gradient) for gradient in gradients} == {"gradient"}
+
+
+@pytest.mark.parametrize(("goes_on", "category"), [(False, "activation"), (True, "temporary")])
+def test_what_an_exception_frees_was_in_use_until_the_request_failed(goes_on: bool, category: str):
+    """Unless the forward goes on: then the program could do without what it had asked for."""
+    program = Training()
+    made = program.forward()
+    program.oom(64 * MIB, forward(32))
+    if goes_on:
+        program.alloc(MIB, forward(33))
+    program.free(*made)
+    program.alloc(MIB, BATCH)
+    diagnosis = diagnose(program.history()[0])
+    rows = np.isin(diagnosis.history.lifetimes.address, made)
+    assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {category}
+
+
+def test_a_replica_of_the_model_is_made_of_parameters():
+    """`DataParallel` copies several parameters in one block to each further device; no library keeps such a buffer."""
+    program = Training()
+    replica = program.alloc(16 * MIB, (
+        frame("broadcast_coalesced", 66, f"{TORCH}/nn/parallel/comm.py"),
+        frame("forward", 23, f"{TORCH}/nn/parallel/_functions.py"),
+        frame("_broadcast_coalesced_reshape", 95, f"{TORCH}/nn/parallel/replicate.py"),
+        frame("replicate", 123, f"{TORCH}/nn/parallel/replicate.py"),
+        *forward()[3:],
+    ))  # fmt: skip
+    gathered = program.alloc(16 * MIB, (frame("gather", 200, f"{TORCH}/nn/parallel/comm.py"), *forward()[3:]))
+    program.oom(64 * MIB, forward(31))
+    diagnosis = diagnose(program.history()[0])
+    assert (diagnosis.category(replica), diagnosis.category(gathered)) == ("parameter", "workspace")
 
 
 def test_gradients_that_are_dropped_before_the_next_forward_are_gradients():

@@ -153,6 +153,7 @@ class _Inference:
 
         In a backward that still runs, what became of earlier allocations of the same stack tells.
         """
+        self.category[self.facts.marked(Mark.REPLICA)] = PARAMETER
         bucket = self.facts.marked(Mark.COMMUNICATION)
         if not bucket.any():
             return
@@ -176,11 +177,15 @@ class _Inference:
         return np.unique(sizes)
 
     def _forwards(self) -> None:
-        """What a forward makes is an activation if the backward finds it, else temporary; alive, it is the former."""
+        """What a forward makes is an activation if the backward finds it, else temporary.
+
+        What is alive where the forward ends early, at the end of the trace or by an OOM, is the former.
+        """
         rows = np.flatnonzero(self.role == Role.FORWARD)
         rows = np.concatenate([rows, np.flatnonzero((self.role == Role.NEUTRAL) & (self.phases == FORWARD))])
         freed = self.lifetimes.freed[rows]
         kept = (freed >= self.end) | beyond(freed, self.facts.next_backward[rows], self.end)
+        kept |= self.facts.until_unwound(rows)
         self.category[rows] = np.where(kept, ACTIVATION, TEMPORARY)
 
     def _others(self) -> None:

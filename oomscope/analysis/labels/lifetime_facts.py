@@ -10,7 +10,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, unfram
 from oomscope.analysis.labels.size_matching import next_birth
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.model import BoolArray, IntArray, UInt8Array
+from oomscope.model import Action, BoolArray, IntArray, UInt8Array
 
 
 class LifetimeFacts:
@@ -66,6 +66,19 @@ class LifetimeFacts:
     def next_optimizer(self) -> IntArray:
         """Likewise, of an optimizer."""
         return next_birth(self.lifetimes.born, self.happens(OPTIMIZER), self.end)
+
+    def until_unwound(self, rows: IntArray) -> BoolArray:
+        """Which of `rows` were freed while the exception of a failed request went up: no forward lies in between.
+
+        Where the forward goes on, the request was one that the program can do without (cuDNN tries its workspaces).
+        """
+        born, freed = self.lifetimes.born[rows], self.lifetimes.freed[rows]
+        failed = self.history.trace.entries(Action.OOM)
+        last = np.searchsorted(failed, freed) - 1
+        oom = np.append(failed, -1)[last]
+        forwards = np.sort(self.lifetimes.born[self.happens(FORWARD)])
+        goes_on = np.searchsorted(forwards, oom) < np.searchsorted(forwards, freed)
+        return np.asarray((oom > born) & ~goes_on)
 
     @cached_property
     def trains(self) -> bool:
