@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oomscope.analysis.labels.categories import _MOST_HANDLES
 from oomscope.analysis.records import CATEGORIES, PHASES
 from tests.analysis.asking import diagnose, right_bytes
-from tests.analysis.programs import BATCH, MIB, MOVING_BUFFER, STATE, TORCH, Program, Training, forward
+from tests.analysis.programs import BATCH, LOSS, MIB, MOVING_BUFFER, STATE, TORCH, Program, Training, forward
 from tests.builders import frame
 from tests.shared import captures, needs_shared, shared_snapshot, truth
 
@@ -160,3 +161,28 @@ def test_any_order_of_events_is_categorized_whole(events):
     assert int(diagnosis.categories.max(initial=0)) < len(CATEGORIES)
     if diagnosis.history.entries:
         assert sum(driver.bytes for driver in diagnosis.drivers()) == diagnosis.history.curves.at(diagnosis.at)[0]
+
+
+CUBLAS = 8_519_680
+"""Bytes of a workspace of cuBLAS before Hopper."""
+
+
+@pytest.mark.parametrize(
+    ("count", "freed", "category"),
+    [(1, 0, "workspace"), (_MOST_HANDLES, 0, "workspace"), (_MOST_HANDLES + 1, 0, "unknown"), (1, 1, "unknown")],
+)
+def test_a_live_block_of_the_odd_size_is_a_workspace_outside_modules_too(count: int, freed: int, category: str):
+    """Unless it is the size of a tensor of this program: then there are many, or they come and go."""
+    program = Program()
+    live = [program.alloc(CUBLAS, LOSS) for _ in range(count)]
+    program.free(*[program.alloc(CUBLAS, LOSS) for _ in range(freed)])
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(block) for block in live} == {category}
+
+
+def test_cpp_frames_tell_a_workspace_of_any_size():
+    program = Training()
+    stack = (frame("at::cuda::getNewWorkspace()", 0, "??"), *forward(31))
+    made = [program.alloc(33_554_432, stack) for _ in range(_MOST_HANDLES + 1)]
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(block) for block in made} == {"workspace"}

@@ -46,6 +46,9 @@ _WORKSPACES = np.array(
     np.int64,
 )
 
+_MOST_HANDLES = 4
+"""Workspaces of one size: a thread has a handle for each stream, and few programs multiply in more than two of each."""
+
 _LEAST_COPIED = 4
 """Tensors; of fewer, equal sizes may be chance."""
 
@@ -225,8 +228,19 @@ class _Inference:
         self.category[self._outlives_gradients()] = WORKSPACE
         older = self.before & (self.role == Role.UNFRAMED) & (self.category == UNKNOWN) & self.facts.lives
         self.category[older & (self.bytes == _WORKSPACES[0])] = WORKSPACE  # no other tensor has this odd size
+        self.category[self._of_odd_size() | self.facts.marked(Mark.WORKSPACE)] = WORKSPACE
         chosen = first_of_size(self.bytes[rows], self.lifetimes.stream[rows] * 2 + engine, self.lifetimes.born[rows])
         self.category[rows[chosen]] = WORKSPACE
+
+    def _of_odd_size(self) -> BoolArray:
+        """Live blocks of a size that hardly any tensor has, whatever made them.
+
+        Where more of that size live than there are handles, or some were given back, it is the size of a tensor.
+        """
+        odd = (self.bytes == _WORKSPACES[0]) & ~self.facts.marked(Mark.LOSS)
+        live = odd & self.facts.lives & np.isin(self.category, (ACTIVATION, INPUT, TEMPORARY, UNKNOWN, WORKSPACE))
+        is_tensor = np.any(odd & ~self.facts.lives) or np.count_nonzero(live) > _MOST_HANDLES
+        return np.zeros(len(self.facts), np.bool_) if is_tensor else live
 
     def _outlives_gradients(self) -> BoolArray:
         """Which blocks of a size that a parameter and a workspace share stayed while later gradients were dropped."""

@@ -91,7 +91,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
         yield from _section(tables.names(device, _TOP))
     if device.growth:
         yield from _section(tables.growth(device, shorten, _TOP))
-    elif device.history.entries:
+    elif device.history.moves:
         yield from (Text(no_growth(device.steps)), Text())
     yield from _section(tables.pins(device, shorten, 5))
     if len(device.ooms) > 1:
