@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from oomscope.analysis.labels.categories import _MOST_HANDLES
 from oomscope.analysis.records import CATEGORIES, PHASES
 from tests.analysis.asking import diagnose, right_bytes
-from tests.analysis.programs import BATCH, LOSS, MIB, MOVING_BUFFER, STATE, TORCH, Program, Training, forward
+from tests.analysis.programs import BATCH, LOADING, LOSS, MIB, MOVING_BUFFER, STATE, TORCH, Program, Training, forward
 from tests.builders import frame
 from tests.shared import captures, needs_shared, shared_snapshot, truth
 
@@ -186,3 +188,41 @@ def test_cpp_frames_tell_a_workspace_of_any_size():
     made = [program.alloc(33_554_432, stack) for _ in range(_MOST_HANDLES + 1)]
     diagnosis = diagnose(program.history()[0])
     assert {diagnosis.category(block) for block in made} == {"workspace"}
+
+
+def of_a_line(line: int) -> tuple[dict[str, Any], ...]:
+    return (frame("train", line, "/workspace/train/train.py"), *BATCH[1:])
+
+
+@pytest.mark.parametrize(
+    ("leaks", "keeps_graph", "category"),
+    [(True, False, "unknown"), (True, True, "input"), (False, False, "input")],
+)
+def test_an_input_goes_with_its_step(leaks: bool, keeps_graph: bool, category: str):
+    """Unless a graph that is kept may keep it; the batch of each step goes in any case."""
+    program, made = Training(), []
+    for _ in range(4):
+        made.append(program.alloc(3 * MIB, of_a_line(12)))
+        program.step(keep=1 if keeps_graph else 0)
+        program.free(*([] if leaks else made[-1:]))
+    diagnosis = diagnose(program.history()[0])
+    rows = np.isin(diagnosis.history.lifetimes.address, made)
+    assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {category}
+
+
+@pytest.mark.parametrize(
+    ("operator", "category"),
+    [("at::_ops::_to_copy::call(at::Tensor const&)", "input"), ("at::_ops::cat::call(at::ITensorListRef)", "temporary"),
+     ("at::_ops::mul_Tensor::call(at::Tensor const&, at::Tensor const&)", "temporary")],
+)  # fmt: skip
+def test_what_is_computed_between_two_forwards_is_no_input(operator: str, category: str):
+    program = Program()
+    program.alloc(2 * MIB, LOADING)
+    made = []
+    for _ in range(3):
+        made.append(program.alloc(3 * MIB, (frame(operator, 0, "??"), *of_a_line(14))))
+        activation = program.alloc(4 * MIB, forward(31))
+        program.free(made[-1], activation)
+    diagnosis = diagnose(program.history()[0])
+    rows = np.isin(diagnosis.history.lifetimes.address, made)
+    assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {category}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.before_recording import settle
+from oomscope.analysis.labels.dropped_graphs import dropped_graphs
 from oomscope.analysis.labels.kinds import (
     ACTIVATION,
     BUFFER,
@@ -182,27 +183,55 @@ class _Inference:
     def _forwards(self) -> None:
         """What a forward makes is an activation if the backward finds it, else temporary.
 
-        What is alive where the forward ends early, at the end of the trace or by an OOM, is the former.
+        What is alive where the forward ends early, at the end of the trace or by an OOM, is the former; and so is what
+        was kept for a backward that never came.
         """
         rows = np.flatnonzero(self.role == Role.FORWARD)
         rows = np.concatenate([rows, np.flatnonzero((self.role == Role.NEUTRAL) & (self.phases == FORWARD))])
         freed = self.lifetimes.freed[rows]
         kept = (freed >= self.end) | beyond(freed, self.facts.next_backward[rows], self.end)
         kept |= self.facts.until_unwound(rows)
+        kept[~kept] = dropped_graphs(self.facts, rows[~kept])
         self.category[rows] = np.where(kept, ACTIVATION, TEMPORARY)
 
     def _others(self) -> None:
-        """A batch is made between two steps, or before a forward that follows at once, and goes with its step."""
+        """A batch is made between two steps, or before a forward that follows at once, and goes with its step.
+
+        What is computed in between is none, nor is what a line leaves behind in every step.
+        """
         rows = np.flatnonzero((self.role == Role.NEUTRAL) & ((self.phases == OTHER) | self.before))
         if not len(rows):
             return
         freed = self.lifetimes.freed[rows]
         feeds = ~self.before[rows] & (self.facts.next_forward[rows] < np.minimum(freed, self.end))
-        again = self._recurs(self.lifetimes.stack[rows])
+        feeds &= ~self.facts.marked(Mark.COMPUTED)[rows]
+        again = self._recurs(self.lifetimes.stack[rows]) & ~self._stays(rows)
         self.category[rows[feeds & again]] = INPUT
         self.category[rows[~feeds & (freed < self.end)]] = TEMPORARY
         held = self.facts.marked(Mark.CACHE)[rows]
         self.category[rows[held]] = BUFFER
+
+    def _stays(self, rows: IntArray) -> BoolArray:
+        """Which `rows` come from a stack that leaves a block in each step, while another one's go with their step.
+
+        A batch is dropped once the next one is there. Where the forward leaves something as well, a graph may keep
+        the batch; and where no line's blocks go, they may be batches made in advance.
+        """
+        nothing = np.zeros(len(rows), np.bool_)
+        if self.steps.count < 2:
+            return nothing
+        boundaries = np.append(self.steps.boundaries, self.end)
+        step = np.searchsorted(boundaries, self.lifetimes.born, side="right")
+        after_next = boundaries[np.minimum(step + 1, len(boundaries) - 1)]
+        told = ~self.before & (after_next < self.end)
+        outlives = told & (self.lifetimes.freed > after_next)
+        if np.any(outlives & (self.role == Role.FORWARD)):
+            return nothing
+        stack = self.lifetimes.stack[rows]
+        count = np.bincount(stack[told[rows]], minlength=int(stack.max()) + 1)
+        kept = np.bincount(stack[outlives[rows]], minlength=len(count))
+        goes = (count > 0) & (kept == 0)
+        return np.asarray((kept == count) & (kept > 0))[stack] if goes.any() else nothing
 
     def _recurs(self, stack: StackArray) -> BoolArray:
         """Which stacks allocate in more than one step (or more than once, without steps)."""

@@ -67,6 +67,10 @@ class Mark(IntFlag):
     """A softmax or a product of batches of matrices, of which attention consists, as C++ frames name them."""
     WORKSPACE = 65536
     """PyTorch makes a workspace for cuBLAS, as C++ frames say."""
+    COMPUTED = 131072
+    """The result of arithmetic or of a concatenation, as C++ frames say; a copy or a new tensor is none."""
+    CAST = 262144
+    """Autocast's copy in another precision, as C++ frames say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +159,7 @@ _CALL = {"_call_impl", "_wrapped_call_impl", "_slow_forward"}
 _LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|CausalLMLoss|kl_div|CrossEntropy|logsumexp")
 _CPP_ATTENTION = re.compile(r"(?<!log_)softmax|scaled_dot_product|baddbmm|\bbmm")
 """The operators that C++ frames name."""
+_CPP_COMPUTED = re.compile(r"at::_ops::(?:cat|(?:add|sub|mul|div)_Tensor)::")
 _CPP_WORKSPACE = re.compile(r"getNewWorkspace|getNewCUDABlasLtWorkspace|getCUDABlasLtWorkspace")
 _ATTENTION = re.compile(r"attn|attention|attend|(?<!log_)softmax|scores$", re.IGNORECASE)
 _CACHE = re.compile(r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine")
@@ -232,6 +237,8 @@ def _look(frame: Frame) -> tuple[_Sign, Mark]:
     name, kind = frame.name, frame_kind(frame.filename)
     if kind is FrameKind.CPP:
         mark = Mark.PRODUCT if _CPP_ATTENTION.search(name) else Mark.NONE
+        mark |= Mark.COMPUTED if _CPP_COMPUTED.search(name) else Mark.NONE
+        mark |= Mark.CAST if "autocast::cached_cast" in name else Mark.NONE
         mark |= Mark.WORKSPACE if _CPP_WORKSPACE.search(name) else Mark.NONE
         return (_Sign.CPP | (_Sign.BACKWARD if _CPP_BACKWARD.search(name) else _Sign.NONE)), mark
     # A library's file counts from its package on: a folder above it may bear any name.
