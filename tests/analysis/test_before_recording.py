@@ -12,8 +12,20 @@ from oomscope.analysis.labels.before_recording import _MOST_STATES
 from oomscope.analysis.records import CATEGORIES
 from oomscope.history import BEFORE
 from tests.analysis.asking import Diagnosis, diagnose
-from tests.analysis.programs import BACKWARD, BATCH, LOADING, MIB, UPDATE, ZERO_GRAD, Program, Training, forward
-from tests.builders import block, entry, loaded, segment
+from tests.analysis.programs import (
+    BACKWARD,
+    BATCH,
+    LOADING,
+    MIB,
+    STATE,
+    TORCH,
+    UPDATE,
+    ZERO_GRAD,
+    Program,
+    Training,
+    forward,
+)
+from tests.builders import block, entry, frame, loaded, segment
 from tests.shared import needs_shared, shared_snapshot
 
 SIZES = (6 * MIB, 3 * MIB, 3 * MIB, 2 * MIB)
@@ -195,3 +207,20 @@ def test_what_waited_for_a_stream_when_the_recording_began_was_freed_at_no_entry
     diagnosis = diagnose(loaded([segment(1 << 40, [*known, *pending])], [others]))
     found = diagnosis.categories[diagnosis.history.lifetimes.freed == BEFORE]
     assert [CATEGORIES[category] for category in found.tolist()] == ["unknown", "unknown"]
+
+
+def test_states_tell_the_model_where_a_backward_makes_hardly_any_gradient():
+    """Gradients are added in place; only that of one parameter is made anew, and dropped when it has been added."""
+    program = Late(gradients=True)
+    activations = program.forward()
+    new = program.alloc(SIZES[0], BACKWARD)
+    for size in SIZES[1:]:
+        program.free(program.alloc(size, BACKWARD))
+    program.free(program.alloc(5 * MIB, BACKWARD))
+    program.free(*activations)
+    for size in SIZES:
+        for line in (174, 178):
+            program.alloc(size, (frame("_init_group", line, f"{TORCH}/optim/adam.py"), *STATE[1:]))
+    program.free(new)
+    found = bytes_by_category(diagnose(program.history()[0]))
+    assert found == {"parameter": sum(SIZES), "gradient": sum(SIZES), "optimizer_state": 2 * sum(SIZES)}

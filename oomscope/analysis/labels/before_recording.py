@@ -22,6 +22,8 @@ from oomscope.model import BoolArray, IntArray, UInt8Array
 
 _MOST_STATES = 2
 """For each parameter: Adam's two moments. More tensors of its size are no known optimizer's, but another model."""
+_MANY_STATES = 2 * _MOST_STATES
+"""For each gradient that is made anew, with those of a step underway, which may be there twice."""
 _NEARLY_ALL = 0.9
 """Of the bytes; the counts of small sizes may differ, for other tensors are as large by chance."""
 _TIMES_ACCUMULATED = (2, 3, 4)
@@ -109,20 +111,24 @@ def _settle_freed(facts: LifetimeFacts, category: UInt8Array, rows: IntArray, mo
 
 
 def _model_sizes(facts: LifetimeFacts, category: UInt8Array, is_parameter: BoolArray, rows: IntArray) -> ModelSizes:
-    """From parameters that were seen being made; else from one step's gradients, from states, or from what is added."""
+    """From parameters that were seen being made; else from one step's gradients, from states, or from what is added.
+
+    Where gradients are added in place, a backward makes new ones only for a few parameters; then states tell of more.
+    """
     gradients = _gradients_of_one_step(facts, category)
     known = facts.lives & is_parameter & (facts.role == Role.LOAD)
     if known.any():
         size, count = np.unique(facts.bytes[known], return_counts=True)
         return ModelSizes(size, count, _count(gradients, size))
-    if len(gradients):
+    state = (category == OPTIMIZER_STATE) & (facts.bytes > SCALAR) & facts.lives
+    if len(gradients) and np.count_nonzero(state) <= _MANY_STATES * len(gradients):
         size, count = np.unique(gradients, return_counts=True)
         return ModelSizes(size, count, count)
-    state = (category == OPTIMIZER_STATE) & (facts.bytes > SCALAR) & facts.lives
     if state.any():
         size, count = np.unique(facts.bytes[state], return_counts=True)
         each = max(1, len(np.unique(facts.lifetimes.stack[state])))
-        return ModelSizes(size, np.maximum(count // min(each, _MOST_STATES), 1), np.zeros_like(count))
+        kept = facts.bytes[(category == GRADIENT) & ~facts.before & facts.lives]
+        return ModelSizes(size, np.maximum(count // min(each, _MOST_STATES), 1), _count(kept, size))
     return _accumulated(facts, rows)
 
 
