@@ -226,3 +226,24 @@ def test_what_is_computed_between_two_forwards_is_no_input(operator: str, catego
     diagnosis = diagnose(program.history()[0])
     rows = np.isin(diagnosis.history.lifetimes.address, made)
     assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {category}
+
+
+@pytest.mark.parametrize(("fails", "category"), [(False, "gradient"), (True, "temporary")])
+def test_without_modules_the_gradients_of_leaves_are_as_large_as_they(fails: bool, category: str):
+    """And what the backward frees as it goes was saved for it. Where it failed, what lives may only pass."""
+    program = Program()
+    for line in (35, 36):
+        program.alloc(2 * MIB, of_a_line(line))
+    saved = program.alloc(9 * MIB, of_a_line(42))
+    begins = (frame("_make_grads", 220, f"{TORCH}/autograd/__init__.py"), *of_a_line(46))
+    first = program.alloc(512, begins)
+    gradients = [program.alloc(2 * MIB, ())]
+    program.free(program.alloc(9 * MIB, ()), saved)
+    gradients.append(program.alloc(2 * MIB, ()))
+    program.free(first)
+    if fails:
+        program.oom(64 * MIB, ())
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(gradient) for gradient in gradients} == {category}
+    rows = diagnosis.history.lifetimes.address == saved
+    assert [CATEGORIES[one] for one in diagnosis.categories[rows]] == ["activation"]

@@ -30,7 +30,7 @@ from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.passes.records import Steps
 from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.model import Action, BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray
 
 __all__ = [
@@ -146,11 +146,22 @@ class _Inference:
         category[stays] = np.where(self.before[rows][stays], UNKNOWN, ACTIVATION)
         if alive.any():
             live = rows[alive]
-            owed = self.bytes[self.is_parameter & (self.facts.lives)]
+            owed = self.bytes[self.is_parameter & self.facts.lives]
+            if not self.is_parameter.any():
+                owed = self._leaves(int(self.lifetimes.born[live].min()))
             category[alive] = np.where(
                 one_for_each(self.bytes[live], self.lifetimes.born[live], owed), GRADIENT, TEMPORARY
             )
         self.category[rows] = category
+
+    def _leaves(self, backward: int) -> IntArray:
+        """Bytes of live tensors from before the entry `backward` that no module made, which may have gradients.
+
+        None where a request has failed since: then a backward is underway, and what lives may only pass.
+        """
+        failed = self.facts.history.trace.entries(Action.OOM)
+        made = self.facts.lives & (self.role == Role.NEUTRAL) & (self.lifetimes.born < backward)
+        return np.asarray(self.bytes[made & ~np.any(failed > backward)])
 
     def _communication(self) -> None:
         """Buckets and gathered parameters are workspace; what a reduction leaves for the optimizer is the gradient.
@@ -208,6 +219,7 @@ class _Inference:
         again = self._recurs(self.lifetimes.stack[rows]) & ~self._stays(rows)
         self.category[rows[feeds & again]] = INPUT
         self.category[rows[~feeds & (freed < self.end)]] = TEMPORARY
+        self.category[rows[~feeds & self.facts.freed_amid_backward(rows)]] = ACTIVATION
         held = self.facts.marked(Mark.CACHE)[rows]
         self.category[rows[held]] = BUFFER
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, unframed_is_backward
-from oomscope.analysis.labels.size_matching import next_birth
+from oomscope.analysis.labels.size_matching import beyond, next_birth
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, UInt8Array
@@ -79,6 +79,19 @@ class LifetimeFacts:
         forwards = np.sort(self.lifetimes.born[self.happens(FORWARD)])
         goes_on = np.searchsorted(forwards, oom) < np.searchsorted(forwards, freed)
         return np.asarray((oom > born) & ~goes_on)
+
+    def freed_amid_backward(self, rows: IntArray) -> BoolArray:
+        """Which of `rows`, made with no forward of a module before the next backward, were freed while that went on.
+
+        A backward frees what was saved for it as soon as it has used it, and then makes more.
+        """
+        born, freed = self.lifetimes.born, self.lifetimes.freed[rows]
+        backwards = np.sort(born[self.happens(BACKWARD)])
+        begins, goes_on = self.next_backward[rows], np.append(backwards, self.end)[np.searchsorted(backwards, freed)]
+        others = np.sort(born[~self.before & ~self.happens(BACKWARD)])
+        same = np.searchsorted(others, begins) == np.searchsorted(others, goes_on)
+        found = beyond(freed, begins, self.end) & (goes_on < self.end) & (self.next_forward[rows] > begins)
+        return np.asarray(found & same)
 
     @cached_property
     def trains(self) -> bool:
