@@ -76,7 +76,8 @@ def recording_quality(
     """
     stacks = "none" if not len(snapshot.stacks) else "all" if sites.has_cpp else "python"
     unattributed = sum(_without_stack(history, at[history.index]) for history in histories)
-    notes = [_about_history(kind, histories), *_about_stacks(stacks, kind)]
+    about = _about_history(kind, histories) if histories else note("recording.empty")
+    notes = [about, *_about_stacks(stacks, kind)]
     if kind in ("full", "wrapped", "late") and any(_skips_frees(history) for history in histories):
         notes.append(note("recording.no_completed_free"))
     return RecordingQuality(kind, stacks, unattributed, tuple(notes))
@@ -113,7 +114,20 @@ def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> Note:
         if any((_older_stacks(history) != NO_STACK).any() for history in histories):
             return note("recording.restarted", before=before, **window)
         return note("recording.late", before=before, **window)
-    return note("recording.state_only") if kind == "state_only" else note("recording.none")
+    return _without_course(histories) if kind == "state_only" else note("recording.none")
+
+
+def _without_course(histories: tuple[DeviceHistory, ...]) -> Note:
+    """What left stacks of live blocks and no course of events.
+
+    ``enabled="state"`` keeps a ring of one entry, and so does the legacy ``_record_memory_history(True)``, which gives
+    entries no stack. A recording that is stopped empties its ring.
+    """
+    rings = [history for history in histories if history.entries]
+    if not rings:
+        return note("recording.stopped")
+    framed = any(bool((history.trace.stack != NO_STACK).any()) for history in rings)
+    return note("recording.state_only" if framed else "recording.ring_of_one")
 
 
 def _about_stacks(stacks: str, kind: str) -> list[Note]:

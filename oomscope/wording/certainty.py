@@ -37,13 +37,13 @@ def certainty(findings: Findings) -> list[str]:
 def _balance(device: DeviceFindings) -> list[str]:
     reconciliation = device.reconciliation
     unaccounted = reconciliation.unaccounted_bytes
-    items = [
-        _NOT_EXACT
-        if not device.exact
-        else "Trace and segments agree: 0 bytes unaccounted for."
-        if unaccounted == 0
-        else f"{format_bytes(unaccounted)} unaccounted for: trace and segments of this snapshot disagree."
-    ]
+    items = []
+    if not device.exact:
+        items.append(_NOT_EXACT)
+    elif unaccounted:
+        items.append(f"{format_bytes(unaccounted)} unaccounted for: trace and segments of this snapshot disagree.")
+    elif device.history.moves:
+        items.append("Trace and segments agree: 0 bytes unaccounted for.")
     if reconciliation.uncertain_bytes:
         items.append(
             f"Before the end, allocated memory may be up to {format_bytes(reconciliation.uncertain_bytes)} higher "

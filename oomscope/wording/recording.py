@@ -27,12 +27,25 @@ RECORDING: dict[str, Sentence] = {
         f"The trace shows {_WINDOW}. {_START_EARLIER}"
     ),
     "recording.state_only": (
-        'Only the final state was recorded (enabled="state"): live blocks have stacks, but there is no timeline, no '
-        'peak and no growth. Record with enabled="all" to see what led here.'
+        'Only the final state was recorded (enabled="state"): live blocks have stacks, but without a timeline neither '
+        'a peak nor growth can be seen. Record with enabled="all" to see what led here.'
+    ),
+    "recording.ring_of_one": (
+        "The trace is a ring buffer of one entry, as the legacy call _record_memory_history(True) makes it: live "
+        "blocks have stacks, but without a timeline neither a peak nor growth can be seen. Record with "
+        "_record_memory_history(max_entries=1_000_000) to see what led here."
+    ),
+    "recording.stopped": (
+        "The trace is empty, as it is once recording is stopped: live blocks have stacks, but without a timeline "
+        "neither a peak nor growth can be seen. Take the snapshot while recording is on."
     ),
     "recording.none": (
         "Nothing was recorded before this snapshot was taken: it has segments and blocks, but no stacks and no "
         "timeline. Call torch.cuda.memory._record_memory_history() first, or use oomscope.record."
+    ),
+    "recording.empty": (
+        "Nothing was recorded, and PyTorch held no memory on a GPU when this snapshot was taken. Call "
+        "torch.cuda.memory._record_memory_history() first, or use oomscope.record."
     ),
     "recording.no_stacks": (
         'No stacks were recorded. Record with context="all" and stacks="python" to see what allocates.'

@@ -132,13 +132,14 @@ REMEDIES: dict[str, RemedyWords] = {
     ),
     "raise_cap": RemedyWords(_raise_cap, _why_raise, "less is left for other processes", "memory"),
     "smaller_batch.training": RemedyWords(
-        "Divide the batch by {divisor} and accumulate the gradients of the parts.",
+        "Divide the batch by {divisor} and accumulate the gradients of the parts[, if a batch has {samples} samples or "
+        "more].",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
-        "Divide the batch by {divisor}.",
+        "Divide the batch by {divisor}[, if a batch has {samples} samples or more].",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",

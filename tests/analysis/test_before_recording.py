@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from oomscope.analysis.labels.before_recording import _MOST_STATES
 from oomscope.analysis.records import CATEGORIES
+from oomscope.history import BEFORE
 from tests.analysis.asking import Diagnosis, diagnose
-from tests.analysis.programs import BACKWARD, BATCH, LOADING, MIB, UPDATE, ZERO_GRAD, Program, forward
+from tests.analysis.programs import (
+    BACKWARD,
+    BATCH,
+    LOADING,
+    MIB,
+    STATE,
+    TORCH,
+    UPDATE,
+    ZERO_GRAD,
+    Program,
+    Training,
+    forward,
+)
+from tests.builders import block, entry, frame, loaded, segment
 from tests.shared import needs_shared, shared_snapshot
 
 SIZES = (6 * MIB, 3 * MIB, 3 * MIB, 2 * MIB)
@@ -176,9 +191,36 @@ def test_recordings_of_others_that_began_late(name: str):
     """Parameters, gradients and two moments of the same model, at the peak and at the end."""
     diagnosis = diagnose(shared_snapshot(name))
     history = diagnosis.history
-    for entry in (int(history.curves.allocated.argmax()) - 1, history.entries - 1):
-        found = diagnosis.study.live_by(diagnosis.categories, CATEGORIES, entry)
+    for instant in (int(history.curves.allocated.argmax()) - 1, history.entries - 1):
+        found = diagnosis.study.live_by(diagnosis.categories, CATEGORIES, instant)
         parameters, gradients, states = (found[name] for name in ("parameter", "gradient", "optimizer_state"))
         assert (parameters / MIB, gradients / MIB) == pytest.approx(PUBLIC[name][:2], abs=2)
         # A step underway has some moments twice.
         assert states / MIB == pytest.approx(PUBLIC[name][2], rel=0.05)
+
+
+@pytest.mark.parametrize("others", [[], [entry("alloc", 1 << 41, MIB, frames=list(BATCH))]])
+def test_what_waited_for_a_stream_when_the_recording_began_was_freed_at_no_entry(others: list[dict[str, Any]]):
+    """A dump of a recording that was stopped has stacks and pending frees, and perhaps no entry at all."""
+    known = [block(size, frames=LOADING) for size in Training.SIZES]
+    pending = [block(size, "active_pending_free") for size in Training.SIZES]
+    diagnosis = diagnose(loaded([segment(1 << 40, [*known, *pending])], [others]))
+    found = diagnosis.categories[diagnosis.history.lifetimes.freed == BEFORE]
+    assert [CATEGORIES[category] for category in found.tolist()] == ["unknown", "unknown"]
+
+
+def test_states_tell_the_model_where_a_backward_makes_hardly_any_gradient():
+    """Gradients are added in place; only that of one parameter is made anew, and dropped when it has been added."""
+    program = Late(gradients=True)
+    activations = program.forward()
+    new = program.alloc(SIZES[0], BACKWARD)
+    for size in SIZES[1:]:
+        program.free(program.alloc(size, BACKWARD))
+    program.free(program.alloc(5 * MIB, BACKWARD))
+    program.free(*activations)
+    for size in SIZES:
+        for line in (174, 178):
+            program.alloc(size, (frame("_init_group", line, f"{TORCH}/optim/adam.py"), *STATE[1:]))
+    program.free(new)
+    found = bytes_by_category(diagnose(program.history()[0]))
+    assert found == {"parameter": sum(SIZES), "gradient": sum(SIZES), "optimizer_state": 2 * sum(SIZES)}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oomscope.analysis.labels.categories import _MOST_HANDLES
 from oomscope.analysis.records import CATEGORIES, PHASES
 from tests.analysis.asking import diagnose, right_bytes
-from tests.analysis.programs import BATCH, MIB, MOVING_BUFFER, STATE, Program, Training, forward
+from tests.analysis.programs import BATCH, LOADING, LOSS, MIB, MOVING_BUFFER, STATE, TORCH, Program, Training, forward
+from tests.builders import frame
 from tests.shared import captures, needs_shared, shared_snapshot, truth
 
 LEAST = {"late_start": 90.0, "ring_wrapped": 90.0, "state_only": 90.0}
@@ -98,6 +102,37 @@ def test_states_that_are_made_as_memory_runs_out_are_states():
     assert {diagnosis.category(gradient) for gradient in gradients} == {"gradient"}
 
 
+@pytest.mark.parametrize(("goes_on", "category"), [(False, "activation"), (True, "temporary")])
+def test_what_an_exception_frees_was_in_use_until_the_request_failed(goes_on: bool, category: str):
+    """Unless the forward goes on: then the program could do without what it had asked for."""
+    program = Training()
+    made = program.forward()
+    program.oom(64 * MIB, forward(32))
+    if goes_on:
+        program.alloc(MIB, forward(33))
+    program.free(*made)
+    program.alloc(MIB, BATCH)
+    diagnosis = diagnose(program.history()[0])
+    rows = np.isin(diagnosis.history.lifetimes.address, made)
+    assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {category}
+
+
+def test_a_replica_of_the_model_is_made_of_parameters():
+    """`DataParallel` copies several parameters in one block to each further device; no library keeps such a buffer."""
+    program = Training()
+    replica = program.alloc(16 * MIB, (
+        frame("broadcast_coalesced", 66, f"{TORCH}/nn/parallel/comm.py"),
+        frame("forward", 23, f"{TORCH}/nn/parallel/_functions.py"),
+        frame("_broadcast_coalesced_reshape", 95, f"{TORCH}/nn/parallel/replicate.py"),
+        frame("replicate", 123, f"{TORCH}/nn/parallel/replicate.py"),
+        *forward()[3:],
+    ))  # fmt: skip
+    gathered = program.alloc(16 * MIB, (frame("gather", 200, f"{TORCH}/nn/parallel/comm.py"), *forward()[3:]))
+    program.oom(64 * MIB, forward(31))
+    diagnosis = diagnose(program.history()[0])
+    assert (diagnosis.category(replica), diagnosis.category(gathered)) == ("parameter", "workspace")
+
+
 def test_gradients_that_are_dropped_before_the_next_forward_are_gradients():
     """Plain SGD allocates nothing between a backward and the next forward."""
     program = Training()
@@ -128,3 +163,87 @@ def test_any_order_of_events_is_categorized_whole(events):
     assert int(diagnosis.categories.max(initial=0)) < len(CATEGORIES)
     if diagnosis.history.entries:
         assert sum(driver.bytes for driver in diagnosis.drivers()) == diagnosis.history.curves.at(diagnosis.at)[0]
+
+
+CUBLAS = 8_519_680
+"""Bytes of a workspace of cuBLAS before Hopper."""
+
+
+@pytest.mark.parametrize(
+    ("count", "freed", "category"),
+    [(1, 0, "workspace"), (_MOST_HANDLES, 0, "workspace"), (_MOST_HANDLES + 1, 0, "unknown"), (1, 1, "unknown")],
+)
+def test_a_live_block_of_the_odd_size_is_a_workspace_outside_modules_too(count: int, freed: int, category: str):
+    """Unless it is the size of a tensor of this program: then there are many, or they come and go."""
+    program = Program()
+    live = [program.alloc(CUBLAS, LOSS) for _ in range(count)]
+    program.free(*[program.alloc(CUBLAS, LOSS) for _ in range(freed)])
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(block) for block in live} == {category}
+
+
+def test_cpp_frames_tell_a_workspace_of_any_size():
+    program = Training()
+    stack = (frame("at::cuda::getNewWorkspace()", 0, "??"), *forward(31))
+    made = [program.alloc(33_554_432, stack) for _ in range(_MOST_HANDLES + 1)]
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(block) for block in made} == {"workspace"}
+
+
+def of_a_line(line: int) -> tuple[dict[str, Any], ...]:
+    return (frame("train", line, "/workspace/train/train.py"), *BATCH[1:])
+
+
+@pytest.mark.parametrize(
+    ("leaks", "keeps_graph", "category"),
+    [(True, False, "unknown"), (True, True, "input"), (False, False, "input")],
+)
+def test_an_input_goes_with_its_step(leaks: bool, keeps_graph: bool, category: str):
+    """Unless a graph that is kept may keep it; the batch of each step goes in any case."""
+    program, made = Training(), []
+    for _ in range(4):
+        made.append(program.alloc(3 * MIB, of_a_line(12)))
+        program.step(keep=1 if keeps_graph else 0)
+        program.free(*([] if leaks else made[-1:]))
+    diagnosis = diagnose(program.history()[0])
+    rows = np.isin(diagnosis.history.lifetimes.address, made)
+    assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {category}
+
+
+@pytest.mark.parametrize(
+    ("operator", "category"),
+    [("at::_ops::_to_copy::call(at::Tensor const&)", "input"), ("at::_ops::cat::call(at::ITensorListRef)", "temporary"),
+     ("at::_ops::mul_Tensor::call(at::Tensor const&, at::Tensor const&)", "temporary")],
+)  # fmt: skip
+def test_what_is_computed_between_two_forwards_is_no_input(operator: str, category: str):
+    program = Program()
+    program.alloc(2 * MIB, LOADING)
+    made = []
+    for _ in range(3):
+        made.append(program.alloc(3 * MIB, (frame(operator, 0, "??"), *of_a_line(14))))
+        activation = program.alloc(4 * MIB, forward(31))
+        program.free(made[-1], activation)
+    diagnosis = diagnose(program.history()[0])
+    rows = np.isin(diagnosis.history.lifetimes.address, made)
+    assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {category}
+
+
+@pytest.mark.parametrize(("fails", "category"), [(False, "gradient"), (True, "temporary")])
+def test_without_modules_the_gradients_of_leaves_are_as_large_as_they(fails: bool, category: str):
+    """And what the backward frees as it goes was saved for it. Where it failed, what lives may only pass."""
+    program = Program()
+    for line in (35, 36):
+        program.alloc(2 * MIB, of_a_line(line))
+    saved = program.alloc(9 * MIB, of_a_line(42))
+    begins = (frame("_make_grads", 220, f"{TORCH}/autograd/__init__.py"), *of_a_line(46))
+    first = program.alloc(512, begins)
+    gradients = [program.alloc(2 * MIB, ())]
+    program.free(program.alloc(9 * MIB, ()), saved)
+    gradients.append(program.alloc(2 * MIB, ()))
+    program.free(first)
+    if fails:
+        program.oom(64 * MIB, ())
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(gradient) for gradient in gradients} == {category}
+    rows = diagnosis.history.lifetimes.address == saved
+    assert [CATEGORIES[one] for one in diagnosis.categories[rows]] == ["activation"]

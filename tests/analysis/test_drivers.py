@@ -164,38 +164,55 @@ def test_a_reserved_cache_is_a_good_part_of_what_is_live(share: float, found: bo
     assert ("kv_cache" in slugs(diagnose(program.history()[0]))) == found
 
 
-def attending(scores: list[int], line: int = 60, *, linear: int = 4 * MIB, name: str = "forward") -> Program:
-    """A function with one linear layer and blocks of its own."""
+BMM = "at::_ops::bmm::call(at::Tensor const&, at::Tensor const&)"
+SOFTMAX = "at::_ops::_softmax::call(at::Tensor const&, long, bool)"
+RELU = "at::_ops::relu::call(at::Tensor const&)"
+LOG_SOFTMAX = "at::_ops::_log_softmax::call(at::Tensor const&, long, bool)"
+
+
+def attending(
+    scores: list[int], line: int = 60, *, linear: int = 4 * MIB, name: str = "forward", operator: str = ""
+) -> Program:
+    """A function with one linear layer and blocks of its own, which a C++ `operator` made if that was recorded."""
     program = Program()
     program.alloc(MIB, LOADING)
     place = (frame(name, line, "/workspace/train/block.py"), CALL, MAIN)
     inner = (frame("forward", 134, f"{TORCH}/nn/modules/linear.py"), CALL, *place)
     program.alloc(linear, inner)
     for size in scores:
-        program.alloc(size, place)
+        program.alloc(size, (frame(operator, 0, "??"), *place) if operator else place)
     return program
 
 
 @pytest.mark.parametrize(
-    ("scores", "name", "found"),
+    ("scores", "name", "operator", "found"),
     [
-        ([int(attention_scores.MUCH_LARGER * 4 * MIB)], "forward", True),
-        ([int(attention_scores.MUCH_LARGER * 4 * MIB) - 512], "forward", False),
-        ([int(attention_scores.LARGER * 4 * MIB)] * 2, "forward", True),
-        ([int(attention_scores.LARGER * 4 * MIB) - 512] * 2, "forward", False),
-        ([int(attention_scores.LARGER * 4 * MIB)], "attention", True),
-        ([int(attention_scores.LARGER * 4 * MIB)], "forward", False),
+        ([int(attention_scores.MUCH_LARGER * 4 * MIB)], "forward", SOFTMAX, True),
+        ([int(attention_scores.MUCH_LARGER * 4 * MIB) - 512], "forward", SOFTMAX, False),
+        ([int(attention_scores.LARGER * 4 * MIB)] * 2, "forward", BMM, True),
+        ([int(attention_scores.LARGER * 4 * MIB) - 512] * 2, "forward", BMM, False),
+        ([int(attention_scores.LARGER * 4 * MIB)], "attention", "", True),
+        ([int(attention_scores.LARGER * 4 * MIB)], "forward", BMM, False),
     ],
 )
-def test_scores_are_larger_than_what_the_linear_layers_of_their_call_make(scores, name: str, found: bool):
-    assert ("attention_scores" in slugs(diagnose(attending(scores, name=name).history()[0]))) == found
+def test_scores_are_larger_than_the_linear_layers_of_their_call(scores, name: str, operator: str, found: bool):
+    program = attending(scores, name=name, operator=operator)
+    assert ("attention_scores" in slugs(diagnose(program.history()[0]))) == found
+
+
+@pytest.mark.parametrize("operator", ["", RELU, LOG_SOFTMAX])
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_size_alone_makes_no_scores(operator: str, count: int):
+    """The messages along the edges of a graph are far larger than what its linear layers make, and no attention."""
+    program = attending([int(2 * attention_scores.MUCH_LARGER * 4 * MIB)] * count, operator=operator)
+    assert "attention_scores" not in slugs(diagnose(program.history()[0]))
 
 
 @pytest.mark.parametrize(
     ("size", "found"), [(attention_scores.LEAST_BYTES, True), (attention_scores.LEAST_BYTES - 512, False)]
 )
 def test_small_scores_are_no_driver(size: int, found: bool):
-    program = attending([size] * 2, linear=MIB // 8)
+    program = attending([size] * 2, linear=MIB // 8, operator=SOFTMAX)
     assert ("attention_scores" in slugs(diagnose(program.history()[0]))) == found
 
 

@@ -165,3 +165,39 @@ def test_what_the_samples_hold_is_what_their_bill_expects(name: str):
         if bill is None or bill.rows[2][1] is None or name == "oom_optimizer_step":
             continue
         assert bill.rows[2][2] == pytest.approx(bill.rows[2][1], rel=0.03)
+
+
+def bill_of(program: Program) -> object:
+    snapshot, history = program.history()
+    return make_bill(diagnose(snapshot).study, history.entries - 1)
+
+
+@pytest.mark.parametrize(("unknown", "known"), [(SUM, True), (SUM + MIB, False)])
+def test_there_is_no_bill_where_more_of_what_is_older_is_unknown(unknown: int, known: bool):
+    program = Program()
+    program.alloc(unknown, ())
+    program.begin_recording()
+    for size in SIZES:
+        program.alloc(size, LOADING)
+    program.alloc(4 * MIB, forward(31))
+    assert (bill_of(program) is not None) is known
+
+
+@pytest.mark.parametrize(("layers", "known"), [(1, True), (2, True), (3, False)])
+def test_there_is_no_bill_of_layers_that_are_loaded_in_turn(layers: int, known: bool):
+    program = Program()
+    for layer in range(layers):
+        loaded = [program.alloc(size, LOADING) for size in SIZES]
+        program.free(program.alloc(4 * MIB, forward(31)))
+        if layer < layers - 1:
+            program.free(*loaded)
+    assert (bill_of(program) is not None) is known
+
+
+def test_replicas_have_no_bill():
+    program = Program()
+    copy = (frame("broadcast_coalesced", 66, f"{TORCH}/nn/parallel/comm.py"), *forward()[3:])
+    program.alloc(16 * MIB, copy)
+    assert bill_of(program) is None
+    program.alloc(SIZES[0], LOADING)
+    assert bill_of(program) is not None

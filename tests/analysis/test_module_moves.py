@@ -49,6 +49,25 @@ def test_two_lines_are_parameters_and_buffers_unless_each_follows_its_like(relea
     assert {address: diagnosis.category(address) for address in expected} == expected
 
 
+@pytest.mark.parametrize("trained", [True, False])
+@pytest.mark.parametrize("with_buffer", [True, False])
+@pytest.mark.parametrize("release", RELEASES)
+def test_without_entries_gradients_are_told_by_their_line_and_their_sizes(
+    release: str, with_buffer: bool, trained: bool
+):
+    """The buffers of a normalization are as large as its parameters, but no convolution has any."""
+    recursive, parameters, gradients, buffers = RELEASES[release]
+    lines = [parameters, *([gradients] if trained else []), *([buffers] if with_buffer else [])]
+    names = ["parameter", *(["gradient"] if trained else []), *(["buffer"] if with_buffer else [])]
+    program, expected = Program(), {}
+    for line, name in zip(lines, names, strict=True):
+        for size in (MIB, 2 * MIB) if name == "buffer" else (6 * MIB, MIB, 2 * MIB):
+            expected[program.alloc(size, moving(line, recursive))] = name
+    program.begin_recording(keep_stacks=True)
+    diagnosis = diagnose(program.history()[0])
+    assert {address: diagnosis.category(address) for address in expected} == expected
+
+
 @pytest.mark.parametrize(
     ("behind", "category"), [(_PARAMETERS_WITHIN, "parameter"), (_PARAMETERS_WITHIN + 1, "buffer")]
 )
@@ -85,6 +104,16 @@ def test_megatrons_buffers_are_of_parameters_above_and_of_gradients_below(file: 
     blocks = [program.alloc(8 * MIB, (frame("__init__", line, f"/opt/Megatron-LM/{file}"), *BATCH)) for line in lines]
     diagnosis = diagnose(program.history()[0])
     assert tuple(map(diagnosis.category, blocks)) == categories
+
+
+def test_megatrons_shards_of_main_parameters_are_the_optimizers():
+    program = Program()
+    shard = program.alloc(8 * MIB, (
+        frame("_build_main_param_groups", 376, "/opt/Megatron-LM/megatron/core/optimizer/distrib_optimizer.py"),
+        *BATCH,
+    ))  # fmt: skip
+    program.begin_recording(keep_stacks=True)
+    assert diagnose(program.history()[0]).category(shard) == "optimizer_state"
 
 
 def test_what_torch_calls_from_cpp_runs_in_a_backward():

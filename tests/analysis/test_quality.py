@@ -8,6 +8,7 @@ from oomscope.analysis import analyze
 from oomscope.analysis.recording_quality import history_kind
 from oomscope.history import device_history, recorded_config
 from oomscope.model import Snapshot
+from oomscope.rendering.text.terminal import render_text
 from oomscope.wording.opening import occasion, verdict_text
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
@@ -154,12 +155,34 @@ def test_of_several_devices_the_least_complete_counts() -> None:
         (loaded([small(block(512, frames=HERE), block(512, frames=HERE))], [filled(999)]), "recording.restarted"),
         (loaded([small(block(512, frames=HERE), block(512))], [WHOLE]), "recording.late"),
         (loaded([small(frames=HERE)], [filled(1000)]), "recording.wrapped"),
-        (loaded([small(block(512, frames=HERE))]), "recording.state_only"),
+        (loaded([small(block(512, frames=HERE))], [WHOLE[1:]]), "recording.state_only"),
+        (loaded([small(block(512, frames=HERE))], [WHOLE[:1]]), "recording.ring_of_one"),
+        (loaded([small(block(512, frames=HERE))]), "recording.stopped"),
         (loaded([small(block(512))]), "recording.none"),
+        (loaded(), "recording.empty"),
     ],
 )
 def test_the_first_note_says_what_can_be_seen_and_how_to_see_more(snapshot: Snapshot, code: str) -> None:
     assert analyze(snapshot, whatif=False).recording.notes[0].code == code
+
+
+@pytest.mark.parametrize(
+    ("trace", "blocks", "agrees", "growth"),
+    [
+        (WHOLE, [block(512, frames=HERE)], True, True),
+        (WHOLE[:1], [block(512, frames=HERE)], False, False),
+        ([], [block(512, frames=HERE)], False, False),
+        ([], [block(512)], False, False),
+        ([], [], False, False),
+    ],
+)
+def test_without_a_course_of_events_nothing_is_said_to_agree_or_not_to_grow(
+    trace: list[builders.Dict], blocks: list[builders.Dict], agrees: bool, growth: bool
+) -> None:
+    text = render_text(analyze(loaded([small(*blocks)] if blocks else [], [trace]), whatif=False))
+    assert ("Trace and segments agree" in text) is agrees
+    assert ("No growth found" in text) is growth
+    assert bool(blocks) or "it has segments" not in text
 
 
 def test_bytes_that_no_stack_explains_are_counted() -> None:

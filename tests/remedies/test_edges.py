@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -41,6 +42,7 @@ from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.piled import Piled
 from oomscope.analysis.verdict.records import Advice
+from oomscope.wording.verdict_text import advice_text
 from tests.verdict.stand_ins import circumstances, driver, free, growth, pin, suspect
 
 NO_ROWS = np.zeros(0, np.bool_)
@@ -120,9 +122,37 @@ def test_the_largest_part_of_a_batch_that_fits(
 ) -> None:
     assert smaller_batch.DIVISORS == (2, 4, 8, 16)
     made_of_the_batch(monkeypatch, there)
-    study = SimpleNamespace(phases=np.zeros(1, np.uint8))
-    (advice,) = smaller_batch.propose(circumstances(study=study))
+    (advice,) = smaller_batch.propose(circumstances(study=recorded_with()))
     assert (advice.values["divisor"], advice.enough) == (divisor, enough)
+
+
+def recorded_with(*shapes: tuple[int, ...]) -> Any:
+    """A study whose recording knows tensors of these shapes, of 8 bytes a number."""
+    tensors = [SimpleNamespace(category="activation", shape=one, bytes=8 * math.prod(one)) for one in shapes]
+    tensors.append(SimpleNamespace(category="parameter", shape=(512, 512), bytes=1 << 30))
+    snapshot = SimpleNamespace(recorded=SimpleNamespace(tensors_on=lambda _: tensors))
+    return SimpleNamespace(phases=np.zeros(1, np.uint8), snapshot=snapshot, index=0)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "condition"),
+    [
+        ((), 2),
+        (((64,),), 2),
+        (((1, 3, 224, 224),), 2),
+        (((2, 3, 224, 224),), None),
+        (((2, 3), (1, 6)), 2),
+        (((2, 3), (1, 5)), None),
+    ],
+)
+def test_a_batch_is_divided_on_condition_that_it_has_samples_to_divide(
+    monkeypatch: pytest.MonkeyPatch, shapes: tuple[tuple[int, ...], ...], condition: int | None
+) -> None:
+    """One graph, or one picture, cannot be halved; a bare snapshot does not tell."""
+    made_of_the_batch(monkeypatch, 2600)
+    (advice,) = smaller_batch.propose(circumstances(study=recorded_with(*shapes)))
+    assert advice.values["samples"] == condition
+    assert ("if a batch has 2 samples or more" in advice_text(advice).action) is (condition == 2)
 
 
 @pytest.mark.parametrize(("there", "advised"), [(500, False), (501, True)])
@@ -130,7 +160,7 @@ def test_a_batch_that_holds_little_is_not_made_smaller(
     monkeypatch: pytest.MonkeyPatch, there: int, advised: bool
 ) -> None:
     made_of_the_batch(monkeypatch, there)
-    one = circumstances(asked=SimpleNamespace(phase="optimizer"), study=SimpleNamespace(phases=np.zeros(1, np.uint8)))
+    one = circumstances(asked=SimpleNamespace(phase="optimizer"), study=recorded_with())
     assert bool(list(smaller_batch.propose(one))) is advised
 
 

@@ -17,10 +17,13 @@ from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.size_matching import SCALAR, one_for_each
 from oomscope.analysis.labels.stack_roles import Role
+from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray, UInt8Array
 
 _MOST_STATES = 2
 """For each parameter: Adam's two moments. More tensors of its size are no known optimizer's, but another model."""
+_MANY_STATES = 2 * _MOST_STATES
+"""For each gradient that is made anew, with those of a step underway, which may be there twice."""
 _NEARLY_ALL = 0.9
 """Of the bytes; the counts of small sizes may differ, for other tensors are as large by chance."""
 _TIMES_ACCUMULATED = (2, 3, 4)
@@ -66,7 +69,9 @@ def settle(facts: LifetimeFacts, category: UInt8Array, is_parameter: BoolArray) 
     if not len(rows) or not len(model.size):
         return found
     fits = model.count_of(facts.bytes[rows]) > 0
-    _settle_freed(facts, category, rows[fits & ~facts.lives[rows]], model)
+    # What only waited for a stream when the recording began was freed at no entry, and nothing tells why.
+    ended = ~facts.lives[rows] & (facts.lifetimes.freed[rows] != BEFORE)
+    _settle_freed(facts, category, rows[fits & ended], model)
     left = rows[fits & facts.lives[rows]]
     left = left[np.argsort(_likeness_to_states(facts, left), kind="stable")]
     for kind, wanted in _wanted(facts, category, is_parameter, left, model):
@@ -106,20 +111,24 @@ def _settle_freed(facts: LifetimeFacts, category: UInt8Array, rows: IntArray, mo
 
 
 def _model_sizes(facts: LifetimeFacts, category: UInt8Array, is_parameter: BoolArray, rows: IntArray) -> ModelSizes:
-    """From parameters that were seen being made; else from one step's gradients, from states, or from what is added."""
+    """From parameters that were seen being made; else from one step's gradients, from states, or from what is added.
+
+    Where gradients are added in place, a backward makes new ones only for a few parameters; then states tell of more.
+    """
     gradients = _gradients_of_one_step(facts, category)
     known = facts.lives & is_parameter & (facts.role == Role.LOAD)
     if known.any():
         size, count = np.unique(facts.bytes[known], return_counts=True)
         return ModelSizes(size, count, _count(gradients, size))
-    if len(gradients):
+    state = (category == OPTIMIZER_STATE) & (facts.bytes > SCALAR) & facts.lives
+    if len(gradients) and np.count_nonzero(state) <= _MANY_STATES * len(gradients):
         size, count = np.unique(gradients, return_counts=True)
         return ModelSizes(size, count, count)
-    state = (category == OPTIMIZER_STATE) & (facts.bytes > SCALAR) & facts.lives
     if state.any():
         size, count = np.unique(facts.bytes[state], return_counts=True)
         each = max(1, len(np.unique(facts.lifetimes.stack[state])))
-        return ModelSizes(size, np.maximum(count // min(each, _MOST_STATES), 1), np.zeros_like(count))
+        kept = facts.bytes[(category == GRADIENT) & ~facts.before & facts.lives]
+        return ModelSizes(size, np.maximum(count // min(each, _MOST_STATES), 1), _count(kept, size))
     return _accumulated(facts, rows)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.before_recording import settle
+from oomscope.analysis.labels.dropped_graphs import dropped_graphs
 from oomscope.analysis.labels.kinds import (
     ACTIVATION,
     BUFFER,
@@ -29,7 +30,7 @@ from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.passes.records import Steps
 from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
-from oomscope.model import BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.model import Action, BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray
 
 __all__ = [
@@ -45,6 +46,9 @@ _WORKSPACES = np.array(
     ],
     np.int64,
 )
+
+_MOST_HANDLES = 4
+"""Workspaces of one size: a thread has a handle for each stream, and few programs multiply in more than two of each."""
 
 _LEAST_COPIED = 4
 """Tensors; of fewer, equal sizes may be chance."""
@@ -142,17 +146,29 @@ class _Inference:
         category[stays] = np.where(self.before[rows][stays], UNKNOWN, ACTIVATION)
         if alive.any():
             live = rows[alive]
-            owed = self.bytes[self.is_parameter & (self.facts.lives)]
+            owed = self.bytes[self.is_parameter & self.facts.lives]
+            if not self.is_parameter.any():
+                owed = self._leaves(int(self.lifetimes.born[live].min()))
             category[alive] = np.where(
                 one_for_each(self.bytes[live], self.lifetimes.born[live], owed), GRADIENT, TEMPORARY
             )
         self.category[rows] = category
+
+    def _leaves(self, backward: int) -> IntArray:
+        """Bytes of live tensors from before the entry `backward` that no module made, which may have gradients.
+
+        None where a request has failed since: then a backward is underway, and what lives may only pass.
+        """
+        failed = self.facts.history.trace.entries(Action.OOM)
+        made = self.facts.lives & (self.role == Role.NEUTRAL) & (self.lifetimes.born < backward)
+        return np.asarray(self.bytes[made & ~np.any(failed > backward)])
 
     def _communication(self) -> None:
         """Buckets and gathered parameters are workspace; what a reduction leaves for the optimizer is the gradient.
 
         In a backward that still runs, what became of earlier allocations of the same stack tells.
         """
+        self.category[self.facts.marked(Mark.REPLICA)] = PARAMETER
         bucket = self.facts.marked(Mark.COMMUNICATION)
         if not bucket.any():
             return
@@ -176,25 +192,58 @@ class _Inference:
         return np.unique(sizes)
 
     def _forwards(self) -> None:
-        """What a forward makes is an activation if the backward finds it, else temporary; alive, it is the former."""
+        """What a forward makes is an activation if the backward finds it, else temporary.
+
+        What is alive where the forward ends early, at the end of the trace or by an OOM, is the former; and so is what
+        was kept for a backward that never came.
+        """
         rows = np.flatnonzero(self.role == Role.FORWARD)
         rows = np.concatenate([rows, np.flatnonzero((self.role == Role.NEUTRAL) & (self.phases == FORWARD))])
         freed = self.lifetimes.freed[rows]
         kept = (freed >= self.end) | beyond(freed, self.facts.next_backward[rows], self.end)
+        kept |= self.facts.until_unwound(rows)
+        kept[~kept] = dropped_graphs(self.facts, rows[~kept])
         self.category[rows] = np.where(kept, ACTIVATION, TEMPORARY)
 
     def _others(self) -> None:
-        """A batch is made between two steps, or before a forward that follows at once, and goes with its step."""
+        """A batch is made between two steps, or before a forward that follows at once, and goes with its step.
+
+        What is computed in between is none, nor is what a line leaves behind in every step.
+        """
         rows = np.flatnonzero((self.role == Role.NEUTRAL) & ((self.phases == OTHER) | self.before))
         if not len(rows):
             return
         freed = self.lifetimes.freed[rows]
         feeds = ~self.before[rows] & (self.facts.next_forward[rows] < np.minimum(freed, self.end))
-        again = self._recurs(self.lifetimes.stack[rows])
+        feeds &= ~self.facts.marked(Mark.COMPUTED)[rows]
+        again = self._recurs(self.lifetimes.stack[rows]) & ~self._stays(rows)
         self.category[rows[feeds & again]] = INPUT
         self.category[rows[~feeds & (freed < self.end)]] = TEMPORARY
+        self.category[rows[~feeds & self.facts.freed_amid_backward(rows)]] = ACTIVATION
         held = self.facts.marked(Mark.CACHE)[rows]
         self.category[rows[held]] = BUFFER
+
+    def _stays(self, rows: IntArray) -> BoolArray:
+        """Which `rows` come from a stack that leaves a block in each step, while another one's go with their step.
+
+        A batch is dropped once the next one is there. Where the forward leaves something as well, a graph may keep
+        the batch; and where no line's blocks go, they may be batches made in advance.
+        """
+        nothing = np.zeros(len(rows), np.bool_)
+        if self.steps.count < 2:
+            return nothing
+        boundaries = np.append(self.steps.boundaries, self.end)
+        step = np.searchsorted(boundaries, self.lifetimes.born, side="right")
+        after_next = boundaries[np.minimum(step + 1, len(boundaries) - 1)]
+        told = ~self.before & (after_next < self.end)
+        outlives = told & (self.lifetimes.freed > after_next)
+        if np.any(outlives & (self.role == Role.FORWARD)):
+            return nothing
+        stack = self.lifetimes.stack[rows]
+        count = np.bincount(stack[told[rows]], minlength=int(stack.max()) + 1)
+        kept = np.bincount(stack[outlives[rows]], minlength=len(count))
+        goes = (count > 0) & (kept == 0)
+        return np.asarray((kept == count) & (kept > 0))[stack] if goes.any() else nothing
 
     def _recurs(self, stack: StackArray) -> BoolArray:
         """Which stacks allocate in more than one step (or more than once, without steps)."""
@@ -220,8 +269,19 @@ class _Inference:
         self.category[self._outlives_gradients()] = WORKSPACE
         older = self.before & (self.role == Role.UNFRAMED) & (self.category == UNKNOWN) & self.facts.lives
         self.category[older & (self.bytes == _WORKSPACES[0])] = WORKSPACE  # no other tensor has this odd size
+        self.category[self._of_odd_size() | self.facts.marked(Mark.WORKSPACE)] = WORKSPACE
         chosen = first_of_size(self.bytes[rows], self.lifetimes.stream[rows] * 2 + engine, self.lifetimes.born[rows])
         self.category[rows[chosen]] = WORKSPACE
+
+    def _of_odd_size(self) -> BoolArray:
+        """Live blocks of a size that hardly any tensor has, whatever made them.
+
+        Where more of that size live than there are handles, or some were given back, it is the size of a tensor.
+        """
+        odd = (self.bytes == _WORKSPACES[0]) & ~self.facts.marked(Mark.LOSS)
+        live = odd & self.facts.lives & np.isin(self.category, (ACTIVATION, INPUT, TEMPORARY, UNKNOWN, WORKSPACE))
+        is_tensor = np.any(odd & ~self.facts.lives) or np.count_nonzero(live) > _MOST_HANDLES
+        return np.zeros(len(self.facts), np.bool_) if is_tensor else live
 
     def _outlives_gradients(self) -> BoolArray:
         """Which blocks of a size that a parameter and a workspace share stayed while later gradients were dropped."""

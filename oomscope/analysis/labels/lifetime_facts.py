@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, unframed_is_backward
-from oomscope.analysis.labels.size_matching import next_birth
+from oomscope.analysis.labels.size_matching import beyond, next_birth
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.model import BoolArray, IntArray, UInt8Array
+from oomscope.model import Action, BoolArray, IntArray, UInt8Array
 
 
 class LifetimeFacts:
@@ -67,6 +67,32 @@ class LifetimeFacts:
         """Likewise, of an optimizer."""
         return next_birth(self.lifetimes.born, self.happens(OPTIMIZER), self.end)
 
+    def until_unwound(self, rows: IntArray) -> BoolArray:
+        """Which of `rows` were freed while the exception of a failed request went up: no forward lies in between.
+
+        Where the forward goes on, the request was one that the program can do without (cuDNN tries its workspaces).
+        """
+        born, freed = self.lifetimes.born[rows], self.lifetimes.freed[rows]
+        failed = self.history.trace.entries(Action.OOM)
+        last = np.searchsorted(failed, freed) - 1
+        oom = np.append(failed, -1)[last]
+        forwards = np.sort(self.lifetimes.born[self.happens(FORWARD)])
+        goes_on = np.searchsorted(forwards, oom) < np.searchsorted(forwards, freed)
+        return np.asarray((oom > born) & ~goes_on)
+
+    def freed_amid_backward(self, rows: IntArray) -> BoolArray:
+        """Which of `rows`, made with no forward of a module before the next backward, were freed while that went on.
+
+        A backward frees what was saved for it as soon as it has used it, and then makes more.
+        """
+        born, freed = self.lifetimes.born, self.lifetimes.freed[rows]
+        backwards = np.sort(born[self.happens(BACKWARD)])
+        begins, goes_on = self.next_backward[rows], np.append(backwards, self.end)[np.searchsorted(backwards, freed)]
+        others = np.sort(born[~self.before & ~self.happens(BACKWARD)])
+        same = np.searchsorted(others, begins) == np.searchsorted(others, goes_on)
+        found = beyond(freed, begins, self.end) & (goes_on < self.end) & (self.next_forward[rows] > begins)
+        return np.asarray(found & same)
+
     @cached_property
     def trains(self) -> bool:
         """Whether a backward or an optimizer is seen."""
@@ -74,12 +100,12 @@ class LifetimeFacts:
         return framed or bool(self.from_engine.any())
 
     def freed_by_optimizer(self, rows: IntArray) -> BoolArray:
-        """Which of `rows`, all freed within the recording, were freed in an optimizer's step.
+        """Which of `rows`, all freed at an entry of the recording, were freed in an optimizer's step.
 
         The entry of the free tells with its own stack (``context="all"``); without one, the allocations around it do.
         """
         freed = self.lifetimes.freed[rows]
-        stack = self.history.trace.stack[np.minimum(freed, self.end - 1)]
+        stack = self.history.trace.stack[freed]
         role, mark = self._roles.role[stack], self._roles.mark[stack]
         told = (role == Role.OPTIMIZER) & ((mark & int(Mark.ZERO_GRAD)) == 0)
         last = np.full(self.end + 1, -1, np.int64)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
+from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY, UNKNOWN
 from oomscope.analysis.labels.optimizer_states import StatesOfLine, states_of_lines, usual_states
+from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.records import Bill
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import IntArray, Snapshot
+from oomscope.history import BEFORE
+from oomscope.model import BoolArray, IntArray, Snapshot
 
 _ITEM_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1}
 _FULL_PRECISION, _HALF_PRECISION = 4, 2
@@ -24,7 +27,7 @@ PARAMETERS, GRADIENTS, OPTIMIZER_STATES, WORKING_SET = (
 
 
 def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
-    """The bill of one device once `at_entry` has happened; None where no parameters are known.
+    """The bill of one device once `at_entry` has happened; None where no parameters are known, or only a part of them.
 
     A gradient is as large as its parameter; Adam keeps two states a parameter, and in mixed precision those and a
     master copy stand in float32 beside parameters in 16 bits (4P + 4P + 8P, or 2P + 2P + 12P).
@@ -37,7 +40,8 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     allocated = history.lifetimes.allocated_at(at_entry)
     weights = history.size[allocated].astype(np.float64)
     there = np.bincount(categories[allocated], weights=weights, minlength=len(CATEGORIES)).astype(np.int64)
-    if not there[PARAMETER]:
+    replicas = int(history.size[allocated & _replicated(study)].sum())
+    if there[PARAMETER] <= replicas or not _is_whole(study, allocated, int(there[PARAMETER])):
         return None
     asked = np.where(history.lifetimes.requested >= 0, history.lifetimes.requested, history.size)
     parameters = asked[allocated & (categories == PARAMETER)]
@@ -59,6 +63,28 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
         (WORKING_SET, None, int(there[ACTIVATION] + there[TEMPORARY])),
     )
     return Bill(elements, int(there[PARAMETER]), rows, "recorded" if recorded else "inferred")
+
+
+def _replicated(study: DeviceStudy) -> BoolArray:
+    """Which allocations are replicas of `DataParallel`: no optimizer knows them, and each forward makes new ones."""
+    return np.asarray((study.roles.mark[study.history.lifetimes.stack] & int(Mark.REPLICA)) != 0)
+
+
+def _is_whole(study: DeviceStudy, allocated: BoolArray, parameters: int) -> bool:
+    """Whether the parameters that are known may be the whole model.
+
+    They are a part where more bytes from before the recording are unknown than known; and where nothing is trained and
+    as many parameters are dropped once a forward has run: then layers are loaded in turn.
+    """
+    lifetimes, size, categories = study.history.lifetimes, study.history.size, study.categories
+    older = allocated & (lifetimes.born == BEFORE) & (categories == UNKNOWN)
+    if int(size[older].sum()) > parameters:
+        return False
+    if np.any(np.isin(categories, (GRADIENT, OPTIMIZER_STATE))):
+        return True
+    forwards = lifetimes.born[(study.phases == FORWARD) & (lifetimes.born > BEFORE)]
+    ended = (lifetimes.freed < study.history.entries) & (lifetimes.freed > forwards.min(initial=study.history.entries))
+    return int(size[ended & (categories == PARAMETER)].sum()) <= parameters
 
 
 def _trained(parameters: IntArray, gradients: IntArray, lines: tuple[StatesOfLine, ...]) -> int:

@@ -2,7 +2,9 @@
 
 `Module._apply` goes through the children of a module, then calls the same function for each parameter, for the
 gradient of each, and for each buffer: three lines of one file. Snapshots hold no source, and the lines change with
-every release; but parameters come first, and a gradient follows its own parameter and is as large.
+every release; but parameters come first, and a gradient follows its own parameter and is as large. Where the order
+of blocks is not recorded, their sizes are compared as a whole; and where all three lines show, the middle one is that
+of the gradients.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
+from oomscope.analysis.labels.size_matching import LEAST_SIZES, shared_bytes
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.model import BoolArray, IntArray
 
@@ -18,6 +21,8 @@ _PARAMETERS_WITHIN = 40
 gradients and buffers 50 and more. Asked only where a single line is seen, which nothing can be compared with."""
 _NEARLY_ALL = 0.9
 """Of the bytes that a line moves; the rest may be gradients of parameters that were on the device before."""
+_LINES = 3
+"""One each for parameters, gradients and buffers."""
 
 
 def find_moves(facts: LifetimeFacts, recursive_line: int) -> tuple[BoolArray, BoolArray]:
@@ -37,12 +42,10 @@ def find_moves(facts: LifetimeFacts, recursive_line: int) -> tuple[BoolArray, Bo
         far = recursive_line >= 0 and lines[0] - recursive_line > _PARAMETERS_WITHIN
         return nothing, nothing if not far else np.asarray((facts.apply_line == lines[0]) & (facts.role == Role.LOAD))
     gradient, buffer = nothing.copy(), nothing.copy()
-    follows = _follows_its_like(facts, moved, lines[0])
-    for number, one in enumerate(lines[1:]):
-        here = line == one
-        share = float(facts.bytes[moved[here & follows]].sum()) / max(float(facts.bytes[moved[here]].sum()), 1.0)
-        # Only one line moves gradients: the first behind that of the parameters.
-        (gradient if number == 0 and share >= _NEARLY_ALL else buffer)[moved[here]] = True
+    # Only one line moves gradients: the first behind that of the parameters.
+    second = moved[line == lines[1]]
+    (gradient if _moves_gradients(facts, moved, lines) else buffer)[second] = True
+    buffer[moved[np.isin(line, lines[2:])]] = True
     return gradient, buffer
 
 
@@ -56,11 +59,28 @@ def find_gradient_buffers(facts: LifetimeFacts) -> BoolArray:
     return np.asarray(marked & (facts.site_line == last))
 
 
-def _follows_its_like(facts: LifetimeFacts, moved: IntArray, parameters: int) -> BoolArray:
+def _moves_gradients(facts: LifetimeFacts, moved: IntArray, lines: list[int]) -> bool:
+    """Whether the second line moved gradients: they follow those of the first, and the third moves buffers.
+
+    Where no entry tells the order, they are gradients if there are as many of each size. Buffers are some of the sizes
+    of parameters at most, as the statistics of a normalization are.
+    """
+    if len(lines) == _LINES:
+        return True
+    first, second = (moved[facts.apply_line[moved] == line] for line in lines)
+    recorded = second[~facts.before[second]]
+    if not len(recorded):
+        size, model = facts.bytes[second], facts.bytes[first]
+        is_varied = len(np.unique(size)) >= LEAST_SIZES
+        return is_varied and shared_bytes(size, model) >= _NEARLY_ALL * max(int(size.sum()), int(model.sum()))
+    follows = facts.bytes[recorded[np.isin(recorded, _behind_its_like(facts, moved, lines[0]))]]
+    return int(follows.sum()) >= _NEARLY_ALL * max(int(facts.bytes[recorded].sum()), 1)
+
+
+def _behind_its_like(facts: LifetimeFacts, moved: IntArray, parameters: int) -> IntArray:
     """Which of the `moved` rows come directly behind one of the same size that the line `parameters` moved."""
-    order = np.argsort(facts.lifetimes.born[moved], kind="stable")
-    ordered = moved[order]
-    follows = np.zeros(len(moved), np.bool_)
+    ordered = moved[~facts.before[moved]]
+    ordered = ordered[np.argsort(facts.lifetimes.born[ordered], kind="stable")]
     before, behind = ordered[:-1], ordered[1:]
-    follows[order[1:]] = (facts.apply_line[before] == parameters) & (facts.bytes[before] == facts.bytes[behind])
-    return follows
+    follows = (facts.apply_line[before] == parameters) & (facts.bytes[before] == facts.bytes[behind])
+    return np.asarray(behind[follows])

@@ -61,6 +61,16 @@ class Mark(IntFlag):
     """The innermost frame makes one buffer for many gradients."""
     NESTED = 8192
     """A constructor within a constructor, as the layers of a model are made."""
+    REPLICA = 16384
+    """`DataParallel` copies the model to another device, several parameters in one block."""
+    PRODUCT = 32768
+    """A softmax or a product of batches of matrices, of which attention consists, as C++ frames name them."""
+    WORKSPACE = 65536
+    """PyTorch makes a workspace for cuBLAS, as C++ frames say."""
+    COMPUTED = 131072
+    """The result of arithmetic or of a concatenation, as C++ frames say; a copy or a new tensor is none."""
+    CAST = 262144
+    """Autocast's copy in another precision, as C++ frames say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +124,7 @@ def _files(*patterns: str) -> re.Pattern[str]:
 _OPTIMIZER_FILE = _files(
     r"torch/optim/(?!swa_utils|lr_scheduler)", "apex/optimizers/", "bitsandbytes/optim/",
     "deepspeed/ops/(?:adam|lamb|lion)/", "torch/nn/utils/clip_grad", r"transformers/optimization\.py",
-    "torch/distributed/optim/", "torch_npu/optim/",
+    "torch/distributed/optim/", "torch_npu/optim/", "megatron/core/optimizer/",
 )  # fmt: skip
 _SCALER = _files(r"torch/(?:cuda/)?amp/grad_scaler\.py$")
 _OPTIMIZER_NAME = re.compile(r"optim", re.IGNORECASE)
@@ -134,6 +144,8 @@ _LOAD_NAME = re.compile(
     r"|load_checkpoint|_init_flat_param\w*|flatten_tensors\w*|_init_sharded_param|_get_shard|_init_weights"
     r"|create_parameter|init_weights|_init_param_handle\w*|flatten_parameters|_init_flat_weights)$"
 )
+_REPLICATION = ("torch/nn/parallel/comm.py", "broadcast_coalesced")
+"""Nothing but `torch.nn.parallel.replicate` and its like calls it, with the tensors of a module."""
 _COMMUNICATION_FILE = _files(
     r"torch/nn/parallel/(?:distributed|comm)\.py", "torch/distributed/", "deepspeed/(?:comm|runtime)/"
 )
@@ -145,6 +157,10 @@ _FORWARD_FILE = _files(
 _NOT_FORWARD = {"__init__", "state_dict", "load_state_dict", "train", "eval"}
 _CALL = {"_call_impl", "_wrapped_call_impl", "_slow_forward"}
 _LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|CausalLMLoss|kl_div|CrossEntropy|logsumexp")
+_CPP_ATTENTION = re.compile(r"(?<!log_)softmax|scaled_dot_product|baddbmm|\bbmm")
+"""The operators that C++ frames name."""
+_CPP_COMPUTED = re.compile(r"at::_ops::(?:cat|(?:add|sub|mul|div)_Tensor)::")
+_CPP_WORKSPACE = re.compile(r"getNewWorkspace|getNewCUDABlasLtWorkspace|getCUDABlasLtWorkspace")
 _ATTENTION = re.compile(r"attn|attention|attend|(?<!log_)softmax|scores$", re.IGNORECASE)
 _CACHE = re.compile(r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine")
 _LINEAR = _files(r"torch/nn/modules/(?:linear|conv)\.py$")
@@ -157,7 +173,7 @@ _ENGINE_FILE = _files(
 _ENGINE_NAME = re.compile(r"hook|backward|unpack")
 
 
-_INNERMOST = int(Mark.COMMUNICATION | Mark.CONCATENATION | Mark.GRADIENT_BUFFER)
+_INNERMOST = int(Mark.COMMUNICATION | Mark.CONCATENATION | Mark.GRADIENT_BUFFER | Mark.REPLICA)
 """Marks that only the frame that allocates can bear."""
 
 
@@ -220,7 +236,11 @@ def _look(frame: Frame) -> tuple[_Sign, Mark]:
     """What one frame says, for the stack and for itself."""
     name, kind = frame.name, frame_kind(frame.filename)
     if kind is FrameKind.CPP:
-        return (_Sign.CPP | (_Sign.BACKWARD if _CPP_BACKWARD.search(name) else _Sign.NONE)), Mark.NONE
+        mark = Mark.PRODUCT if _CPP_ATTENTION.search(name) else Mark.NONE
+        mark |= Mark.COMPUTED if _CPP_COMPUTED.search(name) else Mark.NONE
+        mark |= Mark.CAST if "autocast::cached_cast" in name else Mark.NONE
+        mark |= Mark.WORKSPACE if _CPP_WORKSPACE.search(name) else Mark.NONE
+        return (_Sign.CPP | (_Sign.BACKWARD if _CPP_BACKWARD.search(name) else _Sign.NONE)), mark
     # A library's file counts from its package on: a folder above it may bear any name.
     path = package_path(frame.filename)
     if path is None:
@@ -258,6 +278,8 @@ def _is_optimizer(path: str, name: str) -> bool:
 
 
 def _mark(path: str, name: str) -> Mark:
+    if (path, name) == _REPLICATION:
+        return Mark.REPLICA
     mark = Mark.NONE
     if _COMMUNICATION_FILE.search(path) and not _LOAD_NAME.match(name) and name not in ("forward", "_run_ddp_forward"):
         mark |= Mark.COMMUNICATION

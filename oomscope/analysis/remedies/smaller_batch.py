@@ -17,6 +17,9 @@ SLUG = "smaller_batch"
 
 DIVISORS = (2, 4, 8, 16)
 """A batch is halved first; below a sixteenth it is another program."""
+MOST = 0.5
+"""Of the recorded bytes; the rest may be of images stacked otherwise, or masks."""
+_OF_THE_MODEL = ("parameter", "gradient", "optimizer_state", "buffer")
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
@@ -31,7 +34,19 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     divisor, enough = _divisor(circumstances, there, request)
     saves = (there + request) * (divisor - 1) // divisor
     code = f"{SLUG}.training" if trains else SLUG
-    yield Advice(code, {"divisor": divisor, "bytes": there}, saves, enough)
+    samples = None if _holds(circumstances, divisor) else divisor
+    yield Advice(code, {"divisor": divisor, "bytes": there, "samples": samples}, saves, enough)
+
+
+def _holds(circumstances: Circumstances, samples: int) -> bool:
+    """Whether a batch is known to hold so many: by the first dimension of most of what a pass makes, by bytes.
+
+    Only a recording knows shapes; a bare snapshot never shows that there is more than one sample to divide.
+    """
+    tensors = circumstances.study.snapshot.recorded.tensors_on(circumstances.study.index)
+    made = [one for one in tensors if one.category not in _OF_THE_MODEL and len(one.shape or ()) > 1]
+    divisible = sum(one.bytes or 0 for one in made if (one.shape or (0,))[0] >= samples)
+    return divisible > MOST * sum(one.bytes or 0 for one in made)
 
 
 def _divisor(circumstances: Circumstances, there: int, request: int) -> tuple[int, bool | None]:

@@ -100,7 +100,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
         yield from section(tables.names(device, _TOP))
     if device.growth:
         yield from section(tables.growth(device, shorten, _TOP))
-    elif device.history.entries:
+    elif device.history.moves:
         yield from (Text(no_growth(device)), Text())
     yield from section(tables.pins(device, shorten, 5))
     if len(device.ooms) > 1:

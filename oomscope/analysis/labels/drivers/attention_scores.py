@@ -13,8 +13,11 @@ from oomscope.model import BoolArray
 SLUG = "attention_scores"
 CATEGORIES = (kinds.ACTIVATION, kinds.TEMPORARY)
 BECOMES = None
-EVIDENCE = ("larger_than_the_linear_layers_of_its_call", "two_of_a_size", "grows_faster_than_the_linear_layers")
-LOOKS_LIKE = ("hidden_layer_of_a_wide_mlp", "logits")
+EVIDENCE = (
+    "larger_than_the_linear_layers_of_its_call", "a_softmax_or_a_product_of_batches_made_it",
+    "grows_faster_than_the_linear_layers",
+)  # fmt: skip
+LOOKS_LIKE = ("hidden_layer_of_a_wide_mlp", "logits", "messages_along_the_edges_of_a_graph")
 
 LEAST_BYTES = 1 << 20
 """Of a block; attention over few tokens is smaller than any other activation, and no driver."""
@@ -22,8 +25,8 @@ LARGER = 1.5
 """Times the largest output of a linear layer in the same call. The layer that makes queries, keys and values together
 has three times their size, and is such an output; what is larger by half was not made from it element by element."""
 MUCH_LARGER = 4.0
-"""Times, where no name and no second block says attention: the hidden layer of an MLP is 4 × the model's width, and is
-no larger than its own linear layer's output."""
+"""Times, where no name says attention and no second block is as large: the hidden layer of an MLP is 4 × the model's
+width, and is no larger than its own linear layer's output."""
 LEAST_LONGER = 1.25
 """Times all batches before it: growth of a batch that is hardly longer does not tell linear from square."""
 FASTER = 1.4
@@ -33,9 +36,11 @@ FASTER = 1.4
 def find(live: LiveBlocks) -> BoolArray:
     """What a function with linear layers makes that is far larger than all their outputs.
 
-    In a function called attention one such block is enough; elsewhere it takes two of a size (scores and softmax),
-    or one that is larger still. The linear layers may stand in the module's forward and the scores in a function
-    that it calls; then two of a size prove nothing, for much else is called from there.
+    In a function called attention one such block is enough. Elsewhere size alone proves nothing: the messages along the
+    edges of a graph are as large. A softmax or a product of batches must have made a block of that size, which C++
+    frames show, and it takes two of the size (scores and softmax), or one that is larger still. The linear layers may
+    stand in the module's forward and the scores in a function that it calls; then two of a size prove nothing, for much
+    else is called from there.
     """
     chosen = live.none()
     linear = live.passing & live.marked(Mark.LINEAR)
@@ -50,7 +55,8 @@ def find(live: LiveBlocks) -> BoolArray:
             far = same & ~linear & (live.bytes >= max(LARGER * largest, LEAST_BYTES))
             sizes, count = np.unique(live.bytes[far], return_counts=True)
             twice = np.isin(live.bytes, sizes[count > 1]) & (not whole_module)
-            chosen |= far & (named | twice | (live.bytes >= MUCH_LARGER * largest))
+            of_product = np.isin(live.bytes, live.bytes[far & live.marked(Mark.PRODUCT)])
+            chosen |= far & (named | (of_product & (twice | (live.bytes >= MUCH_LARGER * largest))))
             chosen |= far & _outgrows(live, same, linear, far & ~chosen)
     return chosen
 
