@@ -13,6 +13,7 @@ COMMANDS = {
     "summary": "Explain a snapshot in one screen of the terminal.",
     "whatif": "Replay a snapshot under other allocator settings.",
     "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
+    "explain": "Say what an out-of-memory message in a log proves; needs no snapshot.",
     "export": "Convert a snapshot for other tools.",
     "demo": "List the bundled snapshots, or report on one.",
 }

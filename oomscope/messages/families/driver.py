@@ -1,0 +1,57 @@
+"""The driver and its runtimes: an error code without the figures of an allocator."""
+
+from __future__ import annotations
+
+from oomscope.messages.families.wording import Wording
+
+ANCHORS = (
+    b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
+    b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"outofdevicememory",
+    b"failed to allocate memory", b"207001",
+)  # fmt: skip
+
+_REFUSED = r"""
+    (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
+  | (?: CUDA | HIP) error (?: in | at) .{1,120}? : out of memory
+  | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
+  | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
+  | cu (?: Mem | Ctx | Device | Module | Stream) \w* failed :? out of memory
+  | cuda (?: Success | Malloc | GetDevice | SetDevice | Free | MemGetInfo | Stream) \w* .{0,60}? :? (?: CUDA:)?
+    out of memory
+  | (?: error | error code | failure | status | code) [=:]? 2 \)? [:=]? '? out of memory
+  | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
+  | CUDA_ERROR_OUT_OF_MEMORY
+  | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
+  | (?: PI | UR_RESULT) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | ErrorOutOfDeviceMemory
+"""
+
+WORDINGS = (
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "failed:outofmemory",
+        r"allocating <requested> on device (?P<device>\d+) : (?: cuda | hip | musa) Malloc failed: out of memory",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "ofgpumemory",
+        r"Requested amount of GPU memory \( <requested:bytes> bytes \) could not be allocated",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.counting",
+        "cudagetdevicecount",
+        r"cudaGetDeviceCount \(\) .{0,160}? Error 2: out of memory",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|outofdevicememory",
+        rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
+    ),
+    Wording("cuda-driver", "driver.refused", "errormemoryallocation", r"(?: cuda | hip) ErrorMemoryAllocation"),
+    Wording("cuda-driver", "driver.refused", "el0004", r"EL0004: .{0,20}? Failed to allocate memory"),
+    Wording("cuda-driver", "driver.refused", "207001", r"error code is 207001"),
+)

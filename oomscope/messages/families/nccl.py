@@ -1,0 +1,38 @@
+"""NCCL and RCCL, which take device memory of their own."""
+
+from __future__ import annotations
+
+from oomscope.messages.families.wording import Wording
+
+ANCHORS = (b"failed to cuda", b"failed to hip", b"unhandled cuda error", b"unhandledcudaerror", b"dev/shm")
+
+_BEFORE = r"(?: \[ (?P<device>\d{1,3}) \] (?: [\w./-]{1,80} : \d+ | \w{1,40})? )? (?: NCCL | RCCL) WARN"
+"""``[3]`` is the local device of the process, and no rank."""
+
+WORDINGS = (
+    Wording(
+        "nccl",
+        "nccl.refused",
+        "failedtocuda|failedtohip",
+        rf"(?: {_BEFORE} )? Failed to (?: CUDA | HIP) (?: host)? (?: calloc | alloc | malloc) <requested:bytes> bytes",
+    ),
+    Wording(
+        "nccl",
+        "nccl.refused",
+        "cudafailure|hipfailure",
+        rf"(?: {_BEFORE} | Last error: ) (?: Cuda | HIP) failure :? (?: \d+)? :? '? out of memory '?",
+    ),
+    Wording(
+        "nccl",
+        "nccl.refused",
+        "unhandledcudaerror",
+        r"(?: nccl UnhandledCudaError | unhandled cuda error) .{0,400}? out of memory",
+    ),
+    Wording(
+        "nccl",
+        "nccl.shared_memory",
+        "shm/nccl",
+        r"(?: NCCL | RCCL) WARN .{0,80}? /dev/shm/nccl [\w-]{0,40} (?: to <requested:bytes> bytes)?",
+    ),
+    Wording("nccl", "nccl.unhandled", "unhandledcudaerror", r"unhandled cuda error | nccl UnhandledCudaError"),
+)
