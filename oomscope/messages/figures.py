@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-NUMBER = r"\d+(?:\.\d+)?"
+NUMBER = r"\d+(?:[.,]\d*)?"
 SIZE = rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b)"
 """A size with its unit, in a text without blanks."""
 
@@ -69,7 +69,7 @@ def parse_figure(text: str, unit: str = "") -> Figure | None:
         text: the number with its unit.
         unit: the unit where `text` has none, as the first of ``1.54/22.05 GiB``.
     """
-    match = _SIZE.match(text.replace(",", ""))
+    match = _SIZE.match(_with_point(text))
     if match is None:
         return None
     number, printed = match[1], match[2] or unit
@@ -82,3 +82,8 @@ def parse_figure(text: str, unit: str = "") -> Figure | None:
         return None
     half = scale if scale > 1 else 0
     return Figure(twice / (2 * digit), (twice - half) // (2 * digit), -((-twice - half) // (2 * digit)))
+
+
+def _with_point(text: str) -> str:
+    """`text` with a decimal point: some locales write ``1900,00 MiB``; a comma before three digits groups them."""
+    return re.sub(r",(?=\d{3}(?!\d))", "", text).replace(",", ".")

@@ -23,6 +23,9 @@ _ESCAPED_BREAK = re.compile(r"\\+[nr](?![a-z]{2,}[\\/])")
 _ESCAPED_QUOTE = re.compile(r"\\+([\"'/`])")
 _ENTITY = re.compile(r"&(?:#x?[0-9a-fA-F]{1,6}|quot|gt|lt|amp|apos|nbsp);")
 _BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
+ALONE = "\x1e"
+"""Stands before a line of one word that says something only as a line of its own."""
+_WORDS_ALONE = frozenset({"Killed", "killed"})
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""
 
@@ -140,6 +143,9 @@ def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
         within = 0
         for piece in _pieces(shown):
             prefix, text = split_prefix(piece[:LONGEST_LINE])
-            yield Line(offset + within + len(prefix), number + count, prefix, text, "".join(text.split()))
+            packed = "".join(text.split())
+            if packed in _WORDS_ALONE:
+                text = packed = f"{ALONE}{packed}"
+            yield Line(offset + within + len(prefix), number + count, prefix, text, packed)
             within += len(piece) + 1
         offset += len(line) + 1

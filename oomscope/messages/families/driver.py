@@ -6,7 +6,7 @@ from oomscope.messages.families.wording import Wording
 
 ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
-    b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"outofdevicememory",
+    b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
     b"failed to allocate memory", b"207001",
 )  # fmt: skip
 
@@ -23,7 +23,7 @@ _REFUSED = r"""
   | CUDA_ERROR_OUT_OF_MEMORY
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
   | (?: PI | UR_RESULT) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
-  | ErrorOutOfDeviceMemory
+  | unable to allocate (?: CUDA | ROCm) \d+ buffer
 """
 
 WORDINGS = (
@@ -32,6 +32,13 @@ WORDINGS = (
         "driver.refused",
         "failed:outofmemory",
         r"allocating <requested> on device (?P<device>\d+) : (?: cuda | hip | musa) Malloc failed: out of memory",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "totalmemoryreported",
+        r"""(?: CUDA device ordinal (?P<device>\d+) : .{0,40}?)? failed call to cu\w+ : CUDA_ERROR_OUT_OF_MEMORY
+            (?: : out of memory)? ; total memory reported: <total:bytes>""",
     ),
     Wording(
         "cuda-driver",
@@ -48,7 +55,7 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
-        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|outofdevicememory",
+        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|unabletoallocatecuda|unabletoallocaterocm",
         rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
     ),
     Wording("cuda-driver", "driver.refused", "errormemoryallocation", r"(?: cuda | hip) ErrorMemoryAllocation"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from oomscope.messages.families.wording import Wording, with_figures
-from oomscope.messages.figures import Figure
+from oomscope.messages.figures import Figure, exact
 from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"allocate memory", b"not enough memory", b"memoryerror", b"unable to allocate", b"bad_alloc", b"bad allocation",
-    b"paging file", b"bus error", b"shared memory", b"write to file </torch", b"posix_memalign",
+    b"paging file", b"winerror 1455", b"bus error", b"shared memory", b"write to file </torch", b"posix_memalign",
     b"memory allocation of", b"malloc of size", b"dev/shm",
 )  # fmt: skip
 
@@ -23,6 +24,18 @@ def _whole_gib(reading: Reading, match: re.Match[str]) -> Reading:
         return reading
     count = int(match["whole"][:6])
     return with_figures(reading, {"requested": Figure(count * _GIB, count * _GIB, (count + 1) * _GIB)})
+
+
+_ITEM = re.compile(r"(?:u?int|float|complex)(\d+)\Z|bool\Z")
+
+
+def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
+    """The first numpy that told of the array did not tell its size: that is its shape's."""
+    item = _ITEM.match(match["type"])
+    if "requested" in reading.figures or item is None:
+        return reading
+    counts = [int(one[:18]) for one in re.findall(r"\d+", match["shape"])]
+    return with_figures(reading, {"requested": exact(math.prod(counts) * int(item[1] or 8) // 8)})
 
 
 WORDINGS = (
@@ -57,8 +70,9 @@ WORDINGS = (
         "host-ram",
         "host.refused",
         "unabletoallocate",
-        r"""Unable to allocate (?: array with shape \( [\d,]* \) and data type \w+ | <requested>
-            (?: for an array with shape \( [\d,]* \) and data type [\w\<\>|]{1,20}?)?)""",
+        r"""Unable to allocate (?: <requested> for an array with shape | array with shape) (?P<shape> \( [\d,]* \) )
+            and data type (?P<type> u?int\d{1,2} | float\d{2,3} | complex\d{2,3} | bool | object | [\<|>] \w{1,4})""",
+        finish=_of_shape,
     ),
     Wording(
         "host-ram",
@@ -91,9 +105,9 @@ WORDINGS = (
     Wording(
         "host-ram",
         "host.refused",
-        "pagingfile",
-        r"""(?: \[? WinError 1455 \]?)? The paging file is too small for this operation to complete
-            (?: \.? \( os error 1455 \))?""",
+        "pagingfile|winerror1455",
+        r"""\[? WinError 1455 \]? (?: The paging file is too small for this operation to complete)?
+          | The paging file is too small for this operation to complete (?: \.? \( os error 1455 \))?""",
     ),
     Wording(
         "host-ram",
@@ -105,7 +119,10 @@ WORDINGS = (
     Wording("host-ram", "host.refused", "mallocofsize", r"malloc of size <requested:bytes> failed"),
     Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
     Wording(
-        "host-ram", "host.refused", "bad_alloc|badalloc", r"std::bad_alloc (?!:out|:CUDA) | (?<![a-z_]) bad allocation"
+        "host-ram",
+        "host.refused",
+        "bad_alloc|badalloc",
+        r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of)) | (?<![a-z_]) bad allocation",
     ),
     Wording(
         "host-ram",

@@ -59,6 +59,13 @@ WORDINGS = (
         finish=with_exact,
     ),
     Wording(
+        "jax",
+        "jax.tried",
+        "cumemallocasync",
+        r"""cuMemAllocAsync failed to allocate <requested:bytes> bytes .{0,100}?
+            Free memory / Total memory: <free:bytes> / <total:bytes>""",
+    ),
+    Wording(
         "shared-memory",
         "chip.tpu",
         "scopedvmemlimit",

@@ -39,6 +39,12 @@ WORDINGS = (
     Wording(
         "shared-memory",
         "chip.launch",
+        "sharedmemorysizelimit",
+        r"Shared memory size limit exceeded: requested <requested:bytes> , available: <allowed:bytes>",
+    ),
+    Wording(
+        "shared-memory",
+        "chip.launch",
         "sharedmemorysizeto",
         r"Failed to set the allowed (?: dynamic)? shared memory size to <requested:bytes>",
     ),

@@ -8,14 +8,15 @@ from dataclasses import replace
 from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import exact, parse_figure
 from oomscope.messages.records import Reading
+from oomscope.messages.unwrap import ALONE
 
 ANCHORS = (
     b"oom-kill", b"oom_kill", b"oomkill", b"oom_reaper", b"killed process", b"kill process", b"code 137",
-    b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137", b"exit 137",
-    b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137", b"\": 137",
-    b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
-    b"\": -9", b"sigkill", b"signal: killed", b"signal 9", b"signal: 9", b"memory limit", b"running low on memory",
-    b"memory pressure", b"excessive memory usage",
+    b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137",
+    b"exit 137", b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137",
+    b"\": 137", b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9",
+    b"status -9", b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9",
+    b"signal: 9", b"memory limit", b"running low on memory", b"memory pressure", b"excessive memory usage",
 )  # fmt: skip
 
 _RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:(\d+)kB")
@@ -82,7 +83,8 @@ WORDINGS = (
         "killed.ray",
         "runninglowonmemory",
         r"""due to the node running low on memory \.?
-            (?: .{0,160}? was <process_in_use:letter> / <total:letter>)?""",
+            (?: .{0,260}? (?: memory used= <process_in_use:letter> \) )? was running was (?P<node> [\d.]+ GB)
+            / <total:letter>)?""",
     ),
     Wording(
         "oom-killer",
@@ -108,6 +110,12 @@ WORDINGS = (
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),
     Wording("oom-killer", "killed.signal", "signal:killed", r"(?: killed by)? signal: Killed"),
+    Wording(
+        "oom-killer",
+        "killed.signal",
+        "killed",
+        rf"(?: it/s | s/it) [^\]]{{0,80}}? \] Killed | {ALONE} Killed | : line \d+ : \d+ Killed",
+    ),
     Wording(
         "oom-killer",
         "killed.signal",

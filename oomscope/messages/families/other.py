@@ -28,8 +28,9 @@ WORDINGS = (
         "other",
         "other.program",
         "outofmemoryerrorongpu",
-        r"""Out of memory error on GPU (?P<device>\d+) \. Cannot allocate <requested> memory on GPU \d+ ,
-            (?: <allocated> memory has been allocated and)? available memory is only <free>""",
+        r"""Out of memory error on GPU (?P<device>\d+) \. Cannot allocate <requested:letter> (?: GPU)? memory
+            (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated and)?
+            available memory is (?: only)? <free:letter>""",
     ),
     Wording(
         "other",

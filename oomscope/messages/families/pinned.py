@@ -26,7 +26,7 @@ WORDINGS = (
         "pinned-host",
         "pinned.refused",
         "pinnedmemory",
-        r"failed to allocate <requested> of pinned memory :? (?: out of memory)?",
+        r"failed to allocate <requested> of pinned memory :? (?: out of memory | invalid argument)?",
     ),
     Wording(
         "pinned-host",

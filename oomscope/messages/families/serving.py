@@ -68,6 +68,12 @@ WORDINGS = (
         r"""(?: Prefill | Decode | Extend) out of memory \. Try to lower your batch size \.?
             (?: Try to allocate <tokens:count> tokens \.?)? (?: Available tokens: <left:count>)?""",
     ),
+    Wording(
+        "serving-budget",
+        "sglang.step",
+        "smallernumber",
+        r"(?: alloc_\w{1,30}? runs)? out of memory \. Please set a smaller number for `?'? --max-running-requests",
+    ),
     Wording("serving-budget", "sglang.step", "kvcachepoolisfull", r"KV cache pool is full"),
     Wording(
         "serving-budget",

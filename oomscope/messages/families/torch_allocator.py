@@ -12,7 +12,7 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (b"out of memory", b"tried to allocate")
 
-_BACKENDS = {"CUDA": "torch-cuda", "HIP": "torch-hip", "XPU": "torch-xpu", "NPU": "torch-npu"}
+_BACKENDS = {"CUDA": "torch-cuda", "GPU": "torch-cuda", "HIP": "torch-hip", "XPU": "torch-xpu", "NPU": "torch-npu"}
 _LONGEST = 4_000
 """Characters after the head; a card that many processes share makes the longest message."""
 
@@ -138,6 +138,14 @@ WORDINGS = (
         "outofmemory",
         r"""(?P<backend> CUDA | HIP | XPU | NPU) out of memory (?:\.|:|!)?
             (?: \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
+        finish=_with_clauses,
+    ),
+    Wording(
+        "torch-cuda",
+        "torch.tried",
+        "totalcapac",
+        r"""(?<!4GB!) Tried to allocate <requested> [.(]?
+            (?= (?P<backend> GPU | NPU | XPU) .{0,3}? [\d\x00-\x1f]* (?: ; | has))""",
         finish=_with_clauses,
     ),
     Wording(
