@@ -71,12 +71,13 @@ def read_log(stream: Stream) -> Log:
     """
     scan = Scan()
     collector = _Collector()
-    taken = 0
+    taken: dict[str, int] = {}
     for passage in scan.passages(stream):
         for found, end in _read(passage):
-            if found.offset >= taken:
+            # Two passages may overlap; what a process wrote is taken once.
+            if found.offset >= taken.get(found.owner, 0):
                 collector.take(found)
-            taken = max(taken, end)
+                taken[found.owner] = end
     # Words that no family knows say nothing where others tell the same in words that are known.
     messages = collector.messages or collector.unknown
     return Log(tuple(judged(message) for message in messages), scan.size, scan.lines, scan.unread + collector.left_out)

@@ -12,6 +12,7 @@ _INNERMOST = 4
 _FRAME = re.compile(r'File "([^"]{1,400})", line \d+, in (\S{1,200})')
 _MODULE = re.compile(rb'File \\*"([^"\\\n]{1,300}\.py)\\*", line \d+, in <module>')
 _INSTALLED = re.compile(r"site-packages|dist-packages|[\\/]lib[\\/]python|[\\/]bin[\\/]|[\\/]torchrun|^<")
+_PINS = re.compile(r"\.pin_memory\(|pin_memory=True")
 _LOADING = {
     "convert", "_apply", "load_state_dict", "_load_state_dict_into_meta_model", "set_module_tensor_to_device",
     "create_weights", "process_weights_after_loading", "load_model", "initialize_model", "_load_from_state_dict",
@@ -31,7 +32,9 @@ def doing(strand: Strand, start: int) -> str | None:
     names = [match[2] for match in frames]
     if not frames:
         return None
-    if any(name in ("pin_memory", "_pin_memory", "pin_memory_fn") for name in names[-2:]):
+    if any(name in ("pin_memory", "_pin_memory", "pin_memory_fn") for name in names[-2:]) or _PINS.search(
+        above[-2].text
+    ):
         return "pinned"
     if names[-1] in _LOADING or any(name in _ANY_LOADING for name in names[-3:]):
         return "weights"

@@ -25,7 +25,11 @@ _FAMILIES = (
     oom_killer, other, driver,
 )  # fmt: skip
 
-WORDINGS: tuple[Wording, ...] = (*(wording for family in _FAMILIES for wording in family.WORDINGS), other.UNKNOWN)
+WORDINGS: tuple[Wording, ...] = (
+    *(wording for family in _FAMILIES for wording in family.WORDINGS),
+    driver.NEAR_CARD,
+    other.UNKNOWN,
+)
 """What two of them could read belongs to the first."""
 
 UNKNOWN = other.UNKNOWN.slug

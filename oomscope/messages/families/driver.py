@@ -7,12 +7,14 @@ from oomscope.messages.families.wording import Wording
 ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
-    b"failed to allocate memory", b"207001",
+    b"failed to allocate", b"alloc_failed", b"rmm failure",
 )  # fmt: skip
 
 _REFUSED = r"""
     (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
-  | (?: CUDA | HIP) error (?: in | at) .{1,120}? : out of memory
+  | (?: CUDA | HIP) error \d* (?: in | at) .{1,120}? : (?: \d+ \()? out of memory
+  | cu (?: solver | fft | sparse) (?: _STATUS)? _ALLOC_FAILED
+  | RMM failure at .{1,160}? exceeded
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
   | cu (?: Mem | Ctx | Device | Module | Stream) \w* failed :? out of memory
@@ -25,6 +27,14 @@ _REFUSED = r"""
   | (?: PI | UR_RESULT) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
   | unable to allocate (?: CUDA | ROCm) \d+ buffer
 """
+
+NEAR_CARD = Wording(
+    "cuda-driver",
+    "driver.refused",
+    "outofmemory",
+    r"(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc) [^.,;=]{0,60}? out of memory (?! Error)",
+)
+"""Where no wording fits, but the card is named right before."""
 
 WORDINGS = (
     Wording(
@@ -52,13 +62,32 @@ WORDINGS = (
         "cudagetdevicecount",
         r"cudaGetDeviceCount \(\) .{0,160}? Error 2: out of memory",
     ),
+    Wording("cuda-driver", "driver.refused", "errormemoryallocation", r"(?: cuda | hip) ErrorMemoryAllocation"),
+    Wording("cuda-driver", "driver.refused", "el0004", r"EL0004 \)? : (?: Failed to allocate memory)?"),
     Wording(
         "cuda-driver",
         "driver.refused",
-        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|unabletoallocatecuda|unabletoallocaterocm",
+        "errorcode2:outofmemory",
+        r"""Error Code 2: out of memory
+            (?: \( (?: Requested size was <requested:bytes> bytes | no further information) )?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "bufferofsize",
+        r"failed to allocate (?: CUDA | ROCm) (?P<device>\d+) buffer of size <requested:bytes>",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "requestedmemory:",
+        r"""cudaErrorMemoryAllocation .{0,40}? Free memory: <free:any> -? Requested memory: <requested:any>""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|rmmfailure|"
+        "unabletoallocatecuda|unabletoallocaterocm",
         rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
     ),
-    Wording("cuda-driver", "driver.refused", "errormemoryallocation", r"(?: cuda | hip) ErrorMemoryAllocation"),
-    Wording("cuda-driver", "driver.refused", "el0004", r"EL0004: .{0,20}? Failed to allocate memory"),
-    Wording("cuda-driver", "driver.refused", "207001", r"error code is 207001"),
 )

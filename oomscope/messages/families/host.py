@@ -10,9 +10,10 @@ from oomscope.messages.figures import Figure, exact
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"allocate memory", b"not enough memory", b"memoryerror", b"unable to allocate", b"bad_alloc", b"bad allocation",
-    b"paging file", b"winerror 1455", b"bus error", b"shared memory", b"write to file </torch", b"posix_memalign",
-    b"memory allocation of", b"malloc of size", b"dev/shm",
+    b"allocate memory", b"not enough memory", b"failed to allocate", b"out of memory", b"memoryerror",
+    b"unable to allocate", b"bad_alloc", b"bad allocation", b"paging file", b"winerror 1455", b"bus error",
+    b"shared memory", b"write to file </torch", b"posix_memalign", b"memory allocation of", b"malloc of size",
+    b"dev/shm",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -113,9 +114,23 @@ WORDINGS = (
         "host-ram",
         "host.refused",
         "cannotallocatememory",
-        r"""\[? Errno 12 \]? :? Cannot allocate memory
-          | (?: OSError | fork | ENOMEM | mmap) .{0,60}? Cannot allocate memory""",
+        r"(?: \[? Errno 12 \]? :?)? Cannot allocate memory",
     ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "insufficientmemory)",
+        r"\( -4: Insufficient memory \) Failed to allocate <requested:bytes> bytes",
+    ),
+    Wording("host-ram", "host.refused", "cerror:outofmemory", r"C error: out of memory"),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "-byteblock",
+        r"runtime: out of memory: cannot allocate <requested:bytes> -byte block",
+    ),
+    Wording("host-ram", "host.refused", "notenoughmemoryresources", r"Not enough memory resources are available"),
+    Wording("host-ram", "host.refused", "cpubuffer", r"failed to allocate CPU buffer of size <requested:bytes>"),
     Wording("host-ram", "host.refused", "mallocofsize", r"malloc of size <requested:bytes> failed"),
     Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
     Wording(

@@ -8,7 +8,14 @@ from dataclasses import replace
 from oomscope.messages.families.wording import Wording, with_exact, with_figures
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"resource_exhausted", b"ran out of memory", b"that was not possible", b"failed to allocate", b"scoped vmem")
+ANCHORS = (
+    b"resource_exhausted",
+    b"ran out of memory",
+    b"trying to allocate",
+    b"that was not possible",
+    b"failed to allocate",
+    b"scoped vmem",
+)
 
 _ON_CHIP = {"vmem", "smem", "cmem", "sflag"}
 
@@ -20,6 +27,16 @@ def _by_space(reading: Reading, match: re.Match[str]) -> Reading:
     figures = {name: figure for name, figure in reading.figures.items() if name != "total"}
     kernel = replace(reading, kind="shared-memory", wording="chip.tpu", figures=figures)
     return with_figures(kernel, {"allowed": reading.figures.get("total")})
+
+
+_TENSORFLOW = re.compile(r"tensorflow\.python|Grapherror|Graphexecutionerror", re.IGNORECASE)
+
+
+def _whose(reading: Reading, match: re.Match[str]) -> Reading:
+    """TensorFlow compiles with XLA as well, and names its operation."""
+    if match["operation"] or _TENSORFLOW.search(match.string, max(0, match.start() - 300), match.start()):
+        return replace(reading, kind="tensorflow", wording="tensorflow.tensor")
+    return reading
 
 
 WORDINGS = (
@@ -42,7 +59,8 @@ WORDINGS = (
         "jax",
         "jax.tried",
         "outofmemorywhiletryingtoallocate",
-        r"Out of memory while trying to allocate (?: <requested:bytes> bytes | (?P<rounded> [\d.]+ [KMGT]i?B))",
+        r"Out of memory while trying to allocate <requested> (?P<operation> \.? \[Op:)?",
+        finish=_whose,
     ),
     Wording(
         "jax",

@@ -14,7 +14,8 @@ WORDINGS = (
         "nccl",
         "nccl.refused",
         "failedtocuda|failedtohip",
-        rf"(?: {_BEFORE} )? Failed to (?: CUDA | HIP) (?: host)? (?: calloc | alloc | malloc) <requested:bytes> bytes",
+        rf"""(?: {_BEFORE} )? Failed to (?: CUDA | HIP) (?: host)? (?: calloc | alloc | malloc) (?: async)?
+            <requested:bytes> bytes""",
     ),
     Wording(
         "nccl",
@@ -29,10 +30,11 @@ WORDINGS = (
         r"(?: nccl UnhandledCudaError | unhandled cuda error) .{0,400}? out of memory",
     ),
     Wording(
-        "nccl",
-        "nccl.shared_memory",
+        "host-ram",
+        "host.shared",
         "shm/nccl",
-        r"(?: NCCL | RCCL) WARN .{0,80}? /dev/shm/nccl [\w-]{0,40} (?: to <requested:bytes> bytes)?",
+        r"""(?: creating shared memory segment | failed to extend) /dev/shm/nccl [\w-]{0,40}?
+            (?: to <requested:bytes> bytes | (?= \W | $))""",
     ),
     Wording("nccl", "nccl.unhandled", "unhandledcudaerror", r"unhandled cuda error | nccl UnhandledCudaError"),
 )

@@ -8,7 +8,7 @@ from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"out of resource", b"too much shared data", b"shared memory")
+ANCHORS = (b"out of resource", b"too much shared data", b"shared memory", b"local memory (")
 
 
 def _hexadecimal(reading: Reading, match: re.Match[str]) -> Reading:
@@ -20,7 +20,7 @@ WORDINGS = (
         "shared-memory",
         "chip.triton",
         "outofresource",
-        r"""out of resources? : (?: shared memory | tensor memory) ,? Required: <requested:bytes> ,?
+        r"""out of resources? : (?! registers | threads) [\w.]{1,200}? ,? Required: <requested:bytes> ,{0,3}
             Hardware limit: <allowed:bytes>""",
     ),
     Wording(
@@ -33,8 +33,15 @@ WORDINGS = (
         "shared-memory",
         "chip.ptxas",
         "toomuchshareddata",
-        r"uses too much shared data \( 0x <used:hex> bytes , 0x <most:hex> (?: bytes)? max \)",
+        r"""uses too much shared data \( 0x <used:hex> bytes (?: \+ 0x[0-9a-f]+ bytes system)? , 0x <most:hex>
+            (?: bytes)? max \)""",
         finish=_hexadecimal,
+    ),
+    Wording(
+        "shared-memory",
+        "chip.launch",
+        "exceedslimit",
+        r"local memory \( <requested:bytes> \) exceeds limit \( <allowed:bytes> \)",
     ),
     Wording(
         "shared-memory",

@@ -11,12 +11,13 @@ from oomscope.messages.records import Reading
 from oomscope.messages.unwrap import ALONE
 
 ANCHORS = (
-    b"oom-kill", b"oom_kill", b"oomkill", b"oom_reaper", b"killed process", b"kill process", b"code 137",
-    b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137",
-    b"exit 137", b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137",
-    b"\": 137", b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9",
-    b"status -9", b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9",
-    b"signal: 9", b"memory limit", b"running low on memory", b"memory pressure", b"excessive memory usage",
+    b"oom-kill", b"oom_kill", b"oomkill", b"killed process", b"kill process", b"code 137",
+    b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137", b"exit 137",
+    b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137", b"\": 137",
+    b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
+    b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9", b"signal: 9",
+    b"memory limit", b"memlimit", b"exceeded limit", b"out of memory", b"running low on memory", b"memory pressure",
+    b"excessive memory usage",
 )  # fmt: skip
 
 _RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:(\d+)kB")
@@ -71,6 +72,20 @@ WORDINGS = (
         r"exceeded (?: job | step | its)? memory limit (?: \( <used:count> > <most:count> \))?",
         finish=_kibibytes,
     ),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "exceededlimit",
+        r"job killed: mem <process_in_use> exceeded limit <allowed>",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "memorylimits",
+        r"exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?",
+    ),
+    Wording("oom-killer", "killed.slurm", "term_memlimit", r"TERM_MEMLIMIT"),
+    Wording("oom-killer", "killed.slurm", "outofmemory", r"task \d+ : Out Of Memory"),
     Wording(
         "oom-killer",
         "killed.slurm",

@@ -9,8 +9,9 @@ from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"outofmemory", b"for requested buffer", b"resources requested for launch",
-    b"cudasuccess: cuda", b"cudasuccess:cuda",
+    b"out of memory", b"outofmemory", b"for requested buffer", b"failed to allocate memory",
+    b"allocation failed for size", b"large alloc", b"memory allocation of size",
+    b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
 )  # fmt: skip
 
 
@@ -44,6 +45,19 @@ WORDINGS = (
         "other.program",
         "requestedbuffer",
         r"Failed to allocate memory for requested buffer of size <requested:bytes>",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "withsize",
+        r"Failed to allocate memory for \w{1,60} with size <requested:bytes> and alignment",
+    ),
+    Wording(
+        "other", "other.program", "allocationfailedforsize", r"PT_DEVMEM Allocation failed for size:: <requested:bytes>"
+    ),
+    Wording("other", "other.warning", "largealloc", r"tcmalloc: large alloc <requested:bytes> bytes"),
+    Wording(
+        "other", "other.program", "devicememoryallocation", r"Device memory allocation of size <requested:bytes> failed"
     ),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),

@@ -6,8 +6,9 @@ from oomscope.messages.families.wording import Wording
 
 ANCHORS = (
     b"less than desired", b"kv cache is needed", b"stored in kv cache", b"the cache blocks", b"mem-fraction-static",
-    b"try to lower your batch", b"not enough memory", b"memory capacity is unbalanced", b"more system memory",
-    b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full", b"available kv cache memory",
+    b"try to lower your batch", b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
+    b"more system memory", b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full",
+    b"available kv cache memory",
 )  # fmt: skip
 
 WORDINGS = (
@@ -89,6 +90,12 @@ WORDINGS = (
         "ollama.system",
         "moresystemmemory",
         r"model requires more system memory \( <requested> \) than is available \( <free> \)",
+    ),
+    Wording(
+        "serving-budget",
+        "sglang.host",
+        "hostmemoryavailable",
+        r"Not enough host memory available \. Requesting <requested> but only have <free> free",
     ),
     Wording("serving-budget", "lmdeploy.cache", "enoughgpumemory", r"No enough gpu memory for runtime"),
 )

@@ -10,8 +10,8 @@ from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"oom when allocating", b"ran out of memory", b"dst tensor is not copied", b"% of free system memory",
-    b"% of system memory", b"out_of_memory",
+    b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
+    b"% of free system memory", b"% of system memory", b"out_of_memory",
 )  # fmt: skip
 
 _ITEM = {
@@ -51,9 +51,12 @@ WORDINGS = (
         "tensorflow",
         "tensorflow.driver",
         "fromdevice:",
-        r"""failed to allocate <requested:letter> \( (?P<exactly>\d+) bytes \) from device:
-            CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)?""",
+        r"""failed to allocate <requested:letter> (?: \( (?P<exactly>\d+) bytes \) )? from device:
+            (?: CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? | hipError\w* (?: \(\d+\))?)""",
         finish=with_exact,
+    ),
+    Wording(
+        "tensorflow", "tensorflow.tensor", "failedtoallocatememory[op:", r"failed to allocate memory \[Op: \w{1,60} \]?"
     ),
     Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
     Wording(

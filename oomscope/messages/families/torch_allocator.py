@@ -10,7 +10,7 @@ from oomscope.messages.families.wording import Wording, compiled, with_figures
 from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"out of memory", b"tried to allocate")
+ANCHORS = (b"out of memory", b"tried to allocate", b"already allocated", b"allocated by pytorch", b"non-pytorch memory")
 
 _BACKENDS = {"CUDA": "torch-cuda", "GPU": "torch-cuda", "HIP": "torch-hip", "XPU": "torch-xpu", "NPU": "torch-npu"}
 _LONGEST = 4_000
@@ -27,7 +27,7 @@ _CLAUSES = {
     "in_total": compiled(r"<a>reserved in total by PyTorch"),
 }
 _NAMED = compiled(r"(?<!his) Process \d+ has <a>memory in use")
-_DEVICE = re.compile(r"(?:GPU|NPU|XPU)(?:(\d+)(?:;|has)|([\x00-\x1f])has)")
+_DEVICE = re.compile(r"(?:GPU|NPU|XPU|MUSA|MLU|GCU|SDAA)(?:(\d+)(?:;|has)|([\x00-\x1f])has)")
 _ANY_HEAD = re.compile(r"outofmemory", re.IGNORECASE)
 _ENGINE_GOES_ON = re.compile(r"(?:!|\.)?(?:occurred)?when(?:warmingup|capturing)", re.IGNORECASE)
 _ADVICE = {
@@ -53,7 +53,7 @@ def _with_clauses(reading: Reading, match: re.Match[str]) -> Reading | None:
     advice = text[end : min(end + _ADVICE_WITHIN, _next_head(text, end))]
     return replace(
         with_figures(replace(reading, figures=figures), others),
-        kind=_BACKENDS[match["backend"].upper()],
+        kind=_BACKENDS.get(match["backend"].upper(), "other"),
         end=end,
         device=_device(text, match.end(), min(stop, match.end() + 60)),
         values={
@@ -136,7 +136,7 @@ WORDINGS = (
         "torch-cuda",
         "torch.tried",
         "outofmemory",
-        r"""(?P<backend> CUDA | HIP | XPU | NPU) out of memory (?:\.|:|!)?
+        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out of memory (?:\.|:|!)?
             (?: \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
         finish=_with_clauses,
     ),

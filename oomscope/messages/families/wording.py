@@ -18,6 +18,7 @@ _FORMS = {
     None: rf"-?{SIZE}",
     "letter": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)",
     "bytes": r"\d{1,18}",
+    "any": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)?",
     "bare": rf"-?{NUMBER}(?:[KMGTP]i?B)?",
     "number": NUMBER,
     "count": r"\d{1,12}",
@@ -30,8 +31,8 @@ def pattern(says: str) -> str:
     """`says` as a regular expression, to be compiled with VERBOSE and matched against a text without blanks.
 
     Blanks are free. ``<requested>`` is a size with its unit; ``<total:letter>`` may have a letter as its unit, as in
-    ``2.5G``; ``<requested:bytes>`` is a plain count of bytes, ``<free:bare>`` may lack its unit; ``<tokens:count>``,
-    ``<share:number>``, ``<used:hex>`` and ``<space:word>`` are what they say.
+    ``2.5G``; ``<requested:bytes>`` is a plain count of bytes; ``<free:bare>`` may lack its unit, ``<free:any>`` may
+    have any or none. ``<tokens:count>``, ``<share:number>``, ``<used:hex>`` and ``<space:word>`` are what they say.
     """
     return _PLACE.sub(lambda match: f"(?P<{match[1]}>{_FORMS[match[2]]})", says)
 
