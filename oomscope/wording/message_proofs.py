@@ -31,19 +31,25 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " than the {requested:size} requested: this is no fragmentation.",
     "message_proofs.only_together": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) would serve"
     " the {requested:size} only together, neither alone.",
-    "message_proofs.others": "Other processes hold {others:size} of the card. With that and the {free:size} free, the"
+    "message_proofs.others": "Other processes hold {others:size} of the card. Were that free as well as the"
+    " {free:size}, the {requested:size} would have fitted.",
+    "message_proofs.unnamed_others": "{rest:size} of the card is held neither by this process nor free. Were that free,"
+    " the {requested:size} would have fitted.",
+    "message_proofs.outside": "{rest:size} of the card is held outside this allocator. Were that free, the"
     " {requested:size} would have fitted.",
-    "message_proofs.unnamed_others": "{rest:size} of the card is held neither by this process nor free. With that, the"
-    " {requested:size} would have fitted.",
-    "message_proofs.outside": "{rest:size} of the card is held outside this allocator, more than any CUDA context"
-    " needs. With that, the {requested:size} would have fitted.",
     "message_proofs.room_on_card": "The card shows {free:size} free, enough for the {requested:size} requested: its"
     " totals do not explain why it refused.",
-    "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: the driver had already moved part of"
-    " it to host memory.",
+    "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
+    "message_proofs.card_full": "The card had {free:size} free, less than the {requested:size} requested.",
+    "message_proofs.one_block": "One block of {requested:size} was asked for; this driver gives at most {allowed:size}"
+    " in one piece, however much is free.",
     "message_proofs.one_buffer": "One buffer of {requested:size} was asked for, more than Metal makes in one piece.",
-    "message_proofs.mps_cap": "PyTorch's own limit refused: {used:size} in use and {requested:size} more reach the"
-    " {allowed:size} allowed.",
+    "message_proofs.mps_cap": "PyTorch's own limit refused: with the request, {needed:size} would have been in use of"
+    " the {allowed:size} allowed.",
+    "message_proofs.mps_near": "With the request, {needed:size} would have been in use of the {allowed:size} allowed:"
+    " the limit, as far as rounded sizes tell.",
+    "message_proofs.mps_below": "With the request, {needed:size} would have been in use of the {allowed:size} allowed:"
+    " the limit was not reached, Metal itself refused.",
     "message_proofs.mps_outside_pool": "Most of it is not in PyTorch's pool: {other:size} of other Metal allocations of"
     " this process, {allocated:size} in the pool.",
     "message_proofs.budget": "The engine's own check of its budget refused; the card did not.",
@@ -52,8 +58,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.kv_cache": "The cache for one request of {length:count} tokens needs {needed:size}; {left:size} is"
     " left for it.",
     "message_proofs.length": "The cache holds {fits:count} tokens, one request may have {length:count}.",
-    "message_proofs.no_blocks": "Weights and one forward pass take all that the engine may use: nothing is left for the"
-    " KV cache.",
+    "message_proofs.no_blocks": "Nothing of what the engine may use was left for the KV cache, after weights, one"
+    " forward pass and what others hold.",
     "message_proofs.system_memory": "The model needs {needed:size} of the machine's memory, {left:size} is available;"
     " this is not the card's memory.",
     "message_proofs.on_chip": "One block of a kernel wants {requested:size} of the {allowed:size} of on-chip memory"
@@ -68,6 +74,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.driver": "The driver refused outside PyTorch's caching allocator, or its figures are not printed.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
     "message_proofs.library": "A CUDA library failed, not PyTorch's allocator, outside which its workspace lies.",
+    "message_proofs.library_alloc": "A CUDA library could not get memory of its own, outside PyTorch's allocator.",
     "message_proofs.no_algorithm": "cuDNN found no way to run the convolution. With too little memory for its workspace"
     " it says the same as for shapes and types that it does not support.",
     "message_proofs.nccl_sized": "NCCL could not get {requested:size} from the driver, outside PyTorch's allocator.",
@@ -76,16 +83,19 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.dev_shm": "Shared memory of the machine (/dev/shm) ran out, where workers hand over batches; the"
     " card is not involved.",
     "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",
+    "message_proofs.host_plain": "No card is named: this is how host memory fails.",
     "message_proofs.host": "The machine's memory was refused; the card is not involved.",
-    "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card is not short.",
+    "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
+    " short.",
     "message_proofs.pinned": "Page-locked host memory was refused; the card need not be short.",
-    "message_proofs.killed_sized": "The kernel killed the process for the machine's memory; it held {used:size}.",
-    "message_proofs.killed_in_group": "The kernel killed the process at the limit of its container or group; it held"
-    " {used:size}.",
+    "message_proofs.killed_sized": "The kernel killed the process because host memory was short; it held {used:size}.",
+    "message_proofs.killed_in_group": "The kernel killed the process at the memory limit of its group (container, job);"
+    " it held {used:size}.",
     "message_proofs.killed_by_kernel": "The kernel killed a process because host memory was short.",
     "message_proofs.killed_over": "The job held {used:size} of host memory and may have {allowed:size}.",
     "message_proofs.killed_by_slurm": "The job reached its limit of host memory, and was killed for it.",
-    "message_proofs.killed_in_container": "The container reached its limit of host memory, and was killed for it.",
+    "message_proofs.killed_in_container": "The container was killed because host memory was short: its own limit, or"
+    " the node.",
     "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.only_a_warning": "This is a warning: the allocation was not refused.",

@@ -37,6 +37,8 @@ _HOST = "free -h"
 _SHARED = "df -h /dev/shm"
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
 _MPS = "vmmap --summary PID"
+_NATIVE = "PYTORCH_CUDA_ALLOC_CONF=backend:native"
+"""The other backend keeps no history."""
 _RUN = "oomscope run"
 _SCRIPT = "your_script.py"
 _PLAIN_FILE = re.compile(r"[\w./+-]+\.py\Z")
@@ -58,11 +60,15 @@ def headline(message: OomMessage) -> str:
 def next_commands_after(message: OomMessage) -> list[str]:
     """The one command that would tell the rest; none where no command would."""
     kind = message.kind
-    if kind in _ON_CARD or kind in ("cublas", "cudnn"):
+    if kind in _ON_CARD:
         return [_run(message)]
+    if kind in ("cublas", "cudnn"):
+        return [_run(message, "--on exception")]
+    if kind == "torch-async":
+        return [f"{_NATIVE} {_run(message)}"]
     if kind == "torch-mps":
         return [_MPS]
-    if kind in ("torch-async", "cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
+    if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
         return [_HOST if message.reading.wording == "ollama.system" else _PROCESSES]
     if kind in ("host-ram", "pinned-host"):
         return [_SHARED if message.reading.wording == "host.shared" else _HOST]
@@ -71,11 +77,11 @@ def next_commands_after(message: OomMessage) -> list[str]:
     return []
 
 
-def _run(message: OomMessage) -> str:
+def _run(message: OomMessage, options: str = "") -> str:
     """``oomscope run train.py``, behind torchrun where ranks are named."""
     script = message.script or ""
     name = clean(script, 120) if _PLAIN_FILE.match(script) else _SCRIPT
-    command = f"{_RUN} {shlex.quote(name)}"
+    command = " ".join(filter(None, (_RUN, options, shlex.quote(name))))
     return f"torchrun --nproc-per-node=gpu --no-python {command}" if message.rank is not None else command
 
 

@@ -135,13 +135,13 @@ WORDINGS = (
     Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
     Wording(
         "host-ram",
-        "host.refused",
+        "host.plain",
         "bad_alloc|badalloc",
         r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of)) | (?<![a-z_]) bad allocation",
     ),
     Wording(
         "host-ram",
-        "host.refused",
+        "host.plain",
         "memoryerror",
         r"(?<![\w.]) (?: _Array)? MemoryError (?! ['\w,)\]] | :std::bad_alloc:\w | :cu[A-Z])",
     ),

@@ -30,6 +30,8 @@ _NAMED = compiled(r"(?<!his) Process \d+ has <a>memory in use")
 _DEVICE = re.compile(r"(?:GPU|NPU|XPU|MUSA|MLU|GCU|SDAA)(?:(\d+)(?:;|has)|([\x00-\x1f])has)")
 _ANY_HEAD = re.compile(r"outofmemory", re.IGNORECASE)
 _ENGINE_GOES_ON = re.compile(r"(?:!|\.)?(?:occurred)?when(?:warmingup|capturing)", re.IGNORECASE)
+_OLD = re.compile(r"cached|reservedintotalbyPyTorch")
+"""Until torch 2.0; torch_npu keeps the words."""
 _ADVICE = {
     "max_split_size_mb": "max_split_size_mb",
     "expandable_segments:True": "expandable_segments",
@@ -60,6 +62,7 @@ def _with_clauses(reading: Reading, match: re.Match[str]) -> Reading | None:
             "advice": tuple(name for name, words in _ADVICE.items() if words in advice),
             "named": len(named),
             "unallocated": unallocated,
+            "era": "old" if _OLD.search(text, match.end(), end) else "new",
         },
     )
 
@@ -128,7 +131,7 @@ def _by_file(reading: Reading, match: re.Match[str]) -> Reading:
         return replace(reading, kind="pinned-host", wording="pinned.refused")
     if "torch/csrc" in file:
         return replace(reading, kind="cuda-driver", wording="driver.refused")
-    return reading
+    return with_figures(reading, {}, era="old")
 
 
 WORDINGS = (

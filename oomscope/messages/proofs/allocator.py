@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oomscope.messages.figures import Figure
+from oomscope.messages.figures import Figure, exact
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
 from oomscope.model.note import note
@@ -43,13 +43,17 @@ def judge(message: OomMessage) -> Judgement:
     sizes = _sizes(message)
     judgement = Judgement()
     request = sizes.requested
-    if request is not None:
+    if message.reading.wording == "torch.block_limit" and request is not None and sizes.allowed is not None:
+        values = {"requested": request.value, "allowed": sizes.allowed.value}
+        judgement.proves.append(note("message_proofs.one_block", **values))
+    elif request is not None:
         settled = _too_large(judgement, sizes, request) or _too_much_live(judgement, sizes, request, message.during)
         capped = _cap(judgement, sizes, request)
         _free_inside(judgement, sizes, request, settled=settled)
         if not settled and not capped:
             _others(judgement, sizes, request)
             _unexplained(judgement, sizes, request)
+        _card_full(judgement, sizes, request)
         _advice(judgement, sizes, request, message)
     _spilled(judgement, sizes)
     _doing(judgement, message)
@@ -128,7 +132,7 @@ def _free_inside(judgement: Judgement, sizes: _Sizes, request: Figure, *, settle
         judgement.proves.append(note("message_proofs.free_inside", inside=inside.value, requested=request.value))
     elif settled or free is None:
         return
-    elif request.exceeds(inside + free):
+    elif request.exceeds(inside + free + (sizes.pools or exact(0))):
         judgement.proves.append(
             note("message_proofs.nowhere", inside=inside.value, free=free.value, requested=request.value)
         )
@@ -164,6 +168,12 @@ def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
     """Whether the card shows room enough for what it refused."""
     if sizes.free is not None and sizes.free.covers(request):
         judgement.proves.append(note("message_proofs.room_on_card", free=sizes.free.value, requested=request.value))
+
+
+def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+    """Where nothing more telling is proven: that the card itself had too little."""
+    if not judgement.proves and sizes.free is not None and request.exceeds(sizes.free):
+        judgement.proves.append(note("message_proofs.card_full", free=sizes.free.value, requested=request.value))
 
 
 def _spilled(judgement: Judgement, sizes: _Sizes) -> None:
@@ -239,3 +249,5 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
         judgement.cannot_tell.append(note("message_gaps.idle_in_pools", pools=sizes.pools.value))
     if message.reading.values.get("named") and sizes.others is None:
         judgement.cannot_tell.append(note("message_gaps.which_process"))
+    if message.reading.values.get("era") == "old" and message.kind in ("torch-cuda", "torch-hip"):
+        judgement.cannot_tell.append(note("message_gaps.too_old"))

@@ -17,6 +17,8 @@ def judge(message: OomMessage) -> Judgement:
     if advice is not None:
         judgement.advice.append(note(advice))
     gap = _GAPS.get(slug) or _GAPS.get(message.kind)
+    if any(proof.code == "message_proofs.library_alloc" for proof in judgement.proves):
+        gap = "message_gaps.library_alloc"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
     return judgement
@@ -47,6 +49,8 @@ def _proofs(message: OomMessage) -> list[Note]:
             return [note(code, used=used.value)]
         if limit is not None and used.exceeds(limit):
             return [note("message_proofs.killed_over", used=used.value, allowed=limit.value)]
+    if message.kind in ("cublas", "cudnn") and "alloc" in str(reading.values.get("status", "")).lower():
+        return [note("message_proofs.library_alloc")]
     general = _PROOFS.get(reading.wording) or _PROOFS.get(message.kind)
     return [note(general)] if general else []
 
@@ -65,6 +69,7 @@ _PROOFS = {
     "nccl.unhandled": "message_proofs.nccl_unhandled",
     "nccl": "message_proofs.nccl",
     "host.shared": "message_proofs.dev_shm",
+    "host.plain": "message_proofs.host_plain",
     "host-ram": "message_proofs.host",
     "pinned-host": "message_proofs.pinned",
     "tensorflow": "message_proofs.tensorflow",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
-from oomscope.model.note import note
+from oomscope.model.note import Note, note
 
 
 def judge(message: OomMessage) -> Judgement:
@@ -18,10 +18,8 @@ def judge(message: OomMessage) -> Judgement:
     if request is not None and cap is not None:
         if request.exceeds(cap):
             judgement.proves.append(note("message_proofs.larger_than_cap", requested=request.value, allowed=cap.value))
-        elif used is not None and (used + request).high >= cap.low:
-            judgement.proves.append(
-                note("message_proofs.mps_cap", used=used.value, requested=request.value, allowed=cap.value)
-            )
+        elif used is not None:
+            judgement.proves.append(_against_cap(used + request, cap))
     allocated = message.figure("allocated")
     if other is not None and allocated is not None and other.exceeds(allocated):
         judgement.proves.append(note("message_proofs.mps_outside_pool", other=other.value, allocated=allocated.value))
@@ -29,3 +27,12 @@ def judge(message: OomMessage) -> Judgement:
         judgement.advice.append(note("message_advice.high_watermark"))
     judgement.cannot_tell.append(note("message_gaps.mps"))
     return judgement
+
+
+def _against_cap(needed: Figure, cap: Figure) -> Note:
+    values = {"needed": needed.value, "allowed": cap.value}
+    if needed.exceeds(cap):
+        return note("message_proofs.mps_cap", **values)
+    if cap.exceeds(needed):
+        return note("message_proofs.mps_below", **values)
+    return note("message_proofs.mps_near", **values)
