@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from oomscope.messages.families import ANCHORS
 
-MOST_PLACES = 500
+MOST_PLACES = 300
 """Places of each anchor that are read; of more, nobody reads what is said about them."""
 _SHARED = (
     b"error", b"memory", b"alloc", b"137", b"-9", b"kill", b"status", b"cache", b"cuda", b"resource", b"algorithm",
@@ -100,3 +100,5 @@ class Anchors:
 
 
 _LONGEST = max(map(len, ANCHORS))
+COMMONEST = b"out of memory"
+"""Counts messages where they are only counted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-NUMBER = r"\d+(?:[.,]\d*)?"
+NUMBER = r"\d{1,20}(?:[.,]\d{0,8})?"
 SIZE = rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b)"
 """A size with its unit, in a text without blanks."""
 

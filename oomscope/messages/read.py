@@ -13,11 +13,12 @@ from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
 from oomscope.messages.scan import Passage, Scan, Stream
 from oomscope.messages.traceback_above import doing, script_above
-from oomscope.messages.unwrap import Strand, strands
+from oomscope.messages.unwrap import ALONE, Strand, strands
 
 LONGEST_TEXT = 1_000
 """Characters of a message that are shown."""
-MOST_MESSAGES = 5_000
+MOST_MESSAGES = 1_000
+_FEW_WORDS, _SHORT_LINE = 60, 300
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
 _ELASTIC_RANK = re.compile(r"rank\s*:\s*(\d{1,6})\s*\(local_rank")
 
@@ -78,6 +79,8 @@ def read_log(stream: Stream) -> Log:
             if found.offset >= taken.get(found.owner, 0):
                 collector.take(found)
                 taken[found.owner] = end
+        if len(collector.messages) >= MOST_MESSAGES:
+            scan.only_count()
     # Words that no family knows say nothing where others tell the same in words that are known.
     messages = collector.messages or collector.unknown
     return Log(tuple(judged(message) for message in messages), scan.size, scan.lines, scan.unread + collector.left_out)
@@ -105,9 +108,7 @@ def readings(text: str) -> list[Reading]:
     lowered = text.lower()
     taken: list[Reading] = []
     for wording in WORDINGS:
-        if not wording.may_be_in(lowered, taken):
-            continue
-        for reading in wording.read(text):
+        for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
                 taken.append(reading)
     return sorted(taken, key=lambda reading: reading.start)
@@ -129,11 +130,20 @@ def _message(strand: Strand, reading: Reading, passage: Passage) -> OomMessage:
     return OomMessage(
         reading,
         line.number,
-        strand.text_between(reading.start, reading.end, LONGEST_TEXT),
+        _text(strand, reading),
         rank,
         during,
         script_above(passage.above + passage.raw[: max(0, line.offset - passage.offset)]),
     )
+
+
+def _text(strand: Strand, reading: Reading) -> str:
+    """The message as printed; a few words say nothing without the line they stand in."""
+    text = strand.text_between(reading.start, reading.end, LONGEST_TEXT)
+    if len(text) >= _FEW_WORDS:
+        return text
+    line = " ".join(strand.lines[strand.index_at(reading.start)].text.replace(ALONE, "").split())
+    return line if text in line and len(line) <= _SHORT_LINE else text
 
 
 def _elastic_ranks(strand: Strand, index: int) -> Iterator[int]:

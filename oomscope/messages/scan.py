@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from oomscope.messages.anchors import Anchors
+from oomscope.messages.anchors import COMMONEST, Anchors
 
 CHUNK = 8 << 20
 BACK = 2 << 10
@@ -17,6 +17,12 @@ AHEAD = 2 << 10
 LONGEST = 64 << 10
 """Bytes of one passage; where places lie close to each other, the next passage begins there."""
 _ABOVE = 16 << 10
+
+
+MOST_READ = 5 << 20
+"""Bytes of all passages: more than anybody reads, and read within a second."""
+_APART = 400
+"""Places closer to each other are of one message."""
 
 
 class Stream(Protocol):
@@ -34,12 +40,14 @@ class Passage:
         raw: its bytes.
         offset: where it begins in the log, in bytes.
         number: the line of the log in which it begins, from 1.
+        places: about how many messages it may hold.
         above: up to 16 KiB before it, for the start of a traceback.
     """
 
     raw: bytes
     offset: int
     number: int
+    places: int = 1
     above: bytes = b""
 
 
@@ -50,13 +58,14 @@ class Scan:
     Attributes:
         size: bytes that went by.
         lines: line breaks that went by.
-        unread: places beyond the most that are read, at least.
+        unread: places beyond the most that are read, about.
     """
 
     size: int = 0
     lines: int = 0
     unread: int = 0
     _anchors: Anchors = field(default_factory=Anchors)
+    _read: int = 0
 
     def passages(self, stream: Stream) -> Iterator[Passage]:
         """The passages of `stream`, in order; two may overlap."""
@@ -67,8 +76,11 @@ class Scan:
             data = held + piece
             self.size += len(piece)
             limit = max(done, len(data) - AHEAD - 100) if piece else len(data)
-            places = self._anchors.places(data, done, limit)
-            yield from _around(data, places, offset, number)
+            if self._read < MOST_READ:
+                places = self._anchors.places(data, done, limit)
+                yield from self._affordable(_around(data, places, offset, number))
+            else:
+                self.unread += data[done:limit].lower().count(COMMONEST)
             keep = max(0, limit - BACK - _ABOVE)
             passed = data.count(b"\n", 0, keep)
             self.lines += passed
@@ -76,7 +88,20 @@ class Scan:
             if not piece:
                 break
         self.lines += held.count(b"\n") + bool(held and not held.endswith(b"\n"))
-        self.unread = max(self._anchors.over.values(), default=0)
+        self.unread += max(self._anchors.over.values(), default=0)
+
+    def only_count(self) -> None:
+        """Yield no further passages; count what they may hold."""
+        self._read = MOST_READ
+
+    def _affordable(self, passages: Iterator[Passage]) -> Iterator[Passage]:
+        """Those of `passages` that are within `MOST_READ`; the others are counted."""
+        for passage in passages:
+            if self._read < MOST_READ:
+                self._read += len(passage.raw)
+                yield passage
+            else:
+                self.unread += passage.places
 
 
 def _around(data: bytes, places: list[int], offset: int, number: int) -> Iterator[Passage]:
@@ -84,13 +109,16 @@ def _around(data: bytes, places: list[int], offset: int, number: int) -> Iterato
     counted, index = 0, 0
     while index < len(places):
         first = last = places[index]
+        count = 1
         while index < len(places) and places[index] - last <= AHEAD and places[index] - first <= LONGEST:
+            count += places[index] - last > _APART
             last = places[index]
             index += 1
         start = _line_start(data, max(0, first - BACK), first)
         number += data.count(b"\n", counted, start)
         counted = start
-        yield Passage(data[start : last + AHEAD], offset + start, number, data[max(0, start - _ABOVE) : start])
+        above = data[max(0, start - _ABOVE) : start]
+        yield Passage(data[start : last + AHEAD], offset + start, number, count, above)
 
 
 def _line_start(data: bytes, start: int, first: int) -> int:

@@ -19,7 +19,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " next weight ({requested:size}) are more than this process can have ({limit:size}). The batch size plays no part.",
     "message_proofs.during_weights": "It failed while weights were put on the device, before the model ran: the batch"
     " size plays no part.",
-    "message_proofs.during_backward": "It failed in backward: what the forward pass keeps for it was still there.",
+    "message_proofs.during_backward": "It failed in backward.",
     "message_proofs.during_optimizer": "It failed in the optimizer's step.",
     "message_proofs.cap_not_card": "The cap refused, not the card: {reserved:size} reserved and {requested:size} more"
     " exceed the {allowed:size} allowed to this process, while the card had {free:size} free.",

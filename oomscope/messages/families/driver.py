@@ -17,8 +17,8 @@ _REFUSED = r"""
   | RMM failure at .{1,160}? exceeded
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
-  | cu (?: Mem | Ctx | Device | Module | Stream) \w* failed :? out of memory
-  | cuda (?: Success | Malloc | GetDevice | SetDevice | Free | MemGetInfo | Stream) \w* .{0,60}? :? (?: CUDA:)?
+  | cu (?: Mem | Ctx | Device | Module | Stream) \w{0,40} failed :? out of memory
+  | cuda (?: Success | Malloc | GetDevice | SetDevice | Free | MemGetInfo | Stream) \w{0,40} .{0,60}? :? (?: CUDA:)?
     out of memory
   | (?: error | error code | failure | status | code) [=:]? 2 \)? [:=]? '? out of memory
   | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
@@ -47,7 +47,7 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "totalmemoryreported",
-        r"""(?: CUDA device ordinal (?P<device>\d+) : .{0,40}?)? failed call to cu\w+ : CUDA_ERROR_OUT_OF_MEMORY
+        r"""(?: CUDA device ordinal (?P<device>\d+) : .{0,40}?)? failed call to cu\w{1,60} : CUDA_ERROR_OUT_OF_MEMORY
             (?: : out of memory)? ; total memory reported: <total:bytes>""",
     ),
     Wording(

@@ -6,7 +6,7 @@ from oomscope.messages.families.wording import Wording
 
 ANCHORS = (b"bytes on host", b"pinned host memory", b"of pinned memory")
 
-_CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w*"
+_CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
 
 WORDINGS = (
     Wording(

@@ -13,6 +13,8 @@ from oomscope.messages.records import FIGURES, Reading
 Finish: TypeAlias = "Callable[[Reading, re.Match[str]], Reading | None]"
 """Makes of a reading what a pattern cannot; None: it is no such message after all."""
 
+_REACH = 500
+"""Characters around what a wording needs in which all of it stands."""
 _PLACE = re.compile(r"(?<!\?P)<(\w+)(?::(\w+))?>")
 _FORMS = {
     None: rf"-?{SIZE}",
@@ -65,25 +67,42 @@ class Wording:
     finish: Finish | None = None
     _compiled: list[re.Pattern[str]] = field(default_factory=list, compare=False)
 
-    def may_be_in(self, lowered: str, taken: Sequence[Reading]) -> bool:
-        """Whether what it needs stands in `lowered` outside of what other wordings have `taken`."""
+    def read(self, text: str, lowered: str, taken: Sequence[Reading]) -> Iterator[Reading]:
+        """Every message of this wording in `text`, which has no blanks.
+
+        Args:
+            text: what to read.
+            lowered: the same in lower case.
+            taken: what other wordings have read: what this one needs must stand outside of it.
+        """
+        for start, end in self._windows(lowered, taken):
+            if not self._compiled:
+                self._compiled.append(compiled(self.says))
+            for match in self._compiled[0].finditer(text, start, end):
+                reading = self._reading(match)
+                finished = self.finish(reading, match) if self.finish else reading
+                if finished is not None:
+                    yield finished
+
+    def _windows(self, lowered: str, taken: Sequence[Reading]) -> list[tuple[int, int]]:
+        """The stretches around what it needs; overlapping ones are one."""
+        found: list[tuple[int, int]] = []
+        for place in sorted(self._places(lowered)):
+            if any(other.start <= place < other.end for other in taken):
+                continue
+            start, end = max(0, place - _REACH), place + _REACH
+            if found and start <= found[-1][1]:
+                found[-1] = (found[-1][0], end)
+            else:
+                found.append((start, end))
+        return found
+
+    def _places(self, lowered: str) -> Iterator[int]:
         for need in self.needs.split("|"):
             place = lowered.find(need)
             while place >= 0:
-                if not any(other.start <= place < other.end for other in taken):
-                    return True
+                yield place
                 place = lowered.find(need, place + 1)
-        return False
-
-    def read(self, text: str) -> Iterator[Reading]:
-        """Every message of this wording in `text`, which has no blanks."""
-        if not self._compiled:
-            self._compiled.append(compiled(self.says))
-        for match in self._compiled[0].finditer(text):
-            reading = self._reading(match)
-            finished = self.finish(reading, match) if self.finish else reading
-            if finished is not None:
-                yield finished
 
     def _reading(self, match: re.Match[str]) -> Reading:
         figures: dict[str, Figure] = {}

@@ -25,27 +25,23 @@ class MessageGroup:
 
     @property
     def where(self) -> str:
-        """``line 12, rank 3``; with others: how many, and of which ranks."""
+        """``line 12, rank 3``; of several: ``6 such messages, lines 57 to 62, ranks in order: 5, 0, 3``."""
         first = self.first
-        found = [f"line {format_count(first.line)}"]
-        if first.rank is not None:
-            found.append(f"rank {first.rank}" if not self.others else f"first rank {first.rank}")
+        if self.others:
+            lines = f"lines {format_count(first.line)} to {format_count(self.others[-1].line)}"
+            found = [plural(len(self.others) + 1, "such message"), lines]
+        else:
+            found = [f"line {format_count(first.line)}"]
         if first.times > 1:
             found.append(f"printed {first.times} times")
-        if self.others:
-            found.append(
-                f"{plural(len(self.others) + 1, 'such message')}, last in line {format_count(self.others[-1].line)}"
-            )
-            if ranks := self._ranks():
-                found.append(ranks)
-        return ", ".join(found)
+        return ", ".join(found + self._ranks())
 
-    def _ranks(self) -> str:
-        ranks = sorted({one.rank for one in (self.first, *self.others) if one.rank is not None})
+    def _ranks(self) -> list[str]:
+        ranks = list(dict.fromkeys(one.rank for one in (self.first, *self.others) if one.rank is not None))
         if len(ranks) < 2:
-            return ""
-        shown = ", ".join(map(str, ranks[:_MOST_RANKS]))
-        return f"ranks {shown}" + (f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else "")
+            return [f"rank {rank}" for rank in ranks]
+        more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
+        return [f"ranks in order: {', '.join(map(str, ranks[:_MOST_RANKS]))}{more}"]
 
 
 def grouped(messages: Sequence[OomMessage]) -> list[MessageGroup]:
