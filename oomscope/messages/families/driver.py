@@ -32,7 +32,8 @@ NEAR_CARD = Wording(
     "cuda-driver",
     "driver.refused",
     "outofmemory",
-    r"(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc) [^.,;=]{0,60}? out of memory (?! Error)",
+    r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for) [^.,;=]{0,60}?
+        out of memory (?! Error)""",
 )
 """Where no wording fits, but the card is named right before."""
 
@@ -62,7 +63,6 @@ WORDINGS = (
         "cudagetdevicecount",
         r"cudaGetDeviceCount \(\) .{0,160}? Error 2: out of memory",
     ),
-    Wording("cuda-driver", "driver.refused", "errormemoryallocation", r"(?: cuda | hip) ErrorMemoryAllocation"),
     Wording("cuda-driver", "driver.refused", "el0004", r"EL0004 \)? : (?: Failed to allocate memory)?"),
     Wording(
         "cuda-driver",
@@ -83,6 +83,7 @@ WORDINGS = (
         "requestedmemory:",
         r"""cudaErrorMemoryAllocation .{0,40}? Free memory: <free:any> -? Requested memory: <requested:any>""",
     ),
+    Wording("cuda-driver", "driver.refused", "errormemoryallocation", r"(?: cuda | hip) ErrorMemoryAllocation"),
     Wording(
         "cuda-driver",
         "driver.refused",

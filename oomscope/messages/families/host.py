@@ -71,7 +71,8 @@ WORDINGS = (
         "host-ram",
         "host.refused",
         "unabletoallocate",
-        r"""Unable to allocate (?: <requested> for an array with shape | array with shape) (?P<shape> \( [\d,]* \) )
+        r"""Unable to allocate (?: <requested> for (?: an)? array with (?: shape | form) | array with shape)
+            (?P<shape> \( [\d,]* \) )
             and data type (?P<type> u?int\d{1,2} | float\d{2,3} | complex\d{2,3} | bool | object | [\<|>] \w{1,4})""",
         finish=_of_shape,
     ),

@@ -44,7 +44,8 @@ WORDINGS = (
         "jax",
         "jax.space",
         "inmemoryspace",
-        r"""Ran out of memory in memory space (?P<space> hbm | vmem | smem | cmem | sflag | \w{1,20}?) (?= \W | while)
+        r"""Ran out of memory in memory space
+            (?P<space> hbm | vmem | smem | cmem | sflag | \w{1,20}?) (?= \W | while | $)
             (?: .{0,160}? Used <requested:letter> of <total:letter>)?""",
         finish=_by_space,
     ),
@@ -93,6 +94,7 @@ WORDINGS = (
         "jax",
         "jax.refused",
         "resource_exhausted:",
-        r"(?: XlaRuntimeError | JaxRuntimeError) : (?: INTERNAL:)? RESOURCE_EXHAUSTED: (?! OOM when)",
+        r"""(?: XlaRuntimeError | JaxRuntimeError) : (?: INTERNAL:)? RESOURCE_EXHAUSTED: (?! OOM when)
+            (?! .{0,120}? (?: out of memory | Attempting to | Failed to allocate | memory size limit))""",
     ),
 )

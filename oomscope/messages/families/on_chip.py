@@ -20,7 +20,7 @@ WORDINGS = (
         "shared-memory",
         "chip.triton",
         "outofresource",
-        r"""out of resources? : (?! registers | threads) [\w.]{1,200}? ,? Required: <requested:bytes> ,{0,3}
+        r"""out of resources? : (?! registers | threads) [\w.]{1,200}? [,>]? Required: <requested:bytes> ,{0,3}
             Hardware limit: <allowed:bytes>""",
     ),
     Wording(

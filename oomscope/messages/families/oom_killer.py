@@ -92,7 +92,12 @@ WORDINGS = (
         "oom-kill|oom_kill",
         r"Detected \d+ oom [-_] kill (?: event \(s\))? .{0,60}? (?: StepId= [\w.+]+ | cgroup) | oom [-_] kill event in",
     ),
-    Wording("oom-killer", "killed.container", "oomkill", r"OOM_?Kill (?: ed | ing)? (?![a-z])"),
+    Wording(
+        "oom-killer",
+        "killed.container",
+        "oomkill",
+        r"OOM_?Kill (?: ed | ing)? (?! [a-z_] | ['\"]? [:=] \W? (?: false | null | 0) )",
+    ),
     Wording(
         "oom-killer",
         "killed.ray",
@@ -112,7 +117,7 @@ WORDINGS = (
         "killed.signal",
         "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|\":137|e':137",
         r"""(?: exit (?: ed)? | returned | return | terminated)? (?: with)? (?: a)? (?: non-zero)? (?: exit)?
-            (?: code | status | exit) (?: of | is | was)? [:=]? ['"(]? 137 (?!\d)
+            (?: code | status | exit) (?: of | is | was)? ['"]? [:=]? ['"(]? 137 (?!\d)
           | exited \( 137 \)""",
     ),
     Wording(
@@ -120,7 +125,7 @@ WORDINGS = (
         "killed.signal",
         "code-9|code:-9|code=-9|status-9|sigkill|signal9|signal:9",
         r"""(?: exit)? (?: code | status) :? =? ['"]? -9 (?!\d) (?: \( pid: <pid:count> \))?
-          | SIGKILL (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
+          | SIGKILL (?!_) (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
           | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),

@@ -40,6 +40,7 @@ WORDINGS = (
         r"Out of memory allocating (?P<wanted> [\d,]+) bytes (?: \( allocated so far: (?P<had> [\d,]+) bytes)?",
         finish=_with_commas,
     ),
+    Wording("other", "other.program", "memorytoallocate", r"out of memory to allocate <requested:bytes> bytes"),
     Wording(
         "other",
         "other.program",
