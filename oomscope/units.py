@@ -34,7 +34,7 @@ def format_size(count: int) -> str:
     sign = "-" if count < 0 else ""
     for unit, scale in _UNITS:
         if magnitude >= scale:
-            return f"{sign}{magnitude / scale:,.2f} {unit}"
+            return f"{sign}{magnitude / scale:.2f} {unit}"
     return f"{sign}{plural(magnitude, 'byte')}"
 
 

@@ -18,6 +18,8 @@ from oomscope.messages.unwrap import ALONE, Strand, strands
 LONGEST_TEXT = 1_000
 """Characters of a message that are shown."""
 MOST_MESSAGES = 1_000
+_AFTER = 400
+"""Characters after a message in which it gives its advice."""
 _FEW_WORDS, _SHORT_LINE = 60, 300
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
 _ELASTIC_RANK = re.compile(r"rank\s*:\s*(\d{1,6})\s*\(local_rank")
@@ -121,6 +123,7 @@ def _ends(strand: Strand, reading: Reading) -> bool:
 def _message(strand: Strand, reading: Reading, passage: Passage) -> OomMessage:
     index = strand.index_at(reading.start)
     line = strand.lines[index]
+    reading = replace(reading, values={**reading.values, "after": strand.packed[reading.end : reading.end + _AFTER]})
     during = doing(strand, reading.start)
     if during == "pinned" and reading.kind == "cuda-driver":
         reading = replace(reading, kind="pinned-host", wording="pinned.refused")

@@ -21,7 +21,10 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.who_on_card": "which process holds the card",
     "message_gaps.rest_of_card": "how much of the card others hold",
     "message_gaps.set_up": "whether any memory was short: a broken driver or WSL set-up says the same",
-    "message_gaps.driver": "how much was asked for and who holds the card; the line that is named may be a later one",
+    "message_gaps.driver": "how much was asked for, of the card's memory or of page-locked host memory, and"
+    " who holds it; the line that is named may be a later one",
+    "message_gaps.driver_sized": "who holds the card",
+    "message_gaps.other_snapshots": "oomscope run records CUDA and ROCm only",
     "message_gaps.library_alloc": "how much it asked for, and who holds the card",
     "message_gaps.library": "whether memory was short: bad indices or types fail with the same status",
     "message_gaps.host": "what else filled the machine's memory, and whether a container's limit counts",

@@ -25,6 +25,9 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " exceed the {allowed:size} allowed to this process, while the card had {free:size} free.",
     "message_proofs.cap": "The cap of this process was reached: {reserved:size} and {requested:size} more exceed the"
     " {allowed:size} allowed.",
+    "message_proofs.cap_near": "With the request, {needed:size} would have been reserved of the {allowed:size} allowed:"
+    " the cap, as far as rounded sizes tell.",
+    "message_proofs.neither": "{rest:size} of the card is neither allocated here nor free.",
     "message_proofs.free_inside": "{inside:size} lay free inside PyTorch, more than the {requested:size} requested, but"
     " in pieces that could not serve: too small each, or of another stream or pool.",
     "message_proofs.nowhere": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) are together less"
@@ -71,7 +74,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.jax_reserve": "{requested:size} was asked for in one piece; {free:size} is free in all.",
     "message_proofs.jax": "XLA's allocator could not serve the request. By default it takes most of the card at start.",
     "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
-    "message_proofs.driver": "The driver refused outside PyTorch's caching allocator, or its figures are not printed.",
+    "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
+    "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
     "message_proofs.library": "A CUDA library failed, not PyTorch's allocator, outside which its workspace lies.",
     "message_proofs.library_alloc": "A CUDA library could not get memory of its own, outside PyTorch's allocator.",

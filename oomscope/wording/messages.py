@@ -31,7 +31,8 @@ KIND_LABELS = {
 }
 """What each kind of message is called."""
 
-_ON_CARD = {"torch-cuda", "torch-hip", "torch-xpu", "torch-npu"}
+_RECORDED = {"torch-cuda", "torch-hip"}
+_TOOLS = {"torch-xpu": "xpu-smi ps", "torch-npu": "npu-smi info"}
 _PROCESSES = "nvidia-smi --query-compute-apps=pid,used_memory --format=csv"
 _HOST = "free -h"
 _SHARED = "df -h /dev/shm"
@@ -60,12 +61,14 @@ def headline(message: OomMessage) -> str:
 def next_commands_after(message: OomMessage) -> list[str]:
     """The one command that would tell the rest; none where no command would."""
     kind = message.kind
-    if kind in _ON_CARD:
+    if kind in _RECORDED or message.reading.wording == "driver.torch":
         return [_run(message)]
     if kind in ("cublas", "cudnn"):
         return [_run(message, "--on exception")]
     if kind == "torch-async":
         return [f"{_NATIVE} {_run(message)}"]
+    if kind in _TOOLS:
+        return [_TOOLS[kind]]
     if kind == "torch-mps":
         return [_MPS]
     if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):

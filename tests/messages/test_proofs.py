@@ -98,6 +98,61 @@ def test_idle_blocks_of_private_pools_are_not_taken_for_live_ones():
     assert "message_gaps.idle_in_pools" in {note.code for note in found.cannot_tell}
 
 
+def test_a_cap_that_was_reached_within_rounding_is_said_so():
+    near = message("1.00 GiB", allocated="9.00 GiB", unallocated="0 bytes", free="9.00 GiB", more="10.00 GiB allowed; ")
+    assert proven(near) == {"cap_near"}
+    below = message(
+        "1.00 GiB", allocated="7.00 GiB", unallocated="0 bytes", free="9.00 GiB", more="10.00 GiB allowed; "
+    )
+    assert proven(below) == {"room_on_card"}
+
+
+def test_advice_is_judged_only_where_it_is_given():
+    (silent,) = read("RuntimeError: CUDA error: out of memory\n").messages
+    assert silent.advice == ()
+    (said,) = read("RuntimeError: CUDA error: out of memory\nFor debugging consider CUDA_LAUNCH_BLOCKING=1.\n").messages
+    assert worth(said) == ["blocking"]
+    assert worth(message("5.00 GiB", advice="nothing")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("MPS backend out of memory (MPS allocated: 9.00 GiB, other allocations: 1.00 GiB, max allowed: 10.50 GiB)."
+         " Tried to allocate 1.00 GiB on private pool.", {"mps_cap"}),
+        ("MPS backend out of memory (MPS allocated: 9.00 GiB, other allocations: 1.00 GiB, max allowed: 11.00 GiB)."
+         " Tried to allocate 1.00 GiB on private pool.", {"mps_near"}),
+        ("MPS backend out of memory (MPS allocated: 1.00 GiB, other allocations: 3.00 GiB, max allowed: 20.00 GiB)."
+         " Tried to allocate 1.00 GiB on private pool.", {"mps_below", "mps_outside_pool"}),
+        ("out of resource: shared memory, Required: 131072, Hardware limit: 101376.", {"on_chip"}),
+        ("failed to alloc 34359738368 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory", {"pinned_sized"}),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", {"library_alloc"}),
+        ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`", {"library"}),
+        ("tensorflow/core/framework: Allocation of 1258291200 exceeds 10% of free system memory.", {"only_a_warning"}),
+        ("subprocess: died with <Signals.SIGKILL: 9>.", {"signal"}),
+        ("Memory cgroup out of memory: Killed process 7 (python) total-vm:9kB, anon-rss:5kB", {"killed_in_group"}),
+    ],
+)  # fmt: skip
+def test_other_messages_prove(text: str, codes: set[str]):
+    (found,) = read(text).messages
+    assert proven(found) == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("Free memory on device cuda:0 (1.54/22.05 GiB) on startup is less than desired GPU memory utilization"
+         " (0.9, 19.84 GiB).", "0.06"),
+        ("Free memory on device cuda:0 (19.77/22.05 GiB) on startup is less than desired GPU memory utilization"
+         " (0.9, 19.84 GiB).", "0.89"),
+    ],
+)  # fmt: skip
+def test_the_share_that_would_start_is_rounded_down(text: str, share: str):
+    (found,) = read(text).messages
+    assert proven(found) == {"startup"}
+    assert share in say(found.advice[0])
+
+
 LOADING = (
     "Traceback (most recent call last):\n"
     '  File "serve.py", line 9, in <module>\n    model.to("cuda")\n'

@@ -40,6 +40,12 @@ NEAR_CARD = Wording(
 WORDINGS = (
     Wording(
         "cuda-driver",
+        "driver.torch",
+        "error:outofmemory",
+        r"(?: CUDA | HIP) (?: driver)? error: out of memory (?! current device)",
+    ),
+    Wording(
+        "cuda-driver",
         "driver.refused",
         "failed:outofmemory",
         r"allocating <requested> on device (?P<device>\d+) : (?: cuda | hip | musa) Malloc failed: out of memory",

@@ -113,9 +113,13 @@ def _cap(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
     cap, reserved = sizes.allowed, sizes.reserved or sizes.allocated
     if cap is None or reserved is None or request.exceeds(cap):
         return False
-    if not (reserved + request).exceeds(cap):
+    needed = reserved + request
+    if cap.exceeds(needed):
         return False
     values = {"reserved": reserved.value, "requested": request.value, "allowed": cap.value}
+    if not needed.exceeds(cap):
+        judgement.proves.append(note("message_proofs.cap_near", needed=needed.value, allowed=cap.value))
+        return True
     if sizes.free is not None and sizes.free.covers(request):
         judgement.proves.append(note("message_proofs.cap_not_card", **values, free=sizes.free.value))
     else:
@@ -152,11 +156,14 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
             values = {"others": sizes.others.value, "free": free.value, "requested": request.value}
             judgement.proves.append(note("message_proofs.others", **values))
         return
-    mine = sizes.process or sizes.reserved
+    mine = sizes.process or sizes.reserved or sizes.allocated
     if total is None or mine is None:
         return
     rest = total - free - mine
     if rest.low < NOTABLE or not (free + rest).covers(request):
+        return
+    if sizes.process is None and sizes.reserved is None:
+        judgement.proves.append(note("message_proofs.neither", rest=rest.value))
         return
     if sizes.process is not None:
         judgement.proves.append(note("message_proofs.unnamed_others", rest=rest.value, requested=request.value))
@@ -241,7 +248,7 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
         judgement.cannot_tell.append(note("message_gaps.who_holds_unknown"))
     if "message_proofs.free_inside" in codes:
         judgement.cannot_tell.append(note("message_gaps.what_separates"))
-    if codes & {"message_proofs.outside", "message_proofs.unnamed_others"}:
+    if codes & {"message_proofs.outside", "message_proofs.unnamed_others", "message_proofs.neither"}:
         judgement.cannot_tell.append(note("message_gaps.whose_outside"))
     if "message_proofs.room_on_card" in codes:
         judgement.cannot_tell.append(note("message_gaps.why_refused"))
@@ -251,3 +258,5 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
         judgement.cannot_tell.append(note("message_gaps.which_process"))
     if message.reading.values.get("era") == "old" and message.kind in ("torch-cuda", "torch-hip"):
         judgement.cannot_tell.append(note("message_gaps.too_old"))
+    if message.kind in ("torch-xpu", "torch-npu"):
+        judgement.cannot_tell.append(note("message_gaps.other_snapshots"))

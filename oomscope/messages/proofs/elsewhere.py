@@ -13,12 +13,15 @@ def judge(message: OomMessage) -> Judgement:
     slug = message.reading.wording
     for proof in _proofs(message):
         judgement.proves.append(proof)
-    advice = _ADVICE.get(slug) or _ADVICE.get(message.kind)
-    if advice is not None:
-        judgement.advice.append(note(advice))
+    said = f"{message.text}{message.reading.values.get('after', '')}".replace(" ", "").lower()
+    for words, code in _ADVICE.items():
+        if words in said:
+            judgement.advice.append(note(code))
     gap = _GAPS.get(slug) or _GAPS.get(message.kind)
     if any(proof.code == "message_proofs.library_alloc" for proof in judgement.proves):
         gap = "message_gaps.library_alloc"
+    if any(proof.code == "message_proofs.driver_sized" for proof in judgement.proves):
+        gap = "message_gaps.driver_sized"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
     return judgement
@@ -41,6 +44,8 @@ def _proofs(message: OomMessage) -> list[Note]:
         free = message.figure("free")
         if free is not None:
             return [note("message_proofs.jax_reserve", requested=request.value, free=free.value)]
+    if message.kind == "cuda-driver" and request is not None:
+        return [note("message_proofs.driver_sized", requested=request.value)]
     if message.kind in ("pinned-host", "host-ram", "nccl") and request is not None:
         return [note(_SIZED[message.kind], requested=request.value)]
     if message.kind == "oom-killer" and used is not None:
@@ -85,9 +90,9 @@ _PROOFS = {
     "other": "message_proofs.other_program",
 }
 _ADVICE = {
-    "driver.refused": "message_advice.blocking",
-    "chip.triton": "message_advice.smaller_blocks",
-    "host.shared": "message_advice.raise_shm",
+    "cuda_launch_blocking": "message_advice.blocking",
+    "reducingblocksizes": "message_advice.smaller_blocks",
+    "raiseyoursharedmemorylimit": "message_advice.raise_shm",
 }
 _GAPS = {
     "driver.counting": "message_gaps.set_up",
