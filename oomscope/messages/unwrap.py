@@ -25,7 +25,7 @@ _ENTITY = re.compile(r"&(?:#x?[0-9a-fA-F]{1,6}|quot|gt|lt|amp|apos|nbsp);")
 _BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 ALONE = "\x1e"
 """Stands before a line of one word that says something only as a line of its own."""
-_WORDS_ALONE = frozenset({"Killed", "killed"})
+_WORDS_ALONE = frozenset({"Killed", "killed", "MemoryError", "MemoryError:"})
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""
 

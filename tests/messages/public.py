@@ -17,7 +17,16 @@ _SCALES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 def messages(name: str) -> list[dict[str, Any]]:
     """One of `SETS`."""
-    found = json.loads(Path(__file__).with_name(f"public_{name}.json").read_text(encoding="utf-8"))
+    return _messages(f"public_{name}.json")
+
+
+def written() -> list[dict[str, Any]]:
+    """Messages that were written in wordings for which no public one is at hand."""
+    return _messages("written.json")
+
+
+def _messages(file: str) -> list[dict[str, Any]]:
+    found = json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
     return [{key: _read(key, value) for key, value in one.items()} for one in found]
 
 

@@ -8,6 +8,7 @@ import re
 from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import Figure, exact
 from oomscope.messages.records import Reading
+from oomscope.messages.unwrap import ALONE
 
 ANCHORS = (
     b"allocate memory", b"not enough memory", b"failed to allocate", b"out of memory", b"memoryerror",
@@ -127,8 +128,8 @@ WORDINGS = (
     Wording(
         "host-ram",
         "host.refused",
-        "-byteblock",
-        r"runtime: out of memory: cannot allocate <requested:bytes> -byte block",
+        "runtime:outofmemory",
+        r"error: runtime: out of memory | runtime: out of memory: cannot allocate <requested:bytes> -byte block",
     ),
     Wording("host-ram", "host.refused", "notenoughmemoryresources", r"Not enough memory resources are available"),
     Wording("host-ram", "host.refused", "cpubuffer", r"failed to allocate CPU buffer of size <requested:bytes>"),
@@ -144,6 +145,6 @@ WORDINGS = (
         "host-ram",
         "host.plain",
         "memoryerror",
-        r"(?<![\w.]) (?: _Array)? MemoryError (?! ['\w,)\]] | :std::bad_alloc:\w | :cu[A-Z])",
+        rf"(?: {ALONE} | (?<![\w.]) (?: _Array)?) MemoryError (?! ['\w,)\]] | :std::bad_alloc:\w | :cu[A-Z])",
     ),
 )
