@@ -15,6 +15,7 @@ from oomscope.commands.common.output import STDOUT, check_target, write
 from oomscope.errors import RequestError
 
 if TYPE_CHECKING:
+    from oomscope.commands.common.progress import Progress
     from oomscope.messages import Log
 
 FORMATS = ("text", "md", "json")
@@ -61,18 +62,40 @@ def _read(message: tuple[str, ...]) -> Log:
     if message in ((), (STDOUT,)):
         if not message and sys.stdin.isatty():
             raise click.UsageError("Name a log file, quote the message, or pipe a log in.", click.get_current_context())
-        return read_log(_checked(sys.stdin.buffer, "standard input"))
+        return _told(_checked(sys.stdin.buffer, "standard input"), 0)
     text = " ".join(message)
     if len(message) == 1 and (path := _existing(text)) is not None:
         try:
             with path.open("rb") as file:
-                return read_log(_checked(file, str(path)))
+                return _told(_checked(file, str(path)), path.stat().st_size)
         except OSError as error:
             raise RequestError(f"{path} cannot be read: {error.strerror or error}; name a log file") from error
     log = read_log(io.BytesIO(text.encode("utf-8", "surrogateescape")))
     if not log.messages and "\n" not in text and len(text) < _LONGEST_PATH:
         raise RequestError(f"{text!r} is neither a file nor a message about memory; name a log file")
     return log
+
+
+def _told(file: BinaryIO, total: int) -> Log:
+    """The messages in `file` of `total` bytes (0: not known), with progress where that takes long."""
+    from oomscope.commands.common.progress import Progress
+    from oomscope.messages import read_log
+
+    with Progress() as progress:
+        return read_log(_Metered(file, total, progress))
+
+
+class _Metered:
+    """A file that tells how far it has been read."""
+
+    def __init__(self, file: BinaryIO, total: int, progress: Progress) -> None:
+        self._file, self._total, self._progress, self._done = file, total, progress, 0
+
+    def read(self, size: int, /) -> bytes:
+        piece = self._file.read(size)
+        self._done += len(piece)
+        self._progress.read(self._done, self._total, 0)
+        return piece
 
 
 def _existing(text: str) -> Path | None:

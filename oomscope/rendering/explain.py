@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def as_document(log: Log) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "read": {"bytes": log.size, "lines": log.lines, "not_read": log.unread},
         "messages": [_as_dict(message) for message in log.messages],
+        "next": list(dict.fromkeys(chain.from_iterable(map(next_commands_after, log.messages)))),
     }
 
 
