@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from oomscope.messages.records import FIGURES, Log, OomMessage
 from oomscope.rendering.common.message_groups import MessageGroup, grouped
 from oomscope.rendering.json_plain import dumped, plain
-from oomscope.rendering.markdown import escaped
 from oomscope.units import format_count, plural
 from oomscope.wording import say
 from oomscope.wording.clean import clean
@@ -78,9 +77,11 @@ def to_text(log: Log, width: int = WIDTH) -> str:
 
 def to_markdown(log: Log) -> str:
     """The messages as GitHub-flavoured Markdown."""
+    from oomscope.rendering.markdown import escaped
+
     groups = grouped(log.messages)
     parts = [f"### Messages about memory\n\n{escaped(_opening(log))}"]
-    parts += ["\n".join(_markdown_lines(group)) for group in groups[:_MOST_GROUPS]]
+    parts += ["\n".join(_markdown_lines(group, escaped)) for group in groups[:_MOST_GROUPS]]
     parts += list(_closing(log, len(groups)))
     return "\n\n".join(parts) + "\n"
 
@@ -129,7 +130,7 @@ def _hanging(label: str, sentence: str, width: int) -> list[str]:
     )
 
 
-def _markdown_lines(group: MessageGroup) -> Iterator[str]:
+def _markdown_lines(group: MessageGroup, escaped: Callable[[str], str]) -> Iterator[str]:
     yield f"**{escaped(headline(group.first))}** ({group.where})"
     yield ""
     fence = "```"
