@@ -74,6 +74,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.jax_reserve": "{requested:size} was asked for in one piece; {free:size} is free in all.",
     "message_proofs.jax": "XLA's allocator could not serve the request. By default it takes most of the card at start.",
     "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
+    "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",

@@ -21,7 +21,12 @@ def _with_commas(reading: Reading, match: re.Match[str]) -> Reading:
     return with_figures(reading, {"requested": wanted, "allocated": had})
 
 
-UNKNOWN = Wording("other", "other.unknown", "outofmemory", r"out of memory | OutOfMemoryError")
+UNKNOWN = Wording(
+    "other",
+    "other.unknown",
+    "outofmemory",
+    r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
+)
 """The wording of last resort: it says that memory ran out, in words that no family knows."""
 
 WORDINGS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
 from oomscope.model.note import Note, note
@@ -28,47 +29,61 @@ def judge(message: OomMessage) -> Judgement:
 
 
 def _proofs(message: OomMessage) -> list[Note]:
+    """What its figures prove, else what its wording says."""
+    found = _sized(message)
+    if found is not None:
+        return [found]
     reading = message.reading
-    request, limit = message.figure("requested"), message.figure("allowed")
-    total, used = message.figure("total"), message.figure("process_in_use")
-    found: list[Note] = []
-    if message.kind == "shared-memory":
-        if request is not None and limit is not None and request.exceeds(limit):
-            found.append(note("message_proofs.on_chip", requested=request.value, allowed=limit.value))
-        else:
-            found.append(note("message_proofs.on_chip_unsized"))
-        return found
-    if reading.wording == "jax.space" and request is not None and total is not None and request.exceeds(total):
-        return [note("message_proofs.program_too_large", requested=request.value, total=total.value)]
-    if reading.wording == "jax.reserve" and request is not None:
-        free = message.figure("free")
-        if free is not None:
-            return [note("message_proofs.jax_reserve", requested=request.value, free=free.value)]
-    if message.kind == "cuda-driver" and request is not None:
-        return [note("message_proofs.driver_sized", requested=request.value)]
-    if message.kind in ("pinned-host", "host-ram", "nccl") and request is not None:
-        return [note(_SIZED[message.kind], requested=request.value)]
-    if message.kind == "oom-killer" and used is not None:
-        code = "message_proofs.killed_in_group" if reading.values.get("group") else "message_proofs.killed_sized"
-        if reading.wording == "killed.kernel":
-            return [note(code, used=used.value)]
-        if limit is not None and used.exceeds(limit):
-            return [note("message_proofs.killed_over", used=used.value, allowed=limit.value)]
+    if message.kind == "tensorflow" and "notafailure" in str(reading.values.get("after")):
+        return [note("message_proofs.went_on")]
     if message.kind in ("cublas", "cudnn") and "alloc" in str(reading.values.get("status", "")).lower():
         return [note("message_proofs.library_alloc")]
     general = _PROOFS.get(reading.wording) or _PROOFS.get(message.kind)
     return [note(general)] if general else []
 
 
+def _sized(message: OomMessage) -> Note | None:
+    """What the figures prove; None where those that it takes are not printed."""
+    wording = message.reading.wording
+    request, limit, total, free = (message.figure(name) for name in ("requested", "allowed", "total", "free"))
+    used = message.figure("process_in_use")
+    if message.kind == "oom-killer":
+        return _killed(message, used, limit)
+    if request is None:
+        return None
+    if message.kind == "shared-memory" and limit is not None and request.exceeds(limit):
+        return note("message_proofs.on_chip", requested=request.value, allowed=limit.value)
+    if wording == "jax.space" and total is not None and request.exceeds(total):
+        return note("message_proofs.program_too_large", requested=request.value, total=total.value)
+    if wording == "jax.reserve" and free is not None:
+        return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
+    code = _SIZED.get(message.kind)
+    return note(code, requested=request.value) if code else None
+
+
+def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> Note | None:
+    if used is None:
+        return None
+    if message.reading.wording == "killed.kernel":
+        in_group = "group" in message.reading.values
+        code = "message_proofs.killed_in_group" if in_group else "message_proofs.killed_sized"
+        return note(code, used=used.value)
+    if limit is not None and used.exceeds(limit):
+        return note("message_proofs.killed_over", used=used.value, allowed=limit.value)
+    return None
+
+
 _SIZED = {
     "pinned-host": "message_proofs.pinned_sized",
     "host-ram": "message_proofs.host_sized",
     "nccl": "message_proofs.nccl_sized",
+    "cuda-driver": "message_proofs.driver_sized",
 }
 _PROOFS = {
     "driver.counting": "message_proofs.counting",
     "cuda-driver": "message_proofs.driver",
     "cudnn.no_algorithm": "message_proofs.no_algorithm",
+    "shared-memory": "message_proofs.on_chip_unsized",
     "cublas": "message_proofs.library",
     "cudnn": "message_proofs.library",
     "nccl.unhandled": "message_proofs.nccl_unhandled",
