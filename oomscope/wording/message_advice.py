@@ -19,7 +19,7 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     "message_advice.utilization": "gpu_memory_utilization would have to be at most {share} to start beside what is"
     " there; else free the card.",
     "message_advice.shorter": "max_model_len {fits:count} or less fits as things are.",
-    "message_advice.more_cache": "Else the cache needs {missing:size} more.",
+    "message_advice.more_cache": "The cache would need {missing:size} more.",
     "message_advice.raise_utilization": "Raising gpu_memory_utilization helps only if the card has more that is free.",
     "message_advice.blocking": "CUDA_LAUNCH_BLOCKING=1 makes the named line reliable; it saves no memory, and neither"
     " does TORCH_USE_CUDA_DSA.",
