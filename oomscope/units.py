@@ -28,6 +28,16 @@ def format_bytes(count: int) -> str:
     return f"{sign}{magnitude} B"
 
 
+def format_size(count: int) -> str:
+    """`count` bytes as PyTorch's messages print them, with two decimals: ``23.65 GiB``, ``512 bytes``."""
+    magnitude = abs(count)
+    sign = "-" if count < 0 else ""
+    for unit, scale in _UNITS:
+        if magnitude >= scale:
+            return f"{sign}{magnitude / scale:.2f} {unit}"
+    return f"{sign}{plural(magnitude, 'byte')}"
+
+
 def format_limit(count: int) -> str:
     """`count` bytes rounded up, so that what needs them has them under a limit of that size: ``15.28 GiB``."""
     if count >= GIB:

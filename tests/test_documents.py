@@ -25,7 +25,7 @@ NAME = re.compile(r"`([\w./]+\.(?:py|json|md))`")
 OF_TORCH = re.compile(r"c10/|_memory_viz\.py")
 """Files of torch, which documents name as well."""
 
-ROOMS = ("reading", "allocator", "history", "analysis", "wording", "rendering", "recording")
+ROOMS = ("reading", "messages", "allocator", "history", "analysis", "wording", "rendering", "recording")
 
 
 def identify(path: Path) -> str:

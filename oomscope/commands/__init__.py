@@ -18,6 +18,7 @@ COMMANDS = {
     "triage": "Group many snapshots by what went wrong.",
     "digest": "Write what ranks and triage need of snapshots, as JSON of a few kB each.",
     "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
+    "explain": "Say what an out-of-memory message in a log proves; needs no snapshot.",
     "export": "Convert a snapshot for other tools.",
     "demo": "List the bundled snapshots, or report on one.",
 }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from oomscope.model.note import Note
 from oomscope.wording.causes import CAUSES
+from oomscope.wording.message_advice import MESSAGE_ADVICE
+from oomscope.wording.message_gaps import MESSAGE_GAPS
+from oomscope.wording.message_proofs import MESSAGE_PROOFS
 from oomscope.wording.reading import READING
 from oomscope.wording.reconciliation import RECONCILIATION
 from oomscope.wording.recording import RECORDING
@@ -18,6 +21,9 @@ SENTENCES |= RECORDING
 SENTENCES |= WHATIF
 SENTENCES |= CAUSES
 SENTENCES |= VERDICT
+SENTENCES |= MESSAGE_PROOFS
+SENTENCES |= MESSAGE_ADVICE
+SENTENCES |= MESSAGE_GAPS
 
 
 def say(note: Note) -> str:

@@ -1,6 +1,7 @@
 """Sentences as templates: plain English with the places where values go.
 
-``{name}`` is the value as text, ``{name:bytes}`` a size, ``{name:limit}`` a size rounded up, ``{name:count}`` a count,
+``{name}`` is the value as text, ``{name:bytes}`` a size, ``{name:size}`` a size as PyTorch's messages print it,
+``{name:limit}`` a size rounded up, ``{name:count}`` a count,
 ``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:holder}`` an
 object with where it is, ``{name:list}`` several texts, and ``{name:n step}`` or ``{name:n entry/entries}`` a count with
 its noun. What stands in ``[brackets]`` is left out where one of its values is missing, None, zero or empty; ``[[`` is
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any, TypeAlias
 
-from oomscope.units import format_bytes, format_count, format_duration, format_limit, plural
+from oomscope.units import format_bytes, format_count, format_duration, format_limit, format_size, plural
 
 Sentence: TypeAlias = "str | Callable[[Mapping[str, Any]], str]"
 """A template, or for the few that need to decide, a function of the values."""
@@ -76,6 +77,7 @@ _FORMATTER = _Formatter()
 _KINDS: Mapping[str, Callable[[Any], str]] = {
     "bytes": format_bytes,
     "limit": format_limit,
+    "size": format_size,
     "count": format_count,
     "duration": format_duration,
     "percent": lambda share: f"{share:.0%}",

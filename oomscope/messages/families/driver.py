@@ -1,0 +1,100 @@
+"""The driver and its runtimes: an error code without the figures of an allocator."""
+
+from __future__ import annotations
+
+from oomscope.messages.families.wording import Wording
+
+ANCHORS = (
+    b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
+    b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
+    b"failed to allocate", b"alloc_failed", b"rmm failure",
+)  # fmt: skip
+
+_REFUSED = r"""
+    (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
+  | (?: CUDA | HIP) error \d* (?: in | at) .{1,120}? : (?: \d+ \()? out of memory
+  | cu (?: solver | fft | sparse) (?: _STATUS)? _ALLOC_FAILED
+  | RMM failure at .{1,160}? exceeded
+  | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
+  | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
+  | cu (?: Mem | Ctx | Device | Module | Stream) \w{0,40} failed :? out of memory
+  | cuda (?: Success | Malloc | GetDevice | SetDevice | Free | MemGetInfo | Stream) \w{0,40} .{0,60}? :? (?: CUDA:)?
+    out of memory
+  | (?: error | error code | failure | status | code) [=:]? 2 \)? [:=]? '? out of memory
+  | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
+  | CUDA_ERROR_OUT_OF_MEMORY
+  | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
+  | (?: PI | UR_RESULT) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | unable to allocate (?: CUDA | ROCm) \d+ buffer
+"""
+
+NEAR_CARD = Wording(
+    "cuda-driver",
+    "driver.refused",
+    "outofmemory",
+    r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for) [^.,;=]{0,60}?
+        out of memory (?! Error)""",
+)
+"""Where no wording fits, but the card is named right before."""
+
+WORDINGS = (
+    Wording(
+        "cuda-driver",
+        "driver.torch",
+        "error:outofmemory",
+        r"(?: CUDA | HIP) (?: driver)? error: out of memory (?! current device)",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "failed:outofmemory",
+        r"allocating <requested> on device (?P<device>\d+) : (?: cuda | hip | musa) Malloc failed: out of memory",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "totalmemoryreported",
+        r"""(?: CUDA device ordinal (?P<device>\d+) : .{0,40}?)? failed call to cu\w{1,60} : CUDA_ERROR_OUT_OF_MEMORY
+            (?: : out of memory)? ; total memory reported: <total:bytes>""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "ofgpumemory",
+        r"Requested amount of GPU memory \( <requested:bytes> bytes \) could not be allocated",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.counting",
+        "cudagetdevicecount",
+        r"cudaGetDeviceCount \(\) .{0,160}? Error 2: out of memory",
+    ),
+    Wording("cuda-driver", "driver.refused", "el0004", r"EL0004 \)? : (?: Failed to allocate memory)?"),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "errorcode2:outofmemory",
+        r"""Error Code 2: out of memory
+            (?: \( (?: Requested size was <requested:bytes> bytes | no further information) )?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "bufferofsize",
+        r"failed to allocate (?: CUDA | ROCm) (?P<device>\d+) buffer of size <requested:bytes>",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "requestedmemory:",
+        r"""cudaErrorMemoryAllocation .{0,40}? Free memory: <free:any> -? Requested memory: <requested:any>""",
+    ),
+    Wording("cuda-driver", "driver.refused", "errormemoryallocation", r"(?: cuda | hip) ErrorMemoryAllocation"),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|rmmfailure|"
+        "unabletoallocatecuda|unabletoallocaterocm",
+        rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
+    ),
+)

@@ -1,0 +1,150 @@
+"""Memory of the machine: the CPU allocator, numpy, Python, mapped files, /dev/shm."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.figures import Figure, exact
+from oomscope.messages.records import Reading
+from oomscope.messages.unwrap import ALONE
+
+ANCHORS = (
+    b"allocate memory", b"not enough memory", b"failed to allocate", b"out of memory", b"memoryerror",
+    b"unable to allocate", b"bad_alloc", b"bad allocation", b"paging file", b"winerror 1455", b"bus error",
+    b"shared memory", b"write to file </torch", b"posix_memalign", b"memory allocation of", b"malloc of size",
+    b"dev/shm",
+)  # fmt: skip
+
+_GIB = 1 << 30
+
+
+def _whole_gib(reading: Reading, match: re.Match[str]) -> Reading:
+    """Old torch cut the size down to whole GiB."""
+    if not match["whole"]:
+        return reading
+    count = int(match["whole"][:6])
+    return with_figures(reading, {"requested": Figure(count * _GIB, count * _GIB, (count + 1) * _GIB)})
+
+
+_ITEM = re.compile(r"(?:u?int|float|complex)(\d+)\Z|bool\Z")
+
+
+def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
+    """The first numpy that told of the array did not tell its size: that is its shape's."""
+    item = _ITEM.match(match["type"])
+    if "requested" in reading.figures or item is None:
+        return reading
+    counts = [int(one[:18]) for one in re.findall(r"\d+", match["shape"])]
+    return with_figures(reading, {"requested": exact(math.prod(counts) * int(item[1] or 8) // 8)})
+
+
+WORDINGS = (
+    Wording(
+        "host-ram",
+        "host.refused",
+        "cpuallocator:",
+        r"""(?: Default)? CPUAllocator : (?: can't allocate memory | not enough memory) :?
+            (?: you)? tried to allocate <requested:bytes> bytes \.?""",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "posix_memalign",
+        r"\[ enforce fail at CPUAllocator\.cpp : \d+ \] \.? posix_memalign \( .{1,40}? \) == 0 \.? (?: 12 vs 0)?",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "notenoughmemory:youtriedtoallocate",
+        r"""(?: \$? Torch:)? not enough memory: you tried to allocate (?: <requested:bytes> bytes | <whole:count> GB)
+            \.? (?: Buy new RAM !?)?""",
+        finish=_whole_gib,
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "unabletommap",
+        r"unable to mmap <requested:bytes> bytes from file \< .{1,300}? \> : Cannot allocate memory (?: \(12\))?",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "unabletoallocate",
+        r"""Unable to allocate (?: <requested> for (?: an)? array with (?: shape | form) | array with shape)
+            (?P<shape> \( [\d,]* \) )
+            and data type (?P<type> u?int\d{1,2} | float\d{2,3} | complex\d{2,3} | bool | object | [\<|>] \w{1,4})""",
+        finish=_of_shape,
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "buserror",
+        r"""DataLoader worker \( pid (?: \(s\))? [\d,]+ \) is killed by signal: Bus error
+            (?: \.? It is possible that dataloader's workers are out of shared memory)?""",
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "sharedmemory",
+        r"""Unexpected bus error encountered in worker .{0,120}? shared memory (?: \(shm\))?
+          | insufficient shared memory \(shm\)
+          | unable to allocate shared memory \(shm\) for file \< .{1,200}? \> :
+            (?: Resource temporarily unavailable | Cannot allocate memory | No space left on device)""",
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "writetofile</torch",
+        r"unable to write to file \< /torch_ [\w-]{1,80} \> (?: :? No space left on device (?: \(28\))?)?",
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "/dev/shm",  # noqa: S108 - nothing is written there
+        r"No space left on device .{0,30}? /dev/shm | /dev/shm .{0,80}? (?: No space left on device | is full)",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "pagingfile|winerror1455",
+        r"""\[? WinError 1455 \]? (?: The paging file is too small for this operation to complete)?
+          | The paging file is too small for this operation to complete (?: \.? \( os error 1455 \))?""",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "cannotallocatememory",
+        r"(?: \[? Errno 12 \]? :?)? Cannot allocate memory",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "insufficientmemory)",
+        r"\( -4: Insufficient memory \) Failed to allocate <requested:bytes> bytes",
+    ),
+    Wording("host-ram", "host.refused", "cerror:outofmemory", r"C error: out of memory"),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "runtime:outofmemory",
+        r"error: runtime: out of memory | runtime: out of memory: cannot allocate <requested:bytes> -byte block",
+    ),
+    Wording("host-ram", "host.refused", "notenoughmemoryresources", r"Not enough memory resources are available"),
+    Wording("host-ram", "host.refused", "cpubuffer", r"failed to allocate CPU buffer of size <requested:bytes>"),
+    Wording("host-ram", "host.refused", "mallocofsize", r"malloc of size <requested:bytes> failed"),
+    Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
+    Wording(
+        "host-ram",
+        "host.plain",
+        "bad_alloc|badalloc",
+        r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of)) | (?<![a-z_]) bad allocation",
+    ),
+    Wording(
+        "host-ram",
+        "host.plain",
+        "memoryerror",
+        rf"(?: {ALONE} | (?<![\w.]) (?: _Array)?) MemoryError (?! ['\w,)\]] | :std::bad_alloc:\w | :cu[A-Z])",
+    ),
+)

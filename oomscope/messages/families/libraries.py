@@ -1,0 +1,60 @@
+"""CUDA's libraries: cuBLAS, cuDNN and what stands in for them on other cards."""
+
+from __future__ import annotations
+
+from oomscope.messages.families.wording import Wording
+
+ANCHORS = (
+    b"blas_status_", b"cublas runtime error", b"dnn_status_", b"dnn algorithm", b"find an engine", b"miopenstatus",
+    b"convolution algorithm",
+)  # fmt: skip
+
+WORDINGS = (
+    Wording(
+        "cublas",
+        "cublas.status",
+        "blas_status_",
+        r"""(?: cu | hip | roc) blas (?: lt)? _status_ (?!success)
+            (?P<status> alloc_failed | not_initialized | execution_failed | internal_error | not_supported
+            | invalid_value | arch_mismatch | mapping_error | [a-z_]{4,30}? (?= when | [^a-z_] | $) )
+            (?: when calling `? <call:word>)?""",
+    ),
+    Wording(
+        "cublas",
+        "cublas.status",
+        "cublasruntimeerror",
+        r"cublas runtime error : (?P<status> resource allocation failed | [a-z-]{1,60}?) at",
+    ),
+    Wording(
+        "cudnn",
+        "cudnn.status",
+        "cudnn_status_",
+        r"""cudnn_status_ (?!success)
+            (?P<status> alloc_failed | not_initialized | execution_failed | internal_error | not_supported | bad_param
+            | mapping_error | [a-z_]{4,50})""",
+    ),
+    Wording(
+        "cudnn",
+        "cudnn.status",
+        "miopenstatus",
+        r"miopenStatus (?P<status> AllocFailed | InternalError | UnknownError | NotInitialized)",
+    ),
+    Wording(
+        "cudnn",
+        "cudnn.no_algorithm",
+        "cudnnalgorithm",
+        r"Unable to find a valid cuDNN algorithm to run (?: convolution)?",
+    ),
+    Wording(
+        "cudnn",
+        "cudnn.no_algorithm",
+        "findanengine",
+        r"(?: GET | FIND)? (?: was)? unable to find an engine to execute (?: this computation)?",
+    ),
+    Wording(
+        "cudnn",
+        "cudnn.no_algorithm",
+        "convolutionalgorithm",
+        r"Failed to get convolution algorithm \.? (?: This is probably because cuDNN failed to initialize)?",
+    ),
+)

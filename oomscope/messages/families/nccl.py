@@ -1,0 +1,50 @@
+"""NCCL and RCCL, which take device memory of their own."""
+
+from __future__ import annotations
+
+import re
+
+from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.figures import parse_figure
+from oomscope.messages.records import Reading
+
+ANCHORS = (b"failed to cuda", b"failed to hip", b"unhandled cuda error", b"unhandledcudaerror", b"dev/shm")
+
+_BEFORE = r"(?: \[ (?P<device>\d{1,3}) \] (?: [\w./-]{1,80} : \d+ | \w{1,40})? )? (?: NCCL | RCCL) WARN"
+"""``[3]`` is the local device of the process, and no rank."""
+
+
+def _sized(reading: Reading, match: re.Match[str]) -> Reading:
+    return with_figures(reading, {"requested": parse_figure(match["size"])}) if match["size"] else reading
+
+
+WORDINGS = (
+    Wording(
+        "nccl",
+        "nccl.refused",
+        "failedtocuda|failedtohip",
+        rf"""(?: {_BEFORE} )? Failed to (?: CUDA | HIP) (?: host)? (?: calloc | alloc | malloc) (?: async)?
+            <requested:bytes> bytes""",
+    ),
+    Wording(
+        "nccl",
+        "nccl.refused",
+        "cudafailure|hipfailure",
+        rf"(?: {_BEFORE} | Last error: ) (?: Cuda | HIP) failure :? (?: \d+)? :? '? out of memory '?",
+    ),
+    Wording(
+        "nccl",
+        "nccl.refused",
+        "unhandledcudaerror",
+        r"(?: nccl UnhandledCudaError | unhandled cuda error) .{0,400}? out of memory",
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "shm/nccl",
+        r"""(?: creating shared memory segment | failed to extend) /dev/shm/nccl [\w-]{0,40}?
+            (?: to <requested:bytes> bytes | \( size (?P<size>\d{1,18}) \) | (?= \W | $))""",
+        finish=_sized,
+    ),
+    Wording("nccl", "nccl.unhandled", "unhandledcudaerror", r"unhandled cuda error | nccl UnhandledCudaError"),
+)

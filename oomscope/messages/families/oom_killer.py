@@ -1,0 +1,145 @@
+"""Processes that were killed for memory by the kernel, a container or a scheduler; or by signal 9, why ever."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.figures import exact, parse_figure
+from oomscope.messages.records import Reading
+from oomscope.messages.unwrap import ALONE
+
+ANCHORS = (
+    b"oom-kill", b"oom_kill", b"oomkill", b"killed process", b"kill process", b"code 137",
+    b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137", b"exit 137",
+    b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137", b"\": 137",
+    b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
+    b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9", b"signal: 9",
+    b"memory limit", b"memlimit", b"exceeded limit", b"out of memory", b"running low on memory", b"memory pressure",
+    b"excessive memory usage",
+)  # fmt: skip
+
+_RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:(\d+)kB")
+_KIB = 1024
+
+
+def _resident(reading: Reading, match: re.Match[str]) -> Reading:
+    """The process held its resident memory: anonymous, of files, shared; total-vm is address space only."""
+    parts = list(_RESIDENT.finditer(match.string, match.end(), match.end() + 300))[:3]
+    if not parts:
+        return reading
+    held = exact(sum(int(part[1][:15]) for part in parts) * _KIB)
+    return with_figures(replace(reading, end=parts[-1].end()), {"process_in_use": held})
+
+
+def _kibibytes(reading: Reading, match: re.Match[str]) -> Reading:
+    if not match["used"]:
+        return reading
+    return with_figures(
+        reading, {"process_in_use": parse_figure(f"{match['used']}kB"), "allowed": parse_figure(f"{match['most']}kB")}
+    )
+
+
+WORDINGS = (
+    Wording(
+        "oom-killer",
+        "killed.kernel",
+        "outofmemory:kill",
+        r"""(?P<group> Memory cgroup)? out of memory: Kill (?: ed)? process <pid:count> ,?
+            \( (?P<name> .{1,40}? ) \)""",
+        finish=_resident,
+    ),
+    Wording(
+        "oom-killer",
+        "killed.kernel",
+        "killedprocess",
+        r"Killed process <pid:count> ,? (?: UID \d+ ,)? \( (?P<name> .{1,40}? ) \) ,? (?: UID: \d+ ,)? (?= total-vm)",
+        finish=_resident,
+    ),
+    Wording(
+        "oom-killer",
+        "killed.kernel",
+        "oom-kill:",
+        r"oom-kill: constraint= \w+ .{0,300}? task= (?P<name> [^,]{1,40}) , pid= <pid:count> , uid= \d+",
+    ),
+    Wording("oom-killer", "killed.kernel", "oom-killer", r"(?P<name> [\w./:-]{1,40}?) invoked oom-killer"),
+    Wording("oom-killer", "killed.kernel", "oom_reaper", r"oom_reaper: reaped process <pid:count> \( .{1,40}? \)"),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "memorylimit",
+        r"exceeded (?: job | step | its)? memory limit (?: \( <used:count> > <most:count> \))?",
+        finish=_kibibytes,
+    ),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "exceededlimit",
+        r"job killed: mem <process_in_use> exceeded limit <allowed>",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "memorylimits",
+        r"exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?",
+    ),
+    Wording("oom-killer", "killed.slurm", "term_memlimit", r"TERM_MEMLIMIT"),
+    Wording("oom-killer", "killed.slurm", "outofmemory", r"task \d+ : Out Of Memory"),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "oom-kill|oom_kill",
+        r"Detected \d+ oom [-_] kill (?: event \(s\))? .{0,60}? (?: StepId= [\w.+]+ | cgroup) | oom [-_] kill event in",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.container",
+        "oomkill",
+        r"OOM_?Kill (?: ed | ing)? (?! [a-z_] | ['\"]? [:=] \W? (?: false | null | 0) )",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.ray",
+        "runninglowonmemory",
+        r"""due to the node running low on memory \.?
+            (?: .{0,260}? (?: memory used= <process_in_use:letter> \) )? was running was (?P<node> [\d.]+ GB)
+            / <total:letter>)?""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.ray",
+        "memorypressure",
+        r"(?: Workers? | tasks?) .{0,40}? due to memory pressure (?: \(OOM\))?",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.signal",
+        "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|\":137|e':137",
+        r"""(?: exit (?: ed)? | returned | return | terminated)? (?: with)? (?: a)? (?: non-zero)? (?: exit)?
+            (?: code | status | exit) (?: of | is | was)? ['"]? [:=]? ['"(]? 137 (?!\d)
+          | exited \( 137 \)""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.signal",
+        "code-9|code:-9|code=-9|status-9|sigkill|signal9|signal:9",
+        r"""(?: exit)? (?: code | status) :? =? ['"]? -9 (?!\d) (?: \( pid: <pid:count> \))?
+          | SIGKILL (?!_) (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
+          | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
+          | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
+    ),
+    Wording("oom-killer", "killed.signal", "signal:killed", r"(?: killed by)? signal: Killed"),
+    Wording(
+        "oom-killer",
+        "killed.signal",
+        "killed",
+        rf"(?: it/s | s/it) [^\]]{{0,80}}? \] Killed | {ALONE} Killed | : line \d+ : \d+ Killed",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.signal",
+        "excessivememoryusage",
+        r"excessive memory usage causing the Operating System to kill",
+    ),
+)

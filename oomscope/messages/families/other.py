@@ -1,0 +1,72 @@
+"""What names memory, and is another program's, or no shortage of memory at all."""
+
+from __future__ import annotations
+
+import re
+
+from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.figures import exact
+from oomscope.messages.records import Reading
+
+ANCHORS = (
+    b"out of memory", b"outofmemory", b"for requested buffer", b"failed to allocate memory",
+    b"allocation failed for size", b"large alloc", b"memory allocation of size",
+    b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
+)  # fmt: skip
+
+
+def _with_commas(reading: Reading, match: re.Match[str]) -> Reading:
+    """CuPy prints bytes in groups of three."""
+    wanted, had = (exact(int(text.replace(",", "")[:18])) if text else None for text in match.group("wanted", "had"))
+    return with_figures(reading, {"requested": wanted, "allocated": had})
+
+
+UNKNOWN = Wording(
+    "other",
+    "other.unknown",
+    "outofmemory",
+    r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
+)
+"""The wording of last resort: it says that memory ran out, in words that no family knows."""
+
+WORDINGS = (
+    Wording(
+        "other",
+        "other.program",
+        "outofmemoryerrorongpu",
+        r"""Out of memory error on GPU (?P<device>\d+) \. Cannot allocate <requested:letter> (?: GPU)? memory
+            (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated and)?
+            available memory is (?: only)? <free:letter>""",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "outofmemoryallocating",
+        r"Out of memory allocating (?P<wanted> [\d,]+) bytes (?: \( allocated so far: (?P<had> [\d,]+) bytes)?",
+        finish=_with_commas,
+    ),
+    Wording("other", "other.program", "memorytoallocate", r"out of memory to allocate <requested:bytes> bytes"),
+    Wording(
+        "other",
+        "other.program",
+        "requestedbuffer",
+        r"Failed to allocate memory for requested buffer of size <requested:bytes>",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "withsize",
+        r"Failed to allocate memory for \w{1,60} with size <requested:bytes> and alignment",
+    ),
+    Wording(
+        "other", "other.program", "allocationfailedforsize", r"PT_DEVMEM Allocation failed for size:: <requested:bytes>"
+    ),
+    Wording("other", "other.warning", "largealloc", r"tcmalloc: large alloc <requested:bytes> bytes"),
+    Wording(
+        "other", "other.program", "devicememoryallocation", r"Device memory allocation of size <requested:bytes> failed"
+    ),
+    Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
+    Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),
+    Wording("other", "other.program", "cudasuccess:cuda", r"== cudaSuccess: CUDA: (?!out) \w+"),
+    Wording("other", "other.launch", "resourcesrequestedforlaunch", r"too many resources requested for launch"),
+)

@@ -1,0 +1,37 @@
+"""Page-locked host memory: what copies to and from a card go through."""
+
+from __future__ import annotations
+
+from oomscope.messages.families.wording import Wording
+
+ANCHORS = (b"bytes on host", b"pinned host memory", b"of pinned memory")
+
+_CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
+
+WORDINGS = (
+    Wording(
+        "pinned-host",
+        "pinned.refused",
+        "bytesonhost",
+        r"""failed to alloc (?: ate)? <requested:bytes> bytes on host
+            (?: :? CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? )?""",
+    ),
+    Wording(
+        "pinned-host",
+        "pinned.refused",
+        "pinnedhostmemory",
+        r"could not allocate pinned host memory of size: <requested:bytes>",
+    ),
+    Wording(
+        "pinned-host",
+        "pinned.refused",
+        "pinnedmemory",
+        r"failed to allocate <requested> of pinned memory :? (?: out of memory | invalid argument)?",
+    ),
+    Wording(
+        "pinned-host",
+        "pinned.refused",
+        "hostalloc|mallochost|hostmalloc|hostregister|allochost",
+        rf"{_CALL} .{{0,60}}? (?: out of memory | OUT_OF_MEMORY | MemoryAllocation) | out of memory .{{0,40}}? {_CALL}",
+    ),
+)

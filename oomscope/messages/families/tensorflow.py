@@ -1,0 +1,68 @@
+"""TensorFlow, from 1.0 on."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from oomscope.messages.families.wording import Wording, with_exact, with_figures
+from oomscope.messages.figures import exact
+from oomscope.messages.records import Reading
+
+ANCHORS = (
+    b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
+    b"% of free system memory", b"% of system memory", b"out_of_memory",
+)  # fmt: skip
+
+_ITEM = {
+    "float": 4, "double": 8, "half": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int16": 2, "int8": 1, "uint8": 1,
+    "bool": 1, "complex64": 8, "complex128": 16, "uint16": 2, "uint32": 4, "uint64": 8,
+}  # fmt: skip
+"""Bytes of one element, by TensorFlow's names of types."""
+
+
+def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
+    """The size of a tensor is that of its shape."""
+    item = _ITEM.get(match["type"] or "")
+    if item is None or match["shape"] is None:
+        return reading
+    numbers = [int(one[:18]) for one in re.findall(r"\d+", match["shape"])]
+    return with_figures(reading, {"requested": exact(math.prod(numbers) * item)})
+
+
+WORDINGS = (
+    Wording(
+        "tensorflow",
+        "tensorflow.tensor",
+        "oomwhenallocatingtensor",
+        r"""OOM when allocating tensor (?: of shape | with shape)? (?P<shape> \[ [\d,]* \])?
+            (?: and type (?P<type> float | double | half | bfloat16 | u?int\d{1,2} | bool | complex\d{2,3} | string))?
+            (?: on /job: [\w./:]{0,80}? (?: device: | /) GPU: (?P<device>\d+))?""",
+        finish=_of_shape,
+    ),
+    Wording(
+        "tensorflow",
+        "tensorflow.allocator",
+        "ranoutofmemorytrying",
+        r"""(?: Allocator \( (?: GPU_ (?P<device>\d+) _bfc | \w+) \))? ran out of memory trying to allocate
+            <requested:letter>""",
+    ),
+    Wording(
+        "tensorflow",
+        "tensorflow.driver",
+        "fromdevice:",
+        r"""failed to allocate <requested:letter> (?: \( (?P<exactly>\d+) bytes \) )? from device:
+            (?: CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? | hipError\w* (?: \(\d+\))?)""",
+        finish=with_exact,
+    ),
+    Wording(
+        "tensorflow", "tensorflow.tensor", "failedtoallocatememory[op:", r"failed to allocate memory \[Op: \w{1,60} \]?"
+    ),
+    Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
+    Wording(
+        "other",
+        "other.warning",
+        "systemmemory",
+        r"Allocation of <requested:bytes> exceeds 10% of (?: free)? system memory",
+    ),
+)

@@ -1,0 +1,52 @@
+"""What loggers, launchers and terminals put before a line: taken off, for who wrote the line is told by it."""
+
+from __future__ import annotations
+
+import re
+
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_DATE = r"\d{4}[-/.]\d\d[-/.]\d\d"
+_PARTS = (
+    rf"\[?\s?{_DATE}[T _]{_CLOCK}(?:\s?Z|\s?UTC|[+-]\d\d:?\d\d)?\s?\]?:?",
+    rf"\[?(?:\d\d[-/]\d\d\s)?{_CLOCK}\]?:?",
+    rf"[IWEF]\d{{4}}\s{_CLOCK}\s+\d+\s",
+    rf"[A-Z][a-z]{{2}}\s+\d+\s{_CLOCK}\s[\w.-]+\s[\w./-]+(?:\[\d+\])?:",
+    r"\[\s*\d+\.\d+\]",
+    r"\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)(?:\s?\]:?|:|\s)",
+    r"\[[\w./-]+\.(?:py|cc|cpp|cu|rs):\d+\]:?",
+    r"\[?[Rr]ank\s?\d+\]?:",
+    r"\[default\d+\]:",
+    r"\[\d+,\d+\]<std(?:err|out)>:?",
+    r"\([\w.:-]+(?:\s[\w.-]+){0,4}\s?pid=\d+(?:,\s?ip=[\w.:]+)?\)",
+    r"\[[\w.-]+:\d+:\d+\]",
+    r"\(?node\d+\)?:",
+    r"[\w.-]+\s{0,12}\|\s",
+    r">+\s",
+    r"E\s{2,}",
+    r"[|│┃]\s",
+    r"#\d+\s\d+\.\d+\s",
+)
+_PREFIX = re.compile(rf"\s*(?:(?:{'|'.join(_PARTS)})\s*)*")
+_OWNER = re.compile(r"[Rr]ank\s?\d+|pid=\d+|default\d+|\[\d+,\d+\]<|node\d+|[\w.-]+(?=\s{0,12}\|\s)")
+_RANK = re.compile(
+    r"(?<![\w-])(?:\[[Rr]ank\s?(\d+)\]|global[_ ]rank\s?[=:]?\s?(\d+)|[Rr]ank\s?(\d+)\]?:"
+    r"|(?:rank|RANK)\s?[=:]\s?(\d+)(?!\d)|\[\d+,(\d+)\]<std|\[[Rr]ank\s(\d+)[\],\s])"
+)
+
+
+def split_prefix(line: str) -> tuple[str, str]:
+    """What stands before the text of `line`, and the text."""
+    match = _PREFIX.match(line)
+    end = match.end() if match else 0
+    return line[:end], line[end:]
+
+
+def owner_of(prefix: str) -> str:
+    """Which process a prefix names, as text; empty where it names none."""
+    return " ".join(_OWNER.findall(prefix)) if prefix.strip() else ""
+
+
+def rank_in(text: str) -> int | None:
+    """The last global rank that `text` names; a local rank is none."""
+    found = [next(filter(None, match.groups())) for match in _RANK.finditer(text)]
+    return int(found[-1][:9]) if found else None

@@ -1,0 +1,262 @@
+"""What the message of a caching allocator proves.
+
+By the time it is thrown, the allocator has handed back every segment that is wholly free, and tried again: what it says
+is free inside PyTorch lies beside something that is in use, or belongs to another stream or pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oomscope.messages.figures import Figure, exact
+from oomscope.messages.proofs.judgement import Judgement
+from oomscope.messages.records import OomMessage
+from oomscope.model.note import note
+
+NOTABLE = 1 << 30
+"""A CUDA context and its libraries seldom hold more: from here on, what is outside PyTorch is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """The figures of a message, None where they are not printed."""
+
+    requested: Figure | None
+    total: Figure | None
+    free: Figure | None
+    allocated: Figure | None
+    reserved: Figure | None
+    process: Figure | None
+    others: Figure | None
+    allowed: Figure | None
+    pools: Figure | None
+    inside: Figure | None
+
+    @property
+    def limit(self) -> Figure | None:
+        """What this process may hold at most: the cap, or else the card."""
+        return self.allowed or self.total
+
+
+def judge(message: OomMessage) -> Judgement:
+    """What the figures of `message` prove."""
+    sizes = _sizes(message)
+    judgement = Judgement()
+    request = sizes.requested
+    if message.reading.wording == "torch.block_limit" and request is not None and sizes.allowed is not None:
+        values = {"requested": request.value, "allowed": sizes.allowed.value}
+        judgement.proves.append(note("message_proofs.one_block", **values))
+    elif request is not None:
+        settled = _too_large(judgement, sizes, request) or _too_much_live(judgement, sizes, request, message.during)
+        capped = _cap(judgement, sizes, request)
+        _free_inside(judgement, sizes, request, settled=settled)
+        if not settled and not capped:
+            _others(judgement, sizes, request)
+            _unexplained(judgement, sizes, request)
+        _card_full(judgement, sizes, request)
+        _advice(judgement, sizes, request, message)
+    _spilled(judgement, sizes)
+    _doing(judgement, message)
+    _gaps(judgement, sizes, message)
+    return judgement
+
+
+def _sizes(message: OomMessage) -> _Sizes:
+    allocated, reserved = message.figure("allocated"), message.figure("reserved")
+    inside = message.reading.values.get("unallocated")
+    if inside is None and allocated is not None and reserved is not None:
+        inside = reserved - allocated
+    return _Sizes(
+        message.figure("requested"), message.figure("total"), message.figure("free"), allocated, reserved,
+        message.figure("process_in_use"), message.figure("others_in_use"), message.figure("allowed"),
+        message.figure("private_pools"), inside,
+    )  # fmt: skip
+
+
+def _too_large(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
+    """Whether the request alone is larger than the card or the cap."""
+    if sizes.total is not None and request.exceeds(sizes.total):
+        judgement.proves.append(
+            note("message_proofs.larger_than_card", requested=request.value, total=sizes.total.value)
+        )
+        return True
+    if sizes.allowed is not None and request.exceeds(sizes.allowed):
+        judgement.proves.append(
+            note("message_proofs.larger_than_cap", requested=request.value, allowed=sizes.allowed.value)
+        )
+        return True
+    return False
+
+
+def _too_much_live(judgement: Judgement, sizes: _Sizes, request: Figure, during: str | None) -> bool:
+    """Whether what is allocated and the request are more than the card: however tidy it were, it does not fit."""
+    limit, live = sizes.limit, sizes.allocated
+    if limit is None or live is None:
+        return False
+    if sizes.pools is not None:  # the printed figure has idle blocks of the pools in it
+        live = live - sizes.pools
+    needed = live + request
+    if not needed.exceeds(limit) or live.exceeds(limit):
+        return False
+    values = {"allocated": live.value, "requested": request.value, "needed": needed.value, "limit": limit.value}
+    if during == "weights":
+        judgement.proves.append(note("message_proofs.weights", **values))
+    elif sizes.allowed is not None:
+        judgement.proves.append(note("message_proofs.live_and_request_capped", **values))
+    else:
+        judgement.proves.append(note("message_proofs.live_and_request", **values))
+    return True
+
+
+def _cap(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
+    """Whether a cap refused the request."""
+    cap, reserved = sizes.allowed, sizes.reserved or sizes.allocated
+    if cap is None or reserved is None or request.exceeds(cap):
+        return False
+    needed = reserved + request
+    if cap.exceeds(needed):
+        return False
+    values = {"reserved": reserved.value, "requested": request.value, "allowed": cap.value}
+    if not needed.exceeds(cap):
+        judgement.proves.append(note("message_proofs.cap_near", needed=needed.value, allowed=cap.value))
+        return True
+    if sizes.free is not None and sizes.free.covers(request):
+        judgement.proves.append(note("message_proofs.cap_not_card", **values, free=sizes.free.value))
+    else:
+        judgement.proves.append(note("message_proofs.cap", **values))
+    return True
+
+
+def _free_inside(judgement: Judgement, sizes: _Sizes, request: Figure, *, settled: bool) -> None:
+    """Whether the bytes were there inside PyTorch, in pieces that could not serve."""
+    inside, free = sizes.inside, sizes.free
+    if inside is None:
+        return
+    if inside.covers(request):
+        judgement.proves.append(note("message_proofs.free_inside", inside=inside.value, requested=request.value))
+    elif settled or free is None:
+        return
+    elif request.exceeds(inside + free + (sizes.pools or exact(0))):
+        judgement.proves.append(
+            note("message_proofs.nowhere", inside=inside.value, free=free.value, requested=request.value)
+        )
+    elif request.exceeds(inside) and request.exceeds(free) and (inside + free).covers(request):
+        judgement.proves.append(
+            note("message_proofs.only_together", inside=inside.value, free=free.value, requested=request.value)
+        )
+
+
+def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+    """Whether without what is held outside this process or allocator the request would have fitted."""
+    total, free = sizes.total, sizes.free
+    if free is None or free.covers(request):
+        return
+    if sizes.others is not None:
+        if (free + sizes.others).covers(request):
+            values = {"others": sizes.others.value, "free": free.value, "requested": request.value}
+            judgement.proves.append(note("message_proofs.others", **values))
+        return
+    mine = sizes.process or sizes.reserved or sizes.allocated
+    if total is None or mine is None:
+        return
+    rest = total - free - mine
+    if rest.low < NOTABLE or not (free + rest).covers(request):
+        return
+    if sizes.process is None and sizes.reserved is None:
+        judgement.proves.append(note("message_proofs.neither", rest=rest.value))
+        return
+    if sizes.process is not None:
+        judgement.proves.append(note("message_proofs.unnamed_others", rest=rest.value, requested=request.value))
+    else:
+        judgement.proves.append(note("message_proofs.outside", rest=rest.value, requested=request.value))
+
+
+def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+    """Whether the card shows room enough for what it refused."""
+    if sizes.free is not None and sizes.free.covers(request):
+        judgement.proves.append(note("message_proofs.room_on_card", free=sizes.free.value, requested=request.value))
+
+
+def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+    """Where nothing more telling is proven: that the card itself had too little."""
+    if not judgement.proves and sizes.free is not None and request.exceeds(sizes.free):
+        judgement.proves.append(note("message_proofs.card_full", free=sizes.free.value, requested=request.value))
+
+
+def _spilled(judgement: Judgement, sizes: _Sizes) -> None:
+    """Whether more is allocated than the card has."""
+    held = sizes.reserved if sizes.reserved is not None else sizes.allocated
+    if held is not None and sizes.total is not None and held.exceeds(sizes.total):
+        judgement.proves.append(note("message_proofs.spilled", held=held.value, total=sizes.total.value))
+
+
+def _doing(judgement: Judgement, message: OomMessage) -> None:
+    if message.during == "weights" and not any(one.code == "message_proofs.weights" for one in judgement.proves):
+        judgement.proves.append(note("message_proofs.during_weights"))
+    elif message.during == "backward":
+        judgement.proves.append(note("message_proofs.during_backward"))
+    elif message.during == "optimizer":
+        judgement.proves.append(note("message_proofs.during_optimizer"))
+
+
+def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMessage) -> None:
+    """What the message's own advice is worth."""
+    given = message.reading.values.get("advice") or ()
+    inside, free = sizes.inside, sizes.free
+    for slug in given:
+        if inside is None:
+            continue
+        values = {"advice": slug, "inside": inside.value, "requested": request.value}
+        codes = {one.code for one in judgement.proves}
+        if codes & _BEYOND_ADVICE:
+            judgement.advice.append(note("message_advice.cannot_help", **values))
+        elif slug == "empty_cache":
+            judgement.advice.append(note("message_advice.empty_cache", **values))
+        elif free is not None and request.exceeds(inside + free):
+            judgement.advice.append(note("message_advice.cannot_help", **values))
+        elif inside.covers(request):
+            judgement.advice.append(note("message_advice.fits_here", **values))
+        elif "message_proofs.only_together" in codes:
+            judgement.advice.append(note("message_advice.might_help", **values))
+        elif free is not None and free.covers(request):
+            judgement.advice.append(note("message_advice.beside_the_point", **values))
+        else:
+            judgement.advice.append(note("message_advice.undecided", **values))
+
+
+_BEYOND_ADVICE = {
+    "message_proofs.larger_than_card",
+    "message_proofs.larger_than_cap",
+    "message_proofs.live_and_request",
+    "message_proofs.live_and_request_capped",
+    "message_proofs.weights",
+    "message_proofs.nowhere",
+}
+
+
+def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
+    """What only a recording can tell."""
+    codes = {one.code for one in judgement.proves}
+    if sizes.requested is None:
+        judgement.cannot_tell.append(note("message_gaps.no_size"))
+    if codes & {"message_proofs.larger_than_card", "message_proofs.larger_than_cap"}:
+        judgement.cannot_tell.append(note("message_gaps.which_operation"))
+        return
+    if sizes.allocated is not None and sizes.allocated.value:
+        judgement.cannot_tell.append(note("message_gaps.who_holds", allocated=sizes.allocated.value))
+    elif sizes.allocated is None:
+        judgement.cannot_tell.append(note("message_gaps.who_holds_unknown"))
+    if "message_proofs.free_inside" in codes:
+        judgement.cannot_tell.append(note("message_gaps.what_separates"))
+    if codes & {"message_proofs.outside", "message_proofs.unnamed_others", "message_proofs.neither"}:
+        judgement.cannot_tell.append(note("message_gaps.whose_outside"))
+    if "message_proofs.room_on_card" in codes:
+        judgement.cannot_tell.append(note("message_gaps.why_refused"))
+    if sizes.pools is not None:
+        judgement.cannot_tell.append(note("message_gaps.idle_in_pools", pools=sizes.pools.value))
+    if message.reading.values.get("named") and sizes.others is None:
+        judgement.cannot_tell.append(note("message_gaps.which_process"))
+    if message.reading.values.get("era") == "old" and message.kind in ("torch-cuda", "torch-hip"):
+        judgement.cannot_tell.append(note("message_gaps.too_old"))
+    if message.kind in ("torch-xpu", "torch-npu"):
+        judgement.cannot_tell.append(note("message_gaps.other_snapshots"))

@@ -1,0 +1,125 @@
+"""What can be said where no allocator gives its figures: driver, libraries, host memory, JAX, TensorFlow, signals."""
+
+from __future__ import annotations
+
+from oomscope.messages.figures import Figure
+from oomscope.messages.proofs.judgement import Judgement
+from oomscope.messages.records import OomMessage
+from oomscope.model.note import Note, note
+
+
+def judge(message: OomMessage) -> Judgement:
+    """What `message` proves, by its wording or else by its kind."""
+    judgement = Judgement()
+    slug = message.reading.wording
+    for proof in _proofs(message):
+        judgement.proves.append(proof)
+    said = f"{message.text}{message.reading.values.get('after', '')}".replace(" ", "").lower()
+    for words, code in _ADVICE.items():
+        if words in said:
+            judgement.advice.append(note(code))
+    gap = _GAPS.get(slug) or _GAPS.get(message.kind)
+    if any(proof.code == "message_proofs.library_alloc" for proof in judgement.proves):
+        gap = "message_gaps.library_alloc"
+    if any(proof.code == "message_proofs.driver_sized" for proof in judgement.proves):
+        gap = "message_gaps.driver_sized"
+    if gap is not None:
+        judgement.cannot_tell.append(note(gap))
+    return judgement
+
+
+def _proofs(message: OomMessage) -> list[Note]:
+    """What its figures prove, else what its wording says."""
+    found = _sized(message)
+    if found is not None:
+        return [found]
+    reading = message.reading
+    if message.kind == "tensorflow" and "notafailure" in str(reading.values.get("after")):
+        return [note("message_proofs.went_on")]
+    if message.kind in ("cublas", "cudnn") and "alloc" in str(reading.values.get("status", "")).lower():
+        return [note("message_proofs.library_alloc")]
+    general = _PROOFS.get(reading.wording) or _PROOFS.get(message.kind)
+    return [note(general)] if general else []
+
+
+def _sized(message: OomMessage) -> Note | None:
+    """What the figures prove; None where those that it takes are not printed."""
+    wording = message.reading.wording
+    request, limit, total, free = (message.figure(name) for name in ("requested", "allowed", "total", "free"))
+    used = message.figure("process_in_use")
+    if message.kind == "oom-killer":
+        return _killed(message, used, limit)
+    if request is None:
+        return None
+    if message.kind == "shared-memory" and limit is not None and request.exceeds(limit):
+        return note("message_proofs.on_chip", requested=request.value, allowed=limit.value)
+    if wording == "jax.space" and total is not None and request.exceeds(total):
+        return note("message_proofs.program_too_large", requested=request.value, total=total.value)
+    if wording == "jax.reserve" and free is not None:
+        return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
+    code = _SIZED.get(message.kind)
+    return note(code, requested=request.value) if code else None
+
+
+def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> Note | None:
+    if used is None:
+        return None
+    if message.reading.wording == "killed.kernel":
+        in_group = "group" in message.reading.values
+        code = "message_proofs.killed_in_group" if in_group else "message_proofs.killed_sized"
+        return note(code, used=used.value)
+    if limit is not None and used.exceeds(limit):
+        return note("message_proofs.killed_over", used=used.value, allowed=limit.value)
+    return None
+
+
+_SIZED = {
+    "pinned-host": "message_proofs.pinned_sized",
+    "host-ram": "message_proofs.host_sized",
+    "nccl": "message_proofs.nccl_sized",
+    "cuda-driver": "message_proofs.driver_sized",
+}
+_PROOFS = {
+    "driver.counting": "message_proofs.counting",
+    "cuda-driver": "message_proofs.driver",
+    "cudnn.no_algorithm": "message_proofs.no_algorithm",
+    "shared-memory": "message_proofs.on_chip_unsized",
+    "cublas": "message_proofs.library",
+    "cudnn": "message_proofs.library",
+    "nccl.unhandled": "message_proofs.nccl_unhandled",
+    "nccl": "message_proofs.nccl",
+    "host.shared": "message_proofs.dev_shm",
+    "host.plain": "message_proofs.host_plain",
+    "host-ram": "message_proofs.host",
+    "pinned-host": "message_proofs.pinned",
+    "tensorflow": "message_proofs.tensorflow",
+    "jax": "message_proofs.jax",
+    "killed.kernel": "message_proofs.killed_by_kernel",
+    "killed.slurm": "message_proofs.killed_by_slurm",
+    "killed.container": "message_proofs.killed_in_container",
+    "killed.ray": "message_proofs.killed_by_ray",
+    "oom-killer": "message_proofs.signal",
+    "other.warning": "message_proofs.only_a_warning",
+    "other.launch": "message_proofs.registers",
+    "other.unknown": "message_proofs.unknown_words",
+    "other": "message_proofs.other_program",
+}
+_ADVICE = {
+    "cuda_launch_blocking": "message_advice.blocking",
+    "reducingblocksizes": "message_advice.smaller_blocks",
+    "raiseyoursharedmemorylimit": "message_advice.raise_shm",
+}
+_GAPS = {
+    "driver.counting": "message_gaps.set_up",
+    "cuda-driver": "message_gaps.driver",
+    "cublas": "message_gaps.library",
+    "cudnn": "message_gaps.library",
+    "nccl": "message_gaps.who_on_card",
+    "host-ram": "message_gaps.host",
+    "pinned-host": "message_gaps.pinned",
+    "jax": "message_gaps.who_holds_unknown",
+    "tensorflow": "message_gaps.who_holds_unknown",
+    "killed.kernel": "message_gaps.what_filled_host",
+    "oom-killer": "message_gaps.signal",
+    "other.unknown": "message_gaps.unknown_words",
+}

@@ -1,0 +1,77 @@
+"""What an engine's own check of its budget proves."""
+
+from __future__ import annotations
+
+from oomscope.messages.proofs.judgement import Judgement
+from oomscope.messages.records import OomMessage
+from oomscope.model.note import note
+
+
+def judge(message: OomMessage) -> Judgement:
+    """What the figures of `message` prove."""
+    judgement = Judgement()
+    by_wording = {
+        "vllm.startup": _startup,
+        "vllm.kv_cache": _cache,
+        "vllm.length": _length,
+        "vllm.no_blocks": _no_room,
+        "ollama.system": _system,
+    }
+    judge_one = by_wording.get(message.reading.wording)
+    if judge_one is not None:
+        judge_one(message, judgement)
+    else:
+        judgement.proves.append(note("message_proofs.budget"))
+    if not judgement.cannot_tell:
+        judgement.cannot_tell.append(note("message_gaps.budget"))
+    return judgement
+
+
+def _startup(message: OomMessage, judgement: Judgement) -> None:
+    total, free, wanted = (message.figure(name) for name in ("total", "free", "requested"))
+    if total is None or free is None or wanted is None:
+        return
+    used = total - free
+    if used.low > 0:
+        judgement.proves.append(note("message_proofs.startup", used=used.value, total=total.value, wanted=wanted.value))
+    judgement.advice.append(note("message_advice.utilization", **_share(free.low, total.high)))
+    judgement.cannot_tell.append(note("message_gaps.who_on_card"))
+
+
+def _share(free: int, total: int) -> dict[str, str]:
+    """The largest utilization with two digits that is certainly below the free share."""
+    return {"share": f"{max(0, free * 100 // total) / 100:.2f}"}
+
+
+def _cache(message: OomMessage, judgement: Judgement) -> None:
+    needed, left = message.figure("requested"), message.figure("free")
+    length, fits = message.reading.values.get("length"), message.reading.values.get("fits")
+    if needed is None or left is None:
+        return
+    judgement.proves.append(
+        note("message_proofs.kv_cache", needed=needed.value, left=left.value, length=int(str(length)[:12]))
+    )
+    if fits:
+        judgement.advice.append(note("message_advice.shorter", fits=int(str(fits)[:12])))
+    judgement.advice.append(note("message_advice.more_cache", missing=(needed - left).value))
+    judgement.cannot_tell.append(note("message_gaps.rest_of_card"))
+
+
+def _length(message: OomMessage, judgement: Judgement) -> None:
+    values = message.reading.values
+    length, fits = int(str(values["length"])[:12]), int(str(values["fits"])[:12])
+    judgement.proves.append(note("message_proofs.length", length=length, fits=fits))
+    judgement.advice.append(note("message_advice.shorter", fits=fits))
+    judgement.cannot_tell.append(note("message_gaps.rest_of_card"))
+
+
+def _no_room(_: OomMessage, judgement: Judgement) -> None:
+    judgement.proves.append(note("message_proofs.no_blocks"))
+    judgement.advice.append(note("message_advice.raise_utilization"))
+    judgement.cannot_tell.append(note("message_gaps.rest_of_card"))
+
+
+def _system(message: OomMessage, judgement: Judgement) -> None:
+    needed, left = message.figure("requested"), message.figure("free")
+    if needed is not None and left is not None and needed.exceeds(left):
+        judgement.proves.append(note("message_proofs.system_memory", needed=needed.value, left=left.value))

@@ -1,0 +1,156 @@
+"""A log as its messages: places are found, unwrapped, read, put together and judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from oomscope.messages.families import UNKNOWN, WORDINGS
+from oomscope.messages.merge import absorbed
+from oomscope.messages.proofs import judged
+from oomscope.messages.records import Log, OomMessage, Reading
+from oomscope.messages.scan import Passage, Scan, Stream
+from oomscope.messages.traceback_above import doing, script_above
+from oomscope.messages.unwrap import ALONE, Strand, strands
+
+LONGEST_TEXT = 1_000
+"""Characters of a message that are shown."""
+MOST_MESSAGES = 1_000
+_AFTER = 400
+"""Characters after a message in which it gives its advice."""
+_FEW_WORDS, _SHORT_LINE = 60, 300
+_EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
+_ELASTIC_RANK = re.compile(r"rank\s*:\s*(\d{1,6})\s*\(local_rank")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    offset: int
+    owner: str
+    message: OomMessage
+    ends_traceback: bool
+
+
+@dataclass(slots=True)
+class _Collector:
+    """Puts together what tells of the same failure, process by process."""
+
+    messages: list[OomMessage] = field(default_factory=list)
+    unknown: list[OomMessage] = field(default_factory=list)
+    left_out: int = 0
+    _last: dict[tuple[str, str], tuple[int, bool]] = field(default_factory=dict)
+
+    def take(self, found: _Found) -> None:
+        """Add `found`, or what it adds to an earlier message of its process."""
+        message = found.message
+        into = self.unknown if message.reading.wording == UNKNOWN else self.messages
+        if into is self.messages and self._absorb(found):
+            return
+        if len(into) >= MOST_MESSAGES:
+            self.left_out += 1
+            return
+        into.append(message)
+        if into is self.messages:
+            self._last[found.owner, message.kind] = len(self.messages) - 1, found.ends_traceback
+
+    def _absorb(self, found: _Found) -> bool:
+        place = self._last.get((found.owner, found.message.kind))
+        if place is None:
+            return False
+        index, ended = place
+        joined = absorbed(self.messages[index], found.message, ends_traceback=ended and found.ends_traceback)
+        if joined is None:
+            return False
+        self.messages[index] = joined
+        return True
+
+
+def read_log(stream: Stream) -> Log:
+    """The messages about memory in `stream`, a log in bytes, with what their figures prove.
+
+    Nothing is kept of the log but the messages; see `oomscope.messages.scan` for what bounds them.
+    """
+    scan = Scan()
+    collector = _Collector()
+    taken: dict[str, int] = {}
+    for passage in scan.passages(stream):
+        for found, end in _read(passage):
+            # Two passages may overlap; what a process wrote is taken once.
+            if found.offset >= taken.get(found.owner, 0):
+                collector.take(found)
+                taken[found.owner] = end
+        if len(collector.messages) >= MOST_MESSAGES:
+            scan.only_count()
+    # Words that no family knows say nothing where others tell the same in words that are known.
+    messages = collector.messages or collector.unknown
+    return Log(tuple(judged(message) for message in messages), scan.size, scan.lines, scan.unread + collector.left_out)
+
+
+def _read(passage: Passage) -> list[tuple[_Found, int]]:
+    """What a passage holds, in the order of the log, each with where it ends."""
+    found: list[tuple[int, _Found, int]] = []
+    for strand in strands(passage.raw, passage.offset, passage.number):
+        for reading in readings(strand.packed):
+            index = strand.index_at(reading.start)
+            line = strand.lines[index]
+            offset = line.offset + reading.start - strand.starts[index]
+            last = strand.index_at(max(reading.end - 1, reading.start))
+            end = strand.lines[last].offset + reading.end - strand.starts[last]
+            found.append(
+                (offset, _Found(offset, strand.owner, _message(strand, reading, passage), _ends(strand, reading)), end)
+            )
+    found.sort(key=itemgetter(0))
+    return [(one, end) for _, one, end in found]
+
+
+def readings(text: str) -> list[Reading]:
+    """All messages in `text`, which has no blanks, from its start to its end; none overlaps another."""
+    lowered = text.lower()
+    taken: list[Reading] = []
+    for wording in WORDINGS:
+        for reading in list(wording.read(text, lowered, taken)):
+            if all(reading.end <= other.start or other.end <= reading.start for other in taken):
+                taken.append(reading)
+    return sorted(taken, key=lambda reading: reading.start)
+
+
+def _ends(strand: Strand, reading: Reading) -> bool:
+    return _EXCEPTION.search(strand.packed, max(0, reading.start - 60), reading.start) is not None
+
+
+def _message(strand: Strand, reading: Reading, passage: Passage) -> OomMessage:
+    index = strand.index_at(reading.start)
+    line = strand.lines[index]
+    reading = replace(reading, values={**reading.values, "after": strand.packed[reading.end : reading.end + _AFTER]})
+    during = doing(strand, reading.start)
+    if during == "pinned" and reading.kind == "cuda-driver":
+        reading = replace(reading, kind="pinned-host", wording="pinned.refused")
+    rank = reading.rank if reading.rank is not None else strand.rank_before(reading.start)
+    if rank is None and reading.kind == "oom-killer":
+        rank = next(_elastic_ranks(strand, index), None)
+    return OomMessage(
+        reading,
+        line.number,
+        _text(strand, reading),
+        rank,
+        during,
+        script_above(passage.above + passage.raw[: max(0, line.offset - passage.offset)]),
+    )
+
+
+def _text(strand: Strand, reading: Reading) -> str:
+    """The message as printed; a few words say nothing without the line they stand in."""
+    text = strand.text_between(reading.start, reading.end, LONGEST_TEXT)
+    if len(text) >= _FEW_WORDS:
+        return text
+    line = " ".join(strand.lines[strand.index_at(reading.start)].text.replace(ALONE, "").split())
+    return line if text in line and len(line) <= _SHORT_LINE else text
+
+
+def _elastic_ranks(strand: Strand, index: int) -> Iterator[int]:
+    """The rank in torchrun's summary, two lines above the exit code."""
+    for line in reversed(strand.lines[max(0, index - 3) : index + 1]):
+        if match := _ELASTIC_RANK.search(line.text):
+            yield int(match[1])

@@ -1,0 +1,54 @@
+"""What the traceback right above a message shows: what was being done, and which program it was."""
+
+from __future__ import annotations
+
+import re
+
+from oomscope.messages.unwrap import Strand
+
+_LOOK_BACK = 30
+"""Lines above a message in which its traceback ends."""
+_INNERMOST = 4
+_FRAME = re.compile(r'File "([^"]{1,400})", line \d+, in (\S{1,200})')
+_MODULE = re.compile(rb'File \\*"([^"\\\n]{1,300}\.py)\\*", line \d+, in <module>')
+_INSTALLED = re.compile(r"site-packages|dist-packages|[\\/]lib[\\/]python|[\\/]bin[\\/]|[\\/]torchrun|^<")
+_PINS = re.compile(r"\.pin_memory\(|pin_memory=True")
+_LOADING = {
+    "convert", "_apply", "load_state_dict", "_load_state_dict_into_meta_model", "set_module_tensor_to_device",
+    "create_weights", "process_weights_after_loading", "load_model", "initialize_model", "_load_from_state_dict",
+}  # fmt: skip
+_ANY_LOADING = {"convert", "_apply", "create_weights", "set_module_tensor_to_device", "process_weights_after_loading"}
+
+
+def doing(strand: Strand, start: int) -> str | None:
+    """What the innermost frames above the message at `start` did.
+
+    Returns:
+        ``weights``: put on the device; ``pinned``: host memory page-locked; ``optimizer``; ``backward``; or None.
+    """
+    index = strand.index_at(start)
+    above = strand.lines[max(0, index - _LOOK_BACK) : index + 1]
+    frames = [match for line in above if '"' in line.text and (match := _FRAME.search(line.text))][-_INNERMOST:]
+    names = [match[2] for match in frames]
+    if not frames:
+        return None
+    if any(name in ("pin_memory", "_pin_memory", "pin_memory_fn") for name in names[-2:]) or _PINS.search(
+        above[-2].text
+    ):
+        return "pinned"
+    if names[-1] in _LOADING or any(name in _ANY_LOADING for name in names[-3:]):
+        return "weights"
+    if any("/torch/optim/" in match[1].replace("\\", "/") for match in frames):
+        return "optimizer"
+    if any(name in ("backward", "_engine_run_backward") for name in names):
+        return "backward"
+    return None
+
+
+def script_above(raw: bytes) -> str | None:
+    """The program whose traceback ends `raw`: the last file that ran as ``<module>`` and is no installed one."""
+    for match in reversed(list(_MODULE.finditer(raw))):
+        path = match[1].decode("utf-8", "replace")
+        if not _INSTALLED.search(path):
+            return path
+    return None

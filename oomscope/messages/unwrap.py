@@ -1,0 +1,151 @@
+"""Text of a log without colours, escapes, prefixes and line breaks: each process's own, and without blanks.
+
+Terminals, chat windows and loggers break lines anywhere, also within words and numbers. In a text without any blanks a
+wording is found wherever it was broken.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from oomscope.messages.prefixes import owner_of, rank_in, split_prefix
+
+_COLOUR = re.compile(
+    r"(?:\x1b|\^\[|\\x1b|\\u001[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b.|\[(?:\d{1,3}(?:;\d{1,3})*)?m"
+)
+_MAY_BE_COLOURED = re.compile(r"\x1b|\^\[\[|\\x1b|\\u001|\\033|\\e\[|\dm|\[m")
+_ESCAPED_BREAK = re.compile(r"\\+[nr](?![a-z]{2,}[\\/])")
+_ESCAPED_QUOTE = re.compile(r"\\+([\"'/`])")
+_ENTITY = re.compile(r"&(?:#x?[0-9a-fA-F]{1,6}|quot|gt|lt|amp|apos|nbsp);")
+_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
+ALONE = "\x1e"
+"""Stands before a line of one word that says something only as a line of its own."""
+_WORDS_ALONE = frozenset({"Killed", "killed", "MemoryError", "MemoryError:"})
+LONGEST_LINE = 8 << 10
+"""Characters of a line that are kept: more of it is no message."""
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of a process.
+
+    Attributes:
+        offset: where its text begins in the log, in bytes; about, where escapes stand before it.
+        number: its number in the log, from 1.
+        prefix: what stood before its text.
+        text: the rest.
+        packed: `text` without blanks.
+    """
+
+    offset: int
+    number: int
+    prefix: str
+    text: str
+    packed: str
+
+
+@dataclass(slots=True)
+class Strand:
+    """The lines of one process within a passage of a log.
+
+    Attributes:
+        owner: what its prefixes call it; empty for lines without.
+        lines: in the order of the log.
+        packed: all of them without blanks and line breaks.
+        starts: where each line begins in `packed`.
+    """
+
+    owner: str
+    lines: list[Line]
+    packed: str = ""
+    starts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.packed = "".join(line.packed for line in self.lines)
+        self.starts = list(accumulate((len(line.packed) for line in self.lines[:-1]), initial=0))
+
+    def index_at(self, position: int) -> int:
+        """Which of `lines` holds the character `position` of `packed`."""
+        return bisect_right(self.starts, position) - 1
+
+    def text_between(self, start: int, end: int, limit: int) -> str:
+        """The characters from `start` to `end` of `packed` with their blanks, line breaks as blanks."""
+        first, last = self.index_at(start), self.index_at(max(end - 1, start))
+        parts: list[str] = []
+        room = limit
+        for index in range(first, last + 1):
+            line = self.lines[index]
+            begin = _unpacked(line.text, start - self.starts[index]) if index == first else 0
+            stop = _unpacked(line.text, end - self.starts[index]) if index == last else len(line.text)
+            parts.append(" ".join(line.text[begin:stop].split()))
+            room -= len(parts[-1])
+            if room < 0:
+                break
+        return " ".join(filter(None, parts))[:limit]
+
+    def rank_before(self, start: int) -> int | None:
+        """The global rank that the line at `start` names before it, in its prefix or its text."""
+        index = self.index_at(start)
+        line = self.lines[index]
+        before = line.text[: _unpacked(line.text, start - self.starts[index])]
+        return rank_in(f"{line.prefix}{before[-300:]}")
+
+
+def _unpacked(text: str, count: int) -> int:
+    """The index in `text` after which `count` characters that are no blanks have gone by."""
+    if count <= 0:
+        return 0
+    for index, character in enumerate(text):
+        if not character.isspace():
+            count -= 1
+            if count < 0:
+                return index
+    return len(text)
+
+
+def _shown(text: str) -> str:
+    """`text` without colours and entities."""
+    if _MAY_BE_COLOURED.search(text):
+        text = _COLOUR.sub("", text)
+    if "&" in text:
+        text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    return text
+
+
+def _pieces(line: str) -> Sequence[str]:
+    """The lines within a line: those of a string that was escaped, and those that were overwritten in a terminal."""
+    if "\\" in line:
+        line = _ESCAPED_QUOTE.sub(r"\1", _ESCAPED_BREAK.sub("\n", line))
+    return (line,) if line.isprintable() else _BREAK.split(line)
+
+
+def strands(raw: bytes, offset: int, number: int) -> list[Strand]:
+    """The processes that wrote `raw`, which begins at `offset` bytes, in line `number` of the log."""
+    found: dict[str, list[Line]] = {}
+    owner = ""
+    for line in _lines(raw, offset, number):
+        if line.prefix.strip():
+            owner = owner_of(line.prefix)
+        found.setdefault(owner, []).append(line)
+    return [Strand(name, lines) for name, lines in found.items()]
+
+
+def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
+    physical = raw.split(b"\n")
+    for count, (line, shown) in enumerate(
+        zip(physical, _shown(raw.decode("utf-8", "replace")).split("\n"), strict=True)
+    ):
+        within = 0
+        for piece in _pieces(shown):
+            prefix, text = split_prefix(piece[:LONGEST_LINE])
+            packed = "".join(text.split())
+            if packed in _WORDS_ALONE:
+                text = packed = f"{ALONE}{packed}"
+            yield Line(offset + within + len(prefix), number + count, prefix, text, packed)
+            within += len(piece) + 1
+        offset += len(line) + 1

@@ -1,0 +1,53 @@
+"""Messages of a log that say the same, shown once: the first of them, how many there are, and of which ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oomscope.messages.records import OomMessage
+from oomscope.units import format_count, plural
+
+_MOST_RANKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGroup:
+    """Messages of one kind that prove the same.
+
+    Attributes:
+        first: the first in the log, which is shown.
+        others: those after it.
+    """
+
+    first: OomMessage
+    others: tuple[OomMessage, ...]
+
+    @property
+    def where(self) -> str:
+        """``line 12, rank 3``; of several: ``6 such messages, lines 57 to 62, ranks in order: 5, 0, 3``."""
+        first = self.first
+        if self.others:
+            lines = f"lines {format_count(first.line)} to {format_count(self.others[-1].line)}"
+            found = [plural(len(self.others) + 1, "such message"), lines]
+        else:
+            found = [f"line {format_count(first.line)}"]
+        if first.times > 1:
+            found.append(f"printed {first.times} times")
+        return ", ".join(found + self._ranks())
+
+    def _ranks(self) -> list[str]:
+        ranks = list(dict.fromkeys(one.rank for one in (self.first, *self.others) if one.rank is not None))
+        if len(ranks) < 2:
+            return [f"rank {rank}" for rank in ranks]
+        more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
+        return [f"ranks in order: {', '.join(map(str, ranks[:_MOST_RANKS]))}{more}"]
+
+
+def grouped(messages: Sequence[OomMessage]) -> list[MessageGroup]:
+    """The groups in the order of their first messages."""
+    found: dict[tuple[object, ...], list[OomMessage]] = {}
+    for message in messages:
+        codes = tuple(note.code for note in message.proves)
+        found.setdefault((message.kind, message.reading.wording, codes), []).append(message)
+    return [MessageGroup(members[0], tuple(members[1:])) for members in found.values()]

@@ -1,0 +1,28 @@
+"""What the advice in a message is worth where it stands, in words."""
+
+from __future__ import annotations
+
+from oomscope.wording.template import Sentence
+
+MESSAGE_ADVICE: dict[str, Sentence] = {
+    "message_advice.cannot_help": "{advice} cannot help: only {inside:size} lay unallocated inside PyTorch.",
+    "message_advice.empty_cache": "{advice}: at most {inside:size} could be handed back, and unused segments already"
+    " were before the error.",
+    "message_advice.fits_here": "{advice} fits what the figures show: the free bytes were there ({inside:size}), not in"
+    " one piece.",
+    "message_advice.might_help": "{advice} might help, just: only with the card's free bytes do the {inside:size}"
+    " unallocated reach {requested:size}.",
+    "message_advice.beside_the_point": "{advice}: the figures do not show that fragmentation was the reason.",
+    "message_advice.undecided": "{advice}: the figures neither rule it out nor speak for it.",
+    "message_advice.high_watermark": "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 takes the limit away, not the need: the"
+    " machine may then swap or hang.",
+    "message_advice.utilization": "gpu_memory_utilization would have to be at most {share} to start beside what is"
+    " there; else free the card.",
+    "message_advice.shorter": "max_model_len {fits:count} or less fits as things are.",
+    "message_advice.more_cache": "The cache would need {missing:size} more.",
+    "message_advice.raise_utilization": "Raising gpu_memory_utilization helps only if the card has more that is free.",
+    "message_advice.blocking": "CUDA_LAUNCH_BLOCKING=1 makes the named line reliable; it saves no memory, and neither"
+    " does TORCH_USE_CUDA_DSA.",
+    "message_advice.smaller_blocks": "Smaller block sizes or fewer num_stages are the remedy, as it says.",
+    "message_advice.raise_shm": "A larger /dev/shm (docker run --shm-size) or fewer DataLoader workers help.",
+}

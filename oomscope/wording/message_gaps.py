@@ -1,0 +1,35 @@
+"""What a message leaves open, in words."""
+
+from __future__ import annotations
+
+from oomscope.wording.template import Sentence
+
+MESSAGE_GAPS: dict[str, Sentence] = {
+    "message_gaps.no_size": "how much was asked for: no size is printed",
+    "message_gaps.which_operation": "which operation asked for so much, and from which shapes",
+    "message_gaps.who_holds": "which lines and objects hold the {allocated:size} that was allocated",
+    "message_gaps.who_holds_unknown": "what held the memory",
+    "message_gaps.what_separates": "what keeps the free pieces apart",
+    "message_gaps.whose_outside": "whose the rest is: another process, the CUDA context, NCCL or another library",
+    "message_gaps.why_refused": "why it was refused: a limit that is not printed, the driver, or memory that came free"
+    " only afterwards",
+    "message_gaps.idle_in_pools": "how much of the {pools:size} in private pools (CUDA graphs) is idle",
+    "message_gaps.which_process": "which of the named processes is this one",
+    "message_gaps.too_old": "to record them takes torch 2.1 or later; this message is an older one's",
+    "message_gaps.mps": "which tensors hold the memory; memory snapshots exist for CUDA, ROCm, XPU and NPU only",
+    "message_gaps.budget": "how the rest of the memory is used",
+    "message_gaps.who_on_card": "which process holds the card",
+    "message_gaps.rest_of_card": "how much of the card others hold",
+    "message_gaps.set_up": "whether any memory was short: a broken driver or WSL set-up says the same",
+    "message_gaps.driver": "how much was asked for, of the card's memory or of page-locked host memory, and"
+    " who holds it; the line that is named may be a later one",
+    "message_gaps.driver_sized": "who holds the card",
+    "message_gaps.other_snapshots": "oomscope run records CUDA and ROCm only",
+    "message_gaps.library_alloc": "how much it asked for, and who holds the card",
+    "message_gaps.library": "whether memory was short: bad indices or types fail with the same status",
+    "message_gaps.host": "what else filled the machine's memory, and whether a container's limit counts",
+    "message_gaps.pinned": "whether the machine, a container or the locked-memory limit refused",
+    "message_gaps.what_filled_host": "what in the program filled host memory",
+    "message_gaps.signal": "who sent the signal: the kernel, a container's limit, a scheduler or a person",
+    "message_gaps.unknown_words": "whose memory it was, and how much",
+}

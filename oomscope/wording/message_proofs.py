@@ -1,0 +1,111 @@
+"""What the figures of a message prove, in words."""
+
+from __future__ import annotations
+
+from oomscope.wording.template import Sentence
+
+MESSAGE_PROOFS: dict[str, Sentence] = {
+    "message_proofs.larger_than_card": "The request ({requested:size}) alone is larger than the whole card"
+    " ({total:size}): no setting and nothing that is freed can make it fit.",
+    "message_proofs.larger_than_cap": "The request ({requested:size}) alone is larger than what this process may hold"
+    " ({allowed:size}).",
+    "message_proofs.live_and_request": "What was allocated ({allocated:size}) and the request ({requested:size}) are"
+    " {needed:size} together, more than the whole card ({limit:size}): even on an empty card without any fragmentation"
+    " they would not fit.",
+    "message_proofs.live_and_request_capped": "What was allocated ({allocated:size}) and the request ({requested:size})"
+    " are {needed:size} together, more than this process may hold ({limit:size}): without any fragmentation they would"
+    " not fit either.",
+    "message_proofs.weights": "The model was still being loaded: what was allocated by then ({allocated:size}) and the"
+    " next weight ({requested:size}) are more than this process can have ({limit:size}). The batch size plays no part.",
+    "message_proofs.during_weights": "It failed while weights were put on the device, before the model ran: the batch"
+    " size plays no part.",
+    "message_proofs.during_backward": "It failed in backward.",
+    "message_proofs.during_optimizer": "It failed in the optimizer's step.",
+    "message_proofs.cap_not_card": "The cap refused, not the card: {reserved:size} reserved and {requested:size} more"
+    " exceed the {allowed:size} allowed to this process, while the card had {free:size} free.",
+    "message_proofs.cap": "The cap of this process was reached: {reserved:size} and {requested:size} more exceed the"
+    " {allowed:size} allowed.",
+    "message_proofs.cap_near": "With the request, {needed:size} would have been reserved of the {allowed:size} allowed:"
+    " the cap, as far as rounded sizes tell.",
+    "message_proofs.neither": "{rest:size} of the card is neither allocated here nor free.",
+    "message_proofs.free_inside": "{inside:size} lay free inside PyTorch, more than the {requested:size} requested, but"
+    " in pieces that could not serve: too small each, or of another stream or pool.",
+    "message_proofs.nowhere": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) are together less"
+    " than the {requested:size} requested: this is no fragmentation.",
+    "message_proofs.only_together": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) would serve"
+    " the {requested:size} only together, neither alone.",
+    "message_proofs.others": "Other processes hold {others:size} of the card. Were that free as well as the"
+    " {free:size}, the {requested:size} would have fitted.",
+    "message_proofs.unnamed_others": "{rest:size} of the card is held neither by this process nor free. Were that free,"
+    " the {requested:size} would have fitted.",
+    "message_proofs.outside": "{rest:size} of the card is held outside this allocator. Were that free, the"
+    " {requested:size} would have fitted.",
+    "message_proofs.room_on_card": "The card shows {free:size} free, enough for the {requested:size} requested: its"
+    " totals do not explain why it refused.",
+    "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
+    "message_proofs.card_full": "The card had {free:size} free, less than the {requested:size} requested.",
+    "message_proofs.one_block": "One block of {requested:size} was asked for; this driver gives at most {allowed:size}"
+    " in one piece, however much is free.",
+    "message_proofs.one_buffer": "One buffer of {requested:size} was asked for, more than Metal makes in one piece.",
+    "message_proofs.mps_cap": "PyTorch's own limit refused: with the request, {needed:size} would have been in use of"
+    " the {allowed:size} allowed.",
+    "message_proofs.mps_near": "With the request, {needed:size} would have been in use of the {allowed:size} allowed:"
+    " the limit, as far as rounded sizes tell.",
+    "message_proofs.mps_below": "With the request, {needed:size} would have been in use of the {allowed:size} allowed:"
+    " the limit was not reached, Metal itself refused.",
+    "message_proofs.mps_outside_pool": "Most of it is not in PyTorch's pool: {other:size} of other Metal allocations of"
+    " this process, {allocated:size} in the pool.",
+    "message_proofs.budget": "The engine's own check of its budget refused; the card did not.",
+    "message_proofs.startup": "{used:size} of the card's {total:size} was in use before the engine started; it wanted"
+    " {wanted:size}.",
+    "message_proofs.kv_cache": "The cache for one request of {length:count} tokens needs {needed:size}; {left:size} is"
+    " left for it.",
+    "message_proofs.length": "The cache holds {fits:count} tokens, one request may have {length:count}.",
+    "message_proofs.no_blocks": "Nothing of what the engine may use was left for the KV cache, after weights, one"
+    " forward pass and what others hold.",
+    "message_proofs.system_memory": "The model needs {needed:size} of the machine's memory, {left:size} is available;"
+    " this is not the card's memory.",
+    "message_proofs.on_chip": "One block of a kernel wants {requested:size} of the {allowed:size} of on-chip memory"
+    " that it may have. It has nothing to do with the card's memory.",
+    "message_proofs.on_chip_unsized": "A kernel asks for more of the chip's own memory or registers than one block may"
+    " have. It has nothing to do with the card's memory.",
+    "message_proofs.program_too_large": "The compiled program needs {requested:size}, the device has {total:size}: it"
+    " does not fit even alone.",
+    "message_proofs.jax_reserve": "{requested:size} was asked for in one piece; {free:size} is free in all.",
+    "message_proofs.jax": "XLA's allocator could not serve the request. By default it takes most of the card at start.",
+    "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
+    "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
+    "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
+    "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
+    "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
+    "message_proofs.library": "A CUDA library failed, not PyTorch's allocator, outside which its workspace lies.",
+    "message_proofs.library_alloc": "A CUDA library could not get memory of its own, outside PyTorch's allocator.",
+    "message_proofs.no_algorithm": "cuDNN found no way to run the convolution. With too little memory for its workspace"
+    " it says the same as for shapes and types that it does not support.",
+    "message_proofs.nccl_sized": "NCCL could not get {requested:size} from the driver, outside PyTorch's allocator.",
+    "message_proofs.nccl": "NCCL asked the driver for memory outside PyTorch's allocator, and was refused.",
+    "message_proofs.nccl_unhandled": "A CUDA call within NCCL failed; the message does not say that memory was short.",
+    "message_proofs.dev_shm": "Shared memory of the machine (/dev/shm) ran out, where workers hand over batches; the"
+    " card is not involved.",
+    "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",
+    "message_proofs.host_plain": "No card is named: this is how host memory fails.",
+    "message_proofs.host": "The machine's memory was refused; the card is not involved.",
+    "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
+    " short.",
+    "message_proofs.pinned": "Page-locked host memory was refused; the card need not be short.",
+    "message_proofs.killed_sized": "The kernel killed the process because host memory was short; it held {used:size}.",
+    "message_proofs.killed_in_group": "The kernel killed the process at the memory limit of its group (container, job);"
+    " it held {used:size}.",
+    "message_proofs.killed_by_kernel": "The kernel killed a process because host memory was short.",
+    "message_proofs.killed_over": "The job held {used:size} of host memory and may have {allowed:size}.",
+    "message_proofs.killed_by_slurm": "The job reached its limit of host memory, and was killed for it.",
+    "message_proofs.killed_in_container": "The container was killed because host memory was short: its own limit, or"
+    " the node.",
+    "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
+    "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
+    "message_proofs.only_a_warning": "This is a warning: the allocation was not refused.",
+    "message_proofs.registers": "A kernel wants more registers or on-chip memory than a block may have; the card's"
+    " memory is not short.",
+    "message_proofs.unknown_words": "It names memory, in words that oomscope does not know.",
+    "message_proofs.other_program": "This is another program's or library's message, not PyTorch's.",
+}

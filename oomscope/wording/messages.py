@@ -1,0 +1,93 @@
+"""Messages about memory in words: what failed, where it stands, what to run next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from oomscope.messages.records import OomMessage
+from oomscope.units import format_size
+from oomscope.wording.clean import clean
+
+KIND_LABELS = {
+    "torch-cuda": "PyTorch on CUDA",
+    "torch-hip": "PyTorch on ROCm",
+    "torch-xpu": "PyTorch on XPU",
+    "torch-mps": "PyTorch on Apple GPU (MPS)",
+    "torch-npu": "PyTorch on NPU",
+    "torch-async": "PyTorch on CUDA, cudaMallocAsync",
+    "cuda-driver": "Driver",
+    "cublas": "cuBLAS",
+    "cudnn": "cuDNN",
+    "nccl": "NCCL",
+    "host-ram": "Host memory",
+    "pinned-host": "Page-locked host memory",
+    "serving-budget": "Serving engine's budget",
+    "jax": "JAX",
+    "tensorflow": "TensorFlow",
+    "shared-memory": "On-chip memory of a kernel",
+    "oom-killer": "Process killed",
+    "other": "Other",
+}
+"""What each kind of message is called."""
+
+_RECORDED = {"torch-cuda", "torch-hip"}
+_TOOLS = {"torch-xpu": "xpu-smi ps", "torch-npu": "npu-smi info"}
+_PROCESSES = "nvidia-smi --query-compute-apps=pid,used_memory --format=csv"
+_HOST = "free -h"
+_SHARED = "df -h /dev/shm"
+_KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
+_MPS = "vmmap --summary PID"
+_NATIVE = "PYTORCH_CUDA_ALLOC_CONF=backend:native"
+"""The other backend keeps no history."""
+_RUN = "oomscope run"
+_SCRIPT = "your_script.py"
+_PLAIN_FILE = re.compile(r"[\w./+-]+\.py\Z")
+
+
+def headline(message: OomMessage) -> str:
+    """What failed: ``PyTorch on CUDA, GPU 1: 18.84 GiB requested``."""
+    place = "" if message.reading.device is None else f", device {message.reading.device}"
+    request = message.figure("requested")
+    if request is not None:
+        amount = f"{format_size(request.value)} requested"
+    elif message.kind == "oom-killer" and (used := message.figure("process_in_use")):
+        amount = f"{format_size(used.value)} in use"
+    else:
+        amount = "no size printed"
+    return f"{KIND_LABELS[message.kind]}{place}: {amount}"
+
+
+def next_commands_after(message: OomMessage) -> list[str]:
+    """The one command that would tell the rest; none where no command would."""
+    kind = message.kind
+    if kind in _RECORDED or message.reading.wording == "driver.torch":
+        return [_run(message)]
+    if kind in ("cublas", "cudnn"):
+        return [_run(message, "--on exception")]
+    if kind == "torch-async":
+        return [f"{_NATIVE} {_run(message)}"]
+    if kind in _TOOLS:
+        return [_TOOLS[kind]]
+    if kind == "torch-mps":
+        return [_MPS]
+    if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
+        return [_HOST if message.reading.wording == "ollama.system" else _PROCESSES]
+    if kind in ("host-ram", "pinned-host"):
+        return [_SHARED if message.reading.wording == "host.shared" else _HOST]
+    if kind == "oom-killer":
+        return [_KERNEL]
+    return []
+
+
+def _run(message: OomMessage, options: str = "") -> str:
+    """``oomscope run train.py``, behind torchrun where ranks are named."""
+    script = message.script or ""
+    name = clean(script, 120) if _PLAIN_FILE.match(script) else _SCRIPT
+    command = " ".join(filter(None, (_RUN, options, shlex.quote(name))))
+    return f"torchrun --nproc-per-node=gpu --no-python {command}" if message.rank is not None else command
+
+
+NOTHING = "No message about memory in {lines}."
+UNREAD = "At least {count} more places look like messages and were not read."
+"""Said where there are more messages than anyone would read."""

@@ -1,0 +1,232 @@
+"""What is said to be proven holds for everything that the printed figures may stand for, and nothing else is said."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomscope.messages import OomMessage
+from oomscope.messages.figures import Figure, exact, parse_figure
+from oomscope.wording import say
+from tests.messages.comparing import read
+
+GIB = 1 << 30
+
+
+def message(
+    requested: str,
+    total: str = "24.00 GiB",
+    free: str = "1.00 GiB",
+    allocated: str = "20.00 GiB",
+    unallocated: str = "1.00 GiB",
+    more: str = "",
+    advice: str = "PYTORCH_ALLOC_CONF=expandable_segments:True",
+    before: str = "",
+) -> OomMessage:
+    (found,) = read(
+        f"{before}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {requested}. GPU 0 has a total capacity"
+        f" of {total} of which {free} is free. {more}Of the allocated memory {allocated} is allocated by PyTorch, and"
+        f" {unallocated} is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try"
+        f" setting {advice} to avoid fragmentation.\n"
+    ).messages
+    for note in (*found.proves, *found.advice, *found.cannot_tell):
+        assert "{" not in say(note)
+    return found
+
+
+def proven(found: OomMessage) -> set[str]:
+    return {note.code.partition(".")[2] for note in found.proves}
+
+
+def worth(found: OomMessage) -> list[str]:
+    return [note.code.partition(".")[2] for note in found.advice]
+
+
+@pytest.mark.parametrize(
+    ("values", "codes", "advice"),
+    [
+        ({"requested": "25.00 GiB"}, {"larger_than_card"}, ["cannot_help"]),
+        ({"requested": "5.00 GiB"}, {"live_and_request"}, ["cannot_help"]),
+        ({"requested": "3.00 GiB"}, {"nowhere"}, ["cannot_help"]),
+        ({"requested": "1.50 GiB", "total": "22.00 GiB"}, {"only_together"}, ["might_help"]),
+        ({"requested": "1.50 GiB", "unallocated": "2.00 GiB"}, {"free_inside"}, ["fits_here"]),
+        ({"requested": "0.50 GiB", "unallocated": "0.10 GiB"}, {"room_on_card"}, ["beside_the_point"]),
+        (
+            {"requested": "1.50 GiB", "allocated": "16.00 GiB", "unallocated": "0.10 GiB"},
+            {"nowhere", "outside"},
+            ["cannot_help"],
+        ),
+        (
+            {"requested": "1.50 GiB", "unallocated": "0.10 GiB", "more": "Process 1 has 2.00 GiB memory in use. "},
+            {"nowhere", "others"},
+            ["cannot_help"],
+        ),
+        (
+            {"requested": "0.50 GiB", "unallocated": "0.10 GiB", "more": "20.20 GiB allowed; "},
+            {"live_and_request_capped", "cap_not_card"},
+            ["cannot_help"],
+        ),
+        ({"requested": "21.00 GiB", "more": "20.20 GiB allowed; "}, {"larger_than_cap"}, ["cannot_help"]),
+        ({"requested": "0.90 GiB", "total": "8.00 GiB", "free": "0 bytes"}, {"free_inside", "spilled"}, ["fits_here"]),
+    ],
+)
+def test_the_figures_prove(values: dict[str, str], codes: set[str], advice: list[str]):
+    found = message(**values)
+    assert proven(found) == codes
+    assert worth(found) == advice
+
+
+def test_what_lies_within_rounding_is_not_said():
+    """A request of 1.00 GiB and 1.00 GiB free inside: either may be the larger."""
+    found = message("1.00 GiB", unallocated="1.00 GiB", free="0.10 GiB")
+    assert "free_inside" not in proven(found)
+    assert "nowhere" not in proven(found)
+    assert "larger_than_card" not in proven(message("24.00 GiB", allocated="0 bytes", unallocated="0 bytes"))
+    assert "larger_than_card" in proven(message("24.02 GiB", allocated="0 bytes", unallocated="0 bytes"))
+
+
+def test_idle_blocks_of_private_pools_are_not_taken_for_live_ones():
+    """The printed figure has the pools' idle blocks in it."""
+    assert "live_and_request" in proven(message("5.00 GiB"))
+    (found,) = read(
+        "CUDA out of memory. Tried to allocate 5.00 GiB. GPU 0 has a total capacity of 24.00 GiB of which 1.00 GiB is"
+        " free. Of the allocated memory 20.00 GiB is allocated by PyTorch, with 6.00 GiB allocated in private pools"
+        " (e.g., CUDA Graphs), and 1.00 GiB is reserved by PyTorch but unallocated."
+    ).messages
+    assert not proven(found) & {"live_and_request", "nowhere"}
+    assert "message_gaps.idle_in_pools" in {note.code for note in found.cannot_tell}
+
+
+def test_a_cap_that_was_reached_within_rounding_is_said_so():
+    near = message("1.00 GiB", allocated="9.00 GiB", unallocated="0 bytes", free="9.00 GiB", more="10.00 GiB allowed; ")
+    assert proven(near) == {"cap_near"}
+    below = message(
+        "1.00 GiB", allocated="7.00 GiB", unallocated="0 bytes", free="9.00 GiB", more="10.00 GiB allowed; "
+    )
+    assert proven(below) == {"room_on_card"}
+
+
+def test_advice_is_judged_only_where_it_is_given():
+    (silent,) = read("RuntimeError: CUDA error: out of memory\n").messages
+    assert silent.advice == ()
+    (said,) = read("RuntimeError: CUDA error: out of memory\nFor debugging consider CUDA_LAUNCH_BLOCKING=1.\n").messages
+    assert worth(said) == ["blocking"]
+    assert worth(message("5.00 GiB", advice="nothing")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("MPS backend out of memory (MPS allocated: 9.00 GiB, other allocations: 1.00 GiB, max allowed: 10.50 GiB)."
+         " Tried to allocate 1.00 GiB on private pool.", {"mps_cap"}),
+        ("MPS backend out of memory (MPS allocated: 9.00 GiB, other allocations: 1.00 GiB, max allowed: 11.00 GiB)."
+         " Tried to allocate 1.00 GiB on private pool.", {"mps_near"}),
+        ("MPS backend out of memory (MPS allocated: 1.00 GiB, other allocations: 3.00 GiB, max allowed: 20.00 GiB)."
+         " Tried to allocate 1.00 GiB on private pool.", {"mps_below", "mps_outside_pool"}),
+        ("out of resource: shared memory, Required: 131072, Hardware limit: 101376.", {"on_chip"}),
+        ("failed to alloc 34359738368 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory", {"pinned_sized"}),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", {"library_alloc"}),
+        ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`", {"library"}),
+        ("tensorflow/core/framework: Allocation of 1258291200 exceeds 10% of free system memory.", {"only_a_warning"}),
+        ("subprocess: died with <Signals.SIGKILL: 9>.", {"signal"}),
+        ("Memory cgroup out of memory: Killed process 7 (python) total-vm:9kB, anon-rss:5kB", {"killed_in_group"}),
+    ],
+)  # fmt: skip
+def test_other_messages_prove(text: str, codes: set[str]):
+    (found,) = read(text).messages
+    assert proven(found) == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("Free memory on device cuda:0 (1.54/22.05 GiB) on startup is less than desired GPU memory utilization"
+         " (0.9, 19.84 GiB).", "0.06"),
+        ("Free memory on device cuda:0 (19.77/22.05 GiB) on startup is less than desired GPU memory utilization"
+         " (0.9, 19.84 GiB).", "0.89"),
+    ],
+)  # fmt: skip
+def test_the_share_that_would_start_is_rounded_down(text: str, share: str):
+    (found,) = read(text).messages
+    assert proven(found) == {"startup"}
+    assert share in say(found.advice[0])
+
+
+LOADING = (
+    "Traceback (most recent call last):\n"
+    '  File "serve.py", line 9, in <module>\n    model.to("cuda")\n'
+    '  File "/x/site-packages/torch/nn/modules/module.py", line 1340, in to\n    return self._apply(convert)\n'
+    '  File "/x/site-packages/torch/nn/modules/module.py", line 900, in _apply\n    module._apply(fn)\n'
+    '  File "/x/site-packages/torch/nn/modules/module.py", line 1326, in convert\n    return t.to(\n'
+)
+
+
+def test_weights_that_do_not_fit_are_told_by_the_traceback():
+    found = message("5.00 GiB", before=LOADING)
+    assert proven(found) == {"weights"}
+    assert found.script == "serve.py"
+    assert "during_weights" in proven(message("3.00 GiB", before=LOADING))
+
+
+@pytest.mark.parametrize(
+    ("mine", "named", "process", "others"),
+    [
+        ("7.00 GiB", ["1.00 GiB", "2.00 GiB"], "7.00 GiB", "3.00 GiB"),
+        (None, ["21.50 GiB", "1.00 GiB"], "21.50 GiB", "1.00 GiB"),
+        (None, ["21.50 GiB", "22.50 GiB"], None, None),
+        (None, ["1.00 GiB", "0.50 GiB"], None, "1.50 GiB"),
+    ],
+)
+def test_processes_are_told_apart_only_where_arithmetic_does(
+    mine: str | None, named: list[str], process: str | None, others: str | None
+):
+    more = "".join(f"Process {index + 1} has {size} memory in use. " for index, size in enumerate(named))
+    if mine:
+        more += f"Including non-PyTorch memory, this process has {mine} memory in use. "
+    total = "45.00 GiB" if named == ["21.50 GiB", "22.50 GiB"] else "24.00 GiB"
+    found = message("5.00 GiB", total=total, more=more)
+    for name, size in (("process_in_use", process), ("others_in_use", others)):
+        expected = parse_figure(size.replace(" ", "")) if size else None
+        figure = found.figure(name)
+        assert (figure and figure.value) == (expected and expected.value)
+
+
+@given(st.integers(0, 1 << 44), st.sampled_from(["KiB", "MiB", "GiB"]), st.integers(0, 3))
+def test_a_figure_holds_the_size_that_was_printed(size: int, unit: str, decimals: int):
+    scale = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+    figure = parse_figure(f"{size / scale:.{decimals}f}{unit}")
+    assert figure is not None
+    assert figure.low - 1 <= size <= figure.high + 1
+    assert figure.off_by <= scale // 2 // 10**decimals + 2
+
+
+@given(*[st.integers(0, 1 << 40)] * 4)
+def test_a_comparison_is_certain_or_not_made(a: int, b: int, c: int, d: int):
+    one, two = Figure(min(a, b), min(a, b), max(a, b)), Figure(min(c, d), min(c, d), max(c, d))
+    if one.exceeds(two):
+        assert min(a, b) > max(c, d)
+    if (one - two).exceeds(exact(0)):
+        assert one.exceeds(two)
+    assert (one + two).low == one.low + two.low
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("23.65GiB", round(23.65 * GIB)),
+        ("0bytes", 0),
+        ("512bytes", 512),
+        ("1024.00KiB", 1 << 20),
+        ("5.56GB", round(5.56 * GIB)),
+        ("2.5G", GIB * 5 // 2),
+        ("1900,00MiB", 1900 << 20),
+        ("1,234,567bytes", 1234567),
+        ("201.GiB", 201 * GIB),
+        ("17179869184.00GiB", None),
+        ("GiB", None),
+    ],
+)
+def test_sizes_are_read_as_programs_print_them(text: str, value: int | None):
+    figure = parse_figure(text)
+    assert (None if figure is None else figure.value) == value
