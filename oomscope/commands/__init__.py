@@ -12,6 +12,7 @@ COMMANDS = {
     "report": "Explain a snapshot as one HTML file, Markdown, JSON or text.",
     "summary": "Explain a snapshot in one screen of the terminal.",
     "whatif": "Replay a snapshot under other allocator settings.",
+    "plan": "Predict peak memory at other shapes, and what fits which card.",
     "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
     "export": "Convert a snapshot for other tools.",
     "demo": "List the bundled snapshots, or report on one.",

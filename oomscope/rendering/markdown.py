@@ -82,9 +82,9 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, source
         f"**Who holds the {format_bytes(device.at.allocated)} in use, {escaped(when)}**\n\n{_shares(device, shorten)}",
         f"<sub>How we know: {escaped(evidence)}.</sub>" if evidence else "",
         escaped(elsewhere(findings.at, device) or ""),
-        _folded(f"Memory, {when}", _table(tables.memory(device))),
+        _folded(f"Memory, {when}", table_text(tables.memory(device))),
         *(_replays(answer) for answer in findings.whatif if answer.device == device.device and answer.rows),
-        *(_folded(table.title, _table(table)) for table in _tables(findings, device, shorten)),
+        *(_folded(table.title, table_text(table)) for table in _tables(findings, device, shorten)),
         _stacks(device),
     ]
 
@@ -128,7 +128,7 @@ def _shares(device: DeviceFindings, shorten: Shorten) -> str:
         (format_bytes(row.bytes), tables.percent_text(row.bytes, allocated), row.text)
         for row in shares(device, shorten, _TOP)
     )
-    return _table(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
+    return table_text(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
 
 
 def _replays(answer: WhatIf) -> str:
@@ -148,10 +148,10 @@ def whatif_section(answer: WhatIf) -> str:
 
 def _answers(shown: WhatIfView) -> list[str]:
     notes = "\n".join(f"- {escaped(note)}" for note in shown.numbered)
-    return [part for part in (escaped(shown.check), _table(shown.table), notes, escaped(shown.common)) if part]
+    return [part for part in (escaped(shown.check), table_text(shown.table), notes, escaped(shown.common)) if part]
 
 
-def _table(table: Table) -> str:
+def table_text(table: Table) -> str:
     """A table whose columns line up in the source as well; empty without rows."""
     if not table.rows:
         return ""

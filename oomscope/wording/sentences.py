@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomscope.model.note import Note
 from oomscope.wording.causes import CAUSES
+from oomscope.wording.plan import PLAN
 from oomscope.wording.reading import READING
 from oomscope.wording.reconciliation import RECONCILIATION
 from oomscope.wording.recording import RECORDING
@@ -16,6 +17,7 @@ SENTENCES |= READING
 SENTENCES |= RECONCILIATION
 SENTENCES |= RECORDING
 SENTENCES |= WHATIF
+SENTENCES |= PLAN
 SENTENCES |= CAUSES
 SENTENCES |= VERDICT
 
