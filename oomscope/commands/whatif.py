@@ -14,6 +14,7 @@ from oomscope.commands.common.progress import Progress
 from oomscope.errors import OomscopeError, RequestError
 
 if TYPE_CHECKING:
+    from oomscope.analysis.ledger import Ledger
     from oomscope.analysis.whatif import WhatIf
     from oomscope.model import Device, Snapshot
 
@@ -63,6 +64,19 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return texts
 
 
+def _remedies(
+    ctx: click.Context,  # noqa: ARG001
+    param: click.Parameter,
+    texts: tuple[str, ...],
+) -> tuple[tuple[str, int | None], ...]:
+    """Remedies with their values."""
+    if not texts:
+        return ()
+    from oomscope.analysis.ledger import parse_remedy
+
+    return tuple(_refused_here(parse_remedy, param, text) for text in texts)
+
+
 @click.command("whatif")
 @options.snapshot_argument
 @click.option(
@@ -110,6 +124,15 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     metavar="SITE",
     help="Free what FILE:LINE allocates at the end of each step (an estimate).",
 )
+@click.option(
+    "--remedy",
+    "remedies",
+    multiple=True,
+    callback=_remedies,
+    metavar="NAME[=VALUE]",
+    help="What a remedy would make of the peak (repeatable): checkpoint, accumulate=4, autocast, zero1=8, …",
+)
+@click.option("--remedies", "all_remedies", is_flag=True, help="The same for every remedy that may help here.")
 @options.device_option
 @click.option(
     "--least-memory",
@@ -140,6 +163,8 @@ def command(
     without: tuple[str, ...],
     scale: tuple[str, ...],
     free: tuple[str, ...],
+    remedies: tuple[tuple[str, int | None], ...],
+    all_remedies: bool,
     device: int | None,
     least_memory: str,
     orders: int,
@@ -166,9 +191,11 @@ def command(
         from oomscope.analysis.study import study_device
         from oomscope.analysis.whatif import whatif_of
 
+        study = study_device(loaded, _choose(loaded, device).index)
+        asks_remedies = bool(remedies) or all_remedies
         answer = whatif_of(
-            study_device(loaded, _choose(loaded, device).index),
-            settings=settings or None,
+            study,
+            settings=settings or (() if asks_remedies else None),
             limit=limit,
             gpu=gpu,
             without=without,
@@ -178,12 +205,22 @@ def command(
             least_memory=least_memory,
             progress=progress.tell,
         )
+        ledger = None
+        if asks_remedies and answer.self_check.exact:
+            from oomscope.analysis.ledger import ledger_of
+
+            ledger = ledger_of(study, None if all_remedies else remedies, progress.tell)
     reason = answer.self_check.reason
     if reason is not None and not answer.self_check.addresses:
         from oomscope.wording import say
 
         raise RequestError(f"{snapshot}: {say(reason)}; call torch.cuda.memory._record_memory_history() before the run")
-    _show(answer, form, output, force)
+    if ledger is not None and not ledger.rows and not all_remedies:
+        raise RequestError(
+            f"{snapshot}: {', '.join(ledger.skipped)}: nothing to do here, or the program does it already; "
+            "--remedies lists what may help"
+        )
+    _show(answer, ledger, form, output, force)
 
 
 def _by_slug(scaling: str) -> str:
@@ -210,19 +247,20 @@ def _choose(snapshot: Snapshot, index: int | None) -> Device:
     return max(snapshot.devices, key=lambda one: (len(one.trace.entries(Action.OOM)) > 0, len(one.trace)))
 
 
-def _show(answer: WhatIf, form: str, output: str, force: bool) -> None:
-    """Write `answer`; as text it takes the room that the terminal has."""
+def _show(answer: WhatIf, ledger: Ledger | None, form: str, output: str, force: bool) -> None:
+    """Write `answer`, and the ledger behind it; as text it takes the room that the terminal has."""
     from rich.console import Console
 
     from oomscope.rendering.text import terminal
-    from oomscope.rendering.whatif import to_json, to_markdown, to_text
+    from oomscope.rendering.whatif import shown, to_json, to_markdown, to_text
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
     console.width = min(console.width, terminal.WIDEST)
     if form == "text" and output == STDOUT:
         if console.is_terminal:
-            console.print(terminal.whatif(answer))
+            console.print(shown(answer, ledger))
         else:
-            write(to_text(answer, console.width), output, force=force)
+            write(to_text(answer, console.width, ledger), output, force=force)
         return
-    write({"text": to_text, "md": to_markdown, "json": to_json}[form](answer), output, force=force)
+    made = {"text": to_text(answer, ledger=ledger), "md": to_markdown(answer, ledger), "json": to_json(answer, ledger)}
+    write(made[form], output, force=force)

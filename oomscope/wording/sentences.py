@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomscope.model.note import Note
 from oomscope.wording.causes import CAUSES
+from oomscope.wording.ledger import LEDGER
 from oomscope.wording.plan import PLAN
 from oomscope.wording.reading import READING
 from oomscope.wording.reconciliation import RECONCILIATION
@@ -18,6 +19,7 @@ SENTENCES |= RECONCILIATION
 SENTENCES |= RECORDING
 SENTENCES |= WHATIF
 SENTENCES |= PLAN
+SENTENCES |= LEDGER
 SENTENCES |= CAUSES
 SENTENCES |= VERDICT
 

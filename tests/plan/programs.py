@@ -37,6 +37,21 @@ def forward(name: str, line: int, block: str = "") -> list[builders.Dict]:
     return [*inner, builders.frame("_call_impl", 1787, f"{TORCH}/nn/modules/module.py"), TRAIN]
 
 
+def linear(line: int) -> list[builders.Dict]:
+    """What a linear layer makes that a line of a block calls."""
+    layer = builders.frame("forward", 134, f"{TORCH}/nn/modules/linear.py")
+    return [
+        layer,
+        builders.frame("_call_impl", 1787, f"{TORCH}/nn/modules/module.py"),
+        *forward("forward", line, "block"),
+    ]
+
+
+def attention(line: int) -> list[builders.Dict]:
+    """What a function called attention makes that a block's forward calls."""
+    return [builders.frame("attention", line, "/workspace/train/model.py"), *forward("forward", 32, "block")]
+
+
 def optimizer(line: int, name: str = "_multi_tensor_adamw") -> list[builders.Dict]:
     """What the optimizer makes."""
     return [
@@ -112,14 +127,14 @@ class Program:
         )
         saved = []
         for _ in range(self.blocks):
-            saved.append(self._make(device, names, hidden, forward("forward", 30, "block")))
+            saved.append(self._make(device, names, hidden, linear(30)))
             if size := dict(self.workspace).get(batch):
                 device.free(self._make(device, names, size, forward("forward", 31, "block")))
             if self.scores:
                 scores = batch * self.heads * length * length * 4
-                saved.append(self._make(device, names, scores, forward("attention", 33, "block")))
-                saved.append(self._make(device, names, scores, forward("attention", 34, "block")))
-            saved.append(self._make(device, names, 4 * hidden, forward("forward", 36, "block")))
+                saved.append(self._make(device, names, scores, attention(33)))
+                saved.append(self._make(device, names, scores, attention(34)))
+            saved.append(self._make(device, names, 4 * hidden, linear(36)))
             saved.append(self._make(device, names, hidden, forward("forward", 37, "block")))
         saved.append(self._make(device, names, logits, forward("forward", 95)))
         saved.append(self._make(device, names, logits, forward("cross_entropy", 97)))
