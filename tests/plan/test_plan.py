@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+import oomscope
 from oomscope.analysis.plan import plan_of
 from oomscope.analysis.plan.records import Plan
 from oomscope.errors import RequestError
@@ -164,3 +165,16 @@ def test_a_setting_is_replayed():
     ).predictions
     curves = study(PROGRAM.run([(12, 128)] * 3, "expandable_segments:True")).history.curves
     assert rows[0].peak_reserved.bytes == pytest.approx(int(curves.reserved.max()), rel=0.015)
+
+
+def test_the_library_answers_without_files():
+    snapshots = [PROGRAM.run([(batch, 128)] * 3) for batch in (4, 6)]
+    answer = oomscope.plan(snapshots, at=[at((4, 128)), at((6, 128))], wanted=at((12, 128)), gpus=["1GiB"])
+    assert answer.predictions[0].peak_allocated.bytes == pytest.approx(truth((12, 128))[0], rel=0.002)
+    noted = PROGRAM.run([(4, 128), (6, 128), (6, 128)], noted=True)
+    assert oomscope.plan(noted, wanted=at((12, 128))).predictions[0].shape == at((12, 128))
+
+
+def test_the_library_answers_for_remedies():
+    rows = oomscope.remedies(PROGRAM.run([(8, 256)] * 3), ["sgd", "accumulate=4"]).rows
+    assert {(row.slug, row.value) for row in rows} == {("sgd", None), ("accumulate", 4)}

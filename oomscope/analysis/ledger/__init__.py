@@ -140,7 +140,8 @@ def ledger_of(
         elif wanted or row.saves_bytes >= WORTH * case.base:
             rows.append(row)
     if not wanted:
-        rows += [row for row in (_of_allocator(case, slug) for slug in _allocator(case)) if row is not None]
+        cap = raised_cap(case.run, case.outlook, case.base)
+        rows += [*([cap] if cap else []), *settings_worth_trying(case.run, case.outlook)]
     rows.sort(key=lambda row: -row.saves_bytes)
     return Ledger(
         device=study.index,
@@ -240,10 +241,6 @@ def _replay(run: Run, draft: Draft, limit: Limit) -> Replay:
     if limit.device_total is None:
         limit = Limit(limit.cap, limit.capacity, subject.limit.limit.device_total)
     return Replayer(draft.to_program(), subject.release).run(subject.config, limit, subject.addresses())
-
-
-def _allocator(case: _Case) -> list[str]:
-    return [*([RAISE_CAP] if case.outlook.failed else []), *settings_worth_trying(case.run, case.outlook)]
 
 
 def _of_allocator(case: _Case, slug: str) -> RemedyRow | None:

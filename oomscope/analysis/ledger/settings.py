@@ -19,27 +19,26 @@ WORTH = 0.01
 """Of the recorded peak of reserved memory: a setting that saves less changes nothing."""
 
 
-def settings_worth_trying(run: Run, ahead: Outlook) -> list[str]:
-    """Those that change the recorded ones, and save reserved memory or serve what was refused."""
+def settings_worth_trying(run: Run, ahead: Outlook) -> list[RemedyRow]:
+    """The rows of those that save reserved memory, or serve what was refused."""
     subject = run.recording.subject
     if not subject.complete:
         return []
     tried = settings.default_set(subject.config, subject.limit.limit)
-    rows = [(one.text, setting_row(run, ahead, one.text)) for one in tried if one.emptying is Emptying.NEVER]
+    rows = [setting_row(run, ahead, one.text) for one in tried if one.emptying is Emptying.NEVER]
     least = WORTH * subject.recorded.peak_reserved
-    return [text for text, row in rows if row.enough or row.saves_bytes >= least]
+    return [row for row in rows if row.enough or (row.enough is not False and row.saves_bytes >= least)]
 
 
 def setting_row(run: Run, ahead: Outlook, text: str) -> RemedyRow:
-    """The recorded program under another setting; what it saves is reserved memory."""
+    """The recorded program under another setting and the recorded limit; what it saves is reserved memory."""
     subject = run.recording.subject
     config = settings.parse(text, subject.config, subject.release).config
     limit = subject.limit.limit
-    free = Limit(device_total=limit.device_total)
-    own, other = _run(run, subject.config, free), _run(run, config, free)
-    peak = Estimate(other.peak_allocated, other.peak_allocated, other.peak_allocated)
+    replay = _run(run, config, limit)
+    peak = Estimate(replay.peak_allocated, replay.peak_allocated, replay.peak_allocated)
     served = enough(ahead, partial(_run, run, config), limit, 0)
-    return RemedyRow(text, None, peak, own.peak_reserved - other.peak_reserved, served)
+    return RemedyRow(text, None, peak, subject.recorded.peak_reserved - replay.peak_reserved, served)
 
 
 def raised_cap(run: Run, ahead: Outlook, base: int) -> RemedyRow | None:

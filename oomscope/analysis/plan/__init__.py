@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,10 +24,10 @@ from oomscope.analysis.plan.records import (
 from oomscope.analysis.plan.scaling import Scaled, scaled
 from oomscope.analysis.plan.shapes import complete, parse_shape, parse_shapes
 from oomscope.analysis.progress import Listener, silent
-from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.analysis.whatif import settings as tried
 from oomscope.errors import RequestError
-from oomscope.model import Note, note
+from oomscope.model import Note, Snapshot, note
 
 __all__ = [
     "MOST_RECORDINGS",
@@ -40,12 +40,48 @@ __all__ = [
     "Source",
     "parse_shape",
     "parse_shapes",
+    "plan",
     "plan_of",
 ]
 
 MOST_RECORDINGS = 3
 MOST_ALONE = 0.25
 """Of the peak of a recording: what may lack a counterpart in the others. Kernels that come and go are far less."""
+
+
+def plan(
+    snapshots: Snapshot | Sequence[Snapshot],
+    *,
+    at: Shape | Sequence[Shape] = (),
+    wanted: Shape | Sequence[Shape] = (),
+    gpus: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    device: int | None = None,
+) -> Plan:
+    """The peaks of a recorded program at other shapes, and what fits which card.
+
+    Args:
+        snapshots: one to three recordings of the program.
+        at: the shape of each, such as ``{"batch": 8, "seq": 512}``; empty: the recordings know theirs.
+        wanted: the shapes to predict; empty: the recorded ones.
+        gpus: cards, by size (``24GiB``) or name (``A100-40``).
+        settings: of the allocator, each as in ``PYTORCH_ALLOC_CONF``; empty: as recorded.
+        device: its CUDA index; None: the one with the longest trace.
+
+    Raises:
+        RequestError: the recordings cannot serve the request; the message says which one more would.
+    """
+    several = [snapshots] if isinstance(snapshots, Snapshot) else list(snapshots)
+    studies = [(f"recording {number}", _study(one, device)) for number, one in enumerate(several, 1)]
+    shapes, others = ([one] if isinstance(one, Mapping) else list(one) for one in (at, wanted))
+    return plan_of(studies, at=shapes, wanted=others, gpus=gpus, settings=settings)
+
+
+def _study(snapshot: Snapshot, device: int | None) -> DeviceStudy:
+    if not snapshot.devices:
+        raise RequestError("the snapshot holds no device, so there is nothing to predict from.")
+    longest = max(snapshot.devices, key=lambda one: len(one.trace)).index
+    return study_device(snapshot, longest if device is None else device)
 
 
 def plan_of(
@@ -71,30 +107,30 @@ def plan_of(
         RequestError: the recordings cannot serve the request; the message says which one more would.
     """
     recordings = _made_ready(studies, at, progress)
-    plan = _Planner(recordings)
+    planner = _Planner(recordings)
     configs = _configs(recordings[0], settings)
-    shapes = [complete(shape, plan.base, plan.parameters) for shape in wanted] or [
-        complete(shape, plan.base, plan.parameters) for one in recordings for shape in one.shapes
+    shapes = [complete(shape, planner.base, planner.parameters) for shape in wanted] or [
+        complete(shape, planner.base, planner.parameters) for one in recordings for shape in one.shapes
     ]
-    plan.check(shapes)
-    plan.check_alignment()
+    planner.check(shapes)
+    planner.check_alignment()
     predictions = []
     for number, shape in enumerate(shapes):
         progress("replaying", number / (len(shapes) + len(gpus)), _text(shape))
-        predictions += [plan.prediction(shape, setting, config, gpus) for setting, config in configs]
+        predictions += [planner.prediction(shape, setting, config, gpus) for setting, config in configs]
     found = []
     whole = not all(one.ends_early for one in recordings)
     for number, gpu in enumerate(gpus if whole else ()):
         progress("replaying", (len(shapes) + number) / (len(shapes) + len(gpus)), gpu)
-        found += plan.largest(gpu, shapes, configs)
+        found += planner.largest(gpu, shapes, configs)
     return Plan(
         device=studies[0][1].index,
         sources=tuple(source_of(one) for one in recordings),
-        parameters=plan.parameters,
+        parameters=planner.parameters,
         predictions=tuple(predictions),
         largest=tuple(found),
-        alignment=alignment_of([plan.scaled_from(one) for one in recordings]),
-        notes=plan.notes(),
+        alignment=alignment_of([planner.scaled_from(one) for one in recordings]),
+        notes=planner.notes(),
     )
 
 
