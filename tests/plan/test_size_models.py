@@ -58,3 +58,21 @@ def test_a_convolution_that_rounds_its_side_down_is_the_square_of_a_shifted_side
 def test_sizes_never_fall_below_a_byte():
     found = model_of({(4.0, 128.0): 4 * 127, (4.0, 192.0): 4 * 191})
     assert min(found.span((4.0, 1.0))) >= 1
+
+
+def test_scores_between_patches_grow_with_the_fourth_power_of_the_side():
+    def size(side: int) -> int:
+        return 12 * ((side // 16) ** 2 + 1) ** 2 * 4
+
+    points = {(4.0, float(side)): size(side) for side in (224, 288)}
+    found = model_of(points, Hint((1, 2), (1, 2), (1, 2)), usual=(1, 2))
+    assert found.span((4.0, 448.0))[0] == pytest.approx(size(448), rel=0.001)
+
+
+def test_tokens_of_an_image_are_its_square_and_one():
+    def size(side: int) -> int:
+        return 768 * ((side // 16) ** 2 + 1) * 4
+
+    points = {(4.0, float(side)): size(side) for side in (224, 288)}
+    found = model_of(points, Hint((1, 2), (1, 2), (1, 2)), usual=(1, 2))
+    assert found.span((4.0, 448.0))[0] == pytest.approx(size(448), rel=0.001)

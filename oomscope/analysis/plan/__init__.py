@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
@@ -228,7 +227,7 @@ class _Planner:
         """The row of one shape and setting."""
         subject, peaks = self.scaled_for(shape), self.peaks(shape, config)
         categories, phase = at_peak(subject.recording, peaks.likely)
-        cards = tuple(fit(subject, peaks, config, card(gpu, subject)) for gpu in gpus)
+        cards = tuple(fit(subject, shape, peaks, config, card(gpu, subject)) for gpu in gpus)
         return Prediction(
             shape=shape,
             setting=setting,
@@ -248,7 +247,7 @@ class _Planner:
         varied = {name: len({shape[name] for shape in known}) > 1 for name in self.parameters}
         skipped = guessable(self.parameters, varied)
         return [
-            largest(self.scaled_for, partial(self.peaks, config=config), config, setting, gpu, name, shapes[0])
+            largest(self.scaled_for, config, setting, gpu, name, shapes[0])
             for setting, config in configs
             for name in self.parameters
             if name not in skipped

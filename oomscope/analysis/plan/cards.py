@@ -9,10 +9,10 @@ from math import gcd
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.replay import Replay
 from oomscope.analysis.plan.hints import BATCH, UNKNOWN, kind_of
-from oomscope.analysis.plan.predicting import Peaks, at_peak, survives
+from oomscope.analysis.plan.predicting import Peaks, at_peak, slack, survives
 from oomscope.analysis.plan.recordings import Shape
 from oomscope.analysis.plan.records import CardFit, Largest
-from oomscope.analysis.plan.scaling import Scaled
+from oomscope.analysis.plan.scaling import LIKELY, Scaled
 from oomscope.analysis.whatif.gpus import capacity
 from oomscope.units import MIB
 
@@ -60,9 +60,9 @@ def _outside(scaled: Scaled) -> int:
     return outside if OUTSIDE // 2 < outside < 2 * OUTSIDE else OUTSIDE
 
 
-def fit(scaled: Scaled, peaks: Peaks, config: AllocatorConfig, on: Card) -> CardFit:
+def fit(scaled: Scaled, shape: Shape, peaks: Peaks, config: AllocatorConfig, on: Card) -> CardFit:
     """Whether a shape fits a card: certain only if it does at the upper end, or does not at the lower one."""
-    worst = survives(scaled, peaks.most, config, on.usable - _slack(peaks))
+    worst = survives(scaled, peaks.most, config, on.usable - slack(scaled, shape, peaks.most))
     if worst.survived:
         fits = None if scaled.recording.ends_early else True
         return CardFit(on.name, on.capacity, fits, on.usable - worst.peak_reserved, worst.retries)
@@ -71,14 +71,8 @@ def fit(scaled: Scaled, peaks: Peaks, config: AllocatorConfig, on: Card) -> Card
     return CardFit(on.name, on.capacity, None if best.survived else False, headroom)
 
 
-def _slack(peaks: Peaks) -> int:
-    """By how much more the program may allocate than is replayed."""
-    return peaks.allocated.high - peaks.allocated.bytes
-
-
 def largest(
     scaled: Callable[[Shape], Scaled],
-    predicted: Callable[[Shape], Peaks],
     config: AllocatorConfig,
     setting: str | None,
     on: str,
@@ -89,15 +83,16 @@ def largest(
 
     def on_card(value: int) -> Replay:
         shape = {**base, parameter: value}
-        subject, peaks = scaled(shape), predicted(shape)
-        return survives(subject, peaks.most, config, card(on, subject).usable - _slack(peaks))
+        subject = scaled(shape)
+        _, _, most = subject.sizes(shape)
+        return survives(subject, most, config, card(on, subject).usable - slack(subject, shape, most))
 
     subject = scaled(base)
     step = _step(subject, parameter, base[parameter])
     value, bound = _search(lambda value: on_card(value).survived, max(base[parameter] // step, 1), step)
     others = {name: other for name, other in base.items() if name != parameter}
     beyond = {**base, parameter: (value or 0) + step}
-    failing, phase = at_peak(scaled(beyond).recording, predicted(beyond).likely)
+    failing, phase = at_peak(scaled(beyond).recording, scaled(beyond).sizes(beyond)[LIKELY])
     replay = None if value is None else on_card(value)
     return Largest(
         gpu=on,

@@ -99,6 +99,14 @@ def unmatched_share(scaled: Scaled) -> float:
     return float(size[live][~scaled.matched[live]].sum()) / max(float(size[live].sum()), 1.0)
 
 
+def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
+    """By how many bytes more may be allocated at `shape` than a replay with these sizes does."""
+    live, _ = live_at_peak(scaled.recording.program, size)
+    as_recorded = np.array_equal(size, scaled.recording.program.size)
+    margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=bool(scaled.workspace.any()))
+    return round(margins.allocated * float(size[live].sum()))
+
+
 def _estimate(central: list[int], ends: list[int], margin: float) -> Estimate:
     """The mean of the replays that are equally likely; the range spans all, and the margin."""
     middle = round(sum(central) / len(central))

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 HIGHEST = 3
-"""The highest degree in one parameter: what is cubed is a volume."""
+"""The highest degree in one parameter: what is cubed is a volume. Squares of sums have twice that."""
 _EXACT = 8
 """Bytes by which a size that fits may be off: sizes are whole numbers of elements."""
 
@@ -108,7 +108,7 @@ def fit(evidence: Evidence) -> Model:
 
 def _monomials(points: Sequence[Point], sizes: Sequence[int], varied: Sequence[int]) -> list[Powers]:
     """The powers of every product that all sizes are proportional to, the lowest first."""
-    choices = sorted(product(range(HIGHEST + 1), repeat=len(varied)), key=lambda powers: (sum(powers), powers))
+    choices = sorted(product(range(HIGHEST + 2), repeat=len(varied)), key=lambda powers: (sum(powers), powers))
     spread = (_spread(chosen, varied, len(points[0])) for chosen in choices)
     return [powers for powers in spread if _fits([(_factor(points[0], sizes[0], powers), powers)], points, sizes)]
 
@@ -146,11 +146,10 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
             fitting += _squares(points, sizes, varied[0])
     if not fitting:
         return _workspace(evidence)
-    degree = {axis: max(evidence.hint.degree[axis], evidence.usual[axis]) for axis in varied}
+    degree = _likely_degrees(evidence, varied)
 
     def strangeness(one: Polynomial) -> tuple[int, float]:
-        top = one.terms[-1][1]
-        times = 2 if one.squared else 1
+        top, times = one.terms[-1][1], 2 if one.squared else 1
         return sum(abs(times * top[axis] - degree[axis]) for axis in varied), _share_of_first(one, points[0])
 
     likely = min(fitting, key=strangeness)
@@ -162,6 +161,17 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
     return Model(likely, (*others, *_extended(evidence, varied, likely)), is_borne_out=not others)
 
 
+def _likely_degrees(evidence: Evidence, varied: Sequence[int]) -> dict[int, int]:
+    """The degree in each parameter: of one by how fast the size grows, of several by what the request is."""
+    hint, points, sizes = evidence.hint, evidence.points, evidence.sizes
+    if len(varied) > 1:
+        return {axis: max(hint.degree[axis], evidence.usual[axis]) for axis in varied}
+    axis = varied[0]
+    far = max(range(len(points)), key=lambda row: abs(float(np.log(points[row][axis] / points[0][axis]))))
+    pace = np.log(sizes[far] / sizes[0]) / np.log(points[far][axis] / points[0][axis])
+    return {axis: int(np.clip(np.round(pace), 1, 2 * HIGHEST))}
+
+
 def _share_of_first(one: Polynomial, point: Point) -> float:
     """How large the smaller of two terms is beside the other: a tensor is nearly a product."""
     first, last = (abs(factor * _power(point, powers)) for factor, powers in (one.terms[0], one.terms[-1]))
@@ -170,7 +180,8 @@ def _share_of_first(one: Polynomial, point: Point) -> float:
 
 def _pairs(varied: Sequence[int], width: int) -> list[tuple[Powers, Powers]]:
     """Pairs of products of which the first is a factor of the second."""
-    choices = [_spread(chosen, varied, width) for chosen in product(range(HIGHEST), repeat=len(varied))]
+    highest = HIGHEST if len(varied) == 1 else HIGHEST - 1
+    choices = [_spread(chosen, varied, width) for chosen in product(range(highest + 1), repeat=len(varied))]
     return [
         (one, other)
         for one in choices
@@ -192,20 +203,21 @@ def _two_terms(points: Sequence[Point], sizes: Sequence[int], first: Powers, sec
 
 
 def _squares(points: Sequence[Point], sizes: Sequence[int], axis: int) -> list[Polynomial]:
-    """``(a + b · side)²`` through the first and the last size, where it is within half a percent of the others.
+    """``(a + b · side)²`` and ``(a + b · side²)²`` through the first and the last size.
 
-    What a convolution leaves of a side is rounded down.
+    They count where they are within half a percent of the others. The first is what convolutions leave of a side, the
+    second are scores between the patches of an image.
     """
     roots = [float(np.sqrt(size)) for size in sizes]
-    begin, end = points[0][axis], points[-1][axis]
-    slope = (roots[-1] - roots[0]) / (end - begin)
-    if slope <= 0:
-        return []
-    width = len(points[0])
-    terms = ((roots[0] - slope * begin, (0,) * width), (slope, _spread((1,), [axis], width)))
-    found = Polynomial(terms, squared=True)
-    near = all(abs(found.at(point) - size) <= ROUNDED * size for point, size in zip(points, sizes, strict=True))
-    return [found] if near else []
+    width, found = len(points[0]), []
+    for power in (1, 2):
+        begin, end = points[0][axis] ** power, points[-1][axis] ** power
+        slope = (roots[-1] - roots[0]) / (end - begin)
+        terms = ((roots[0] - slope * begin, (0,) * width), (slope, _spread((power,), [axis], width)))
+        one = Polynomial(terms, squared=True)
+        if slope > 0 and all(abs(one.at(at) - size) <= ROUNDED * size for at, size in zip(points, sizes, strict=True)):
+            found.append(one)
+    return found
 
 
 def _quadratic(points: Sequence[Point], sizes: Sequence[int], axis: int) -> list[Polynomial]:
