@@ -9,6 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from oomscope.analysis.plan.records import Plan, Prediction
 from oomscope.rendering.html import palette
@@ -16,6 +17,8 @@ from oomscope.rendering.html.svg import plain_name
 from oomscope.units import GIB
 
 _SIZE = (8.4, 4.6)
+_STYLES = ("solid", "dashed", "dashdot", "dotted")
+"""Of lines that differ in more than the parameter that is drawn."""
 _SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "plan", "text.parse_math": False, "font.size": 10}
 
 
@@ -25,8 +28,8 @@ def to_svg(plan: Plan) -> str:
     with mpl.rc_context(_SETTINGS):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.subplots()
-        for group in _groups(plan, axis):
-            _draw(axes, group, axis)
+        for number, group in enumerate(_groups(plan, axis)):
+            _draw(axes, group, axis, _STYLES[number % len(_STYLES)])
         for name, size in {card.gpu: card.capacity for row in plan.predictions for card in row.cards}.items():
             axes.axhline(size / GIB, color=palette.LIMIT.light, linewidth=1, linestyle="--")
             axes.annotate(
@@ -35,6 +38,7 @@ def to_svg(plan: Plan) -> str:
         axes.set_xlabel(plain_name(axis))
         axes.set_ylabel("GiB")
         axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(loc="upper left", frameon=False)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
@@ -58,12 +62,12 @@ def _groups(plan: Plan, axis: str) -> list[list[Prediction]]:
     return [sorted(rows, key=lambda row: row.shape[axis]) for rows in found.values()]
 
 
-def _draw(axes: Axes, rows: list[Prediction], axis: str) -> None:
+def _draw(axes: Axes, rows: list[Prediction], axis: str, style: str) -> None:
     others = ", ".join(plain_name(f"{name}={value}") for name, value in rows[0].shape.items() if name != axis)
     at = [row.shape[axis] for row in rows]
     for name, colour in (("reserved", palette.RESERVED), ("allocated", palette.BAR)):
         peaks = [getattr(row, f"peak_{name}") for row in rows]
-        axes.plot(at, [one.bytes / GIB for one in peaks], color=colour.light, marker="o", markersize=3,
+        axes.plot(at, [one.bytes / GIB for one in peaks], color=colour.light, marker="o", markersize=3, linestyle=style,
                   label=f"{name}, {others}" if others else name)  # fmt: skip
         axes.fill_between(
             at, [one.low / GIB for one in peaks], [one.high / GIB for one in peaks], color=colour.light, alpha=0.15,
