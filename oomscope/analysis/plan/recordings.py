@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
+from oomscope.analysis.plan.inference import batch_of
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.analysis.whatif.preparation import Subject, prepared
@@ -17,9 +17,6 @@ from oomscope.model import NO_STACK, Action, BoolArray, Frame, FrameKind, IntArr
 
 UNFRAMED = -1
 """The key of requests without Python frames: most of a backward pass."""
-
-LEAST_ALIKE, MOST_AGREE = 3, 0.5
-"""Recorded tensors that must agree about the batch, in number and as a share of all."""
 
 Shape = Mapping[str, int]
 
@@ -53,7 +50,7 @@ class Recording:
         at_once: bool[requests], whether it is given back before anything else is done, as a workspace is.
         units: in order, without gaps.
         shapes: the distinct shapes of its steps.
-        inferred: how many recorded tensors told the shape; 0 where it was told or noted.
+        inferred: how many tensors told the batch; 0 where the shape was told or noted.
     """
 
     name: str
@@ -127,7 +124,7 @@ def made_ready(name: str, study: DeviceStudy, at: Shape | None, keys: StackKeys)
         raise RequestError(f"{name}: the trace has no allocation; record it with history from the start.")
     inferred = 0
     if at is None and not any(step.shape for step in study.snapshot.recorded.steps):
-        batch, inferred = _batch_of_tensors(study)
+        batch, inferred = batch_of(study)
         at = {"batch": batch} if inferred else None
     units = _units(name, study, subject, at)
     shapes = tuple(dict(items) for items in dict.fromkeys(tuple(unit.shape.items()) for unit in units if unit.shape))
@@ -189,19 +186,6 @@ def _recorded_shapes(name: str, study: DeviceStudy) -> list[Shape]:
             "--at batch=8,seq=512, or record with recording.step(batch=8, seq=512)."
         )
     return [known.get(begin, {}) for begin in study.steps.boundaries]
-
-
-def _batch_of_tensors(study: DeviceStudy) -> tuple[int, int]:
-    """The first side that most recorded inputs and activations share, and how many do; 0 tensors: it is not known."""
-    first = [
-        tensor.shape[0]
-        for tensor in study.snapshot.recorded.tensors
-        if tensor.device == study.index and tensor.category in ("input", "activation") and tensor.shape
-    ]
-    if not first:
-        return 0, 0
-    batch, count = Counter(first).most_common(1)[0]
-    return (batch, count) if batch > 1 and count >= LEAST_ALIKE and count >= len(first) * MOST_AGREE else (0, 0)
 
 
 def _is_count(value: object) -> bool:
