@@ -36,7 +36,7 @@ PLAN: dict[str, Sentence] = {
         "recordings tells how they grow"
     ),
     "plan.shape_from_tensors": (
-        "{file}: batch={batch} is inferred from {tensors:n recorded tensor}; tell it with --at to be sure"
+        "the batch of {batch} in {file} is inferred from {tensors:n tensor}; tell it with --at to be sure"
     ),
 }
 

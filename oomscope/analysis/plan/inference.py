@@ -42,7 +42,7 @@ def _of_tensors(study: DeviceStudy) -> tuple[int, int]:
 def _of_images(study: DeviceStudy) -> tuple[int, int]:
     """The number of labels beside square images: of all factors of the inputs only the batch leaves a square."""
     lifetimes = study.history.lifetimes
-    in_steps = lifetimes.born >= (study.steps.boundaries[0] if study.steps.boundaries else study.history.entries)
+    in_steps = lifetimes.born >= (study.steps.boundaries[0] if study.steps.boundaries else 0)
     images = np.unique(lifetimes.requested[in_steps & (study.categories == INPUT)])
     own = in_steps & (study.roles.role[lifetimes.stack] == Role.NEUTRAL)
     if not len(images):
