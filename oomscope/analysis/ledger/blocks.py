@@ -12,7 +12,7 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger.draft import SPACING
-from oomscope.analysis.ledger.paths import paths
+from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
 
@@ -40,13 +40,33 @@ class Block:
     depth: int
 
 
-def blocks(run: Run) -> list[Block]:
-    """All calls of all blocks, in order; empty where the model has none."""
+def blocks(run: Run) -> tuple[Block, ...]:
+    """All calls of all blocks, in order; empty where the model has none. Found once."""
+    return run.study.once("blocks of the ledger", lambda: _blocks(run))
+
+
+def _blocks(run: Run) -> tuple[Block, ...]:
     found = []
-    for step in range(max(run.steps, 1)):
-        rows = np.flatnonzero(run.during(FORWARD) & ((run.step == step) if run.steps else True) & (run.stack >= 0))
-        found += [_block(run, part, depth) for part, depth in _partition(run, rows)]
-    return [block for block in found if len(block.inner)]
+    numbers = _Numbers(paths(run))
+    for rows in forwards(run):
+        found += [_block(run, part, depth) for part, depth in _partition(run, rows, numbers)]
+    return tuple(block for block in found if len(block.inner))
+
+
+def forwards(run: Run) -> list[IntArray]:
+    """The framed requests of the forward of each step; all of them where no steps are known."""
+    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0))
+    parts: list[IntArray] = np.split(rows, np.flatnonzero(np.diff(run.step[rows])) + 1)
+    return [part for part in parts if len(part)]
+
+
+class _Numbers:
+    """Beginnings and ends of paths as numbers, so that many requests are compared quickly."""
+
+    def __init__(self, known: dict[int, Path]) -> None:
+        ids: dict[object, int] = {}
+        self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
+        self.tail = {s: [ids.setdefault(p[d:], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
 
 
 def _block(run: Run, rows: IntArray, depth: int) -> Block:
@@ -59,20 +79,20 @@ def _block(run: Run, rows: IntArray, depth: int) -> Block:
     return Block(rows, alive[alive != output], end, depth)
 
 
-def _partition(run: Run, rows: IntArray) -> list[tuple[IntArray, int]]:
+def _partition(run: Run, rows: IntArray, numbers: _Numbers) -> list[tuple[IntArray, int]]:
     """The requests of each call of a block with its depth: the outermost loops over children of one kind."""
-    known = paths(run)
     pending = [(rows, 1)]
     found: list[tuple[IntArray, int]] = []
     while pending:
         part, depth = pending.pop(0)
-        groups: dict[tuple[object, ...], list[int]] = {}
-        for row in part.tolist():
-            path = known[int(run.stack[row])]
-            if len(path) > depth:
-                groups.setdefault(path[:depth], []).append(row)
-        for mine in groups.values():
-            calls = _calls(mine, [known[int(run.stack[row])][depth:] for row in mine])
+        groups: dict[int, list[tuple[int, int]]] = {}
+        for row, stack in zip(part.tolist(), run.stack[part].tolist(), strict=True):
+            heads = numbers.head[stack]
+            if len(heads) > depth + 1:
+                groups.setdefault(heads[depth], []).append((row, numbers.tail[stack][depth]))
+        for group in groups.values():
+            mine, tails = [row for row, _ in group], [tail for _, tail in group]
+            calls = _calls(mine, tails)
             if len(calls) >= LEAST_BLOCKS and len(mine) >= LEAST_BLOCKS * LEAST_REQUESTS:
                 found += [(np.array(call, np.int64), depth) for call in calls]
             else:
@@ -80,7 +100,7 @@ def _partition(run: Run, rows: IntArray) -> list[tuple[IntArray, int]]:
     return found
 
 
-def _calls(rows: list[int], tails: list[tuple[object, ...]]) -> list[list[int]]:
+def _calls(rows: list[int], tails: list[int]) -> list[list[int]]:
     """`rows` cut where what came first comes again after something else."""
     first = tails[0]
     calls = [[rows[0]]]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.ledger.blocks import forwards
 from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.paths import Part, Path, paths
 from oomscope.analysis.ledger.run import Run
@@ -19,12 +17,10 @@ def held_until(run: Run) -> IntArray:
     """
     known = paths(run)
     until = run.end.copy()
-    for step in range(max(run.steps, 1)):
-        rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ((run.step == step) if run.steps else True))
-        row_paths = [known[int(run.stack[row])] for row in rows.tolist()]
-        for number, row in enumerate(rows.tolist()):
-            last = _last_use(row_paths, number)
-            until[row] = int(run.begin[rows[last]]) + SPACING // 2
+    for rows in forwards(run):
+        row_paths = [known[stack] for stack in run.stack[rows].tolist()]
+        last = [_last_use(row_paths, number) for number in range(len(rows))]
+        until[rows] = run.begin[rows[last]] + SPACING // 2
     found: IntArray = until
     return found
 

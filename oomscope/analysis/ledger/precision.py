@@ -193,15 +193,14 @@ def _with_backward(run: Run, forward: FloatArray) -> FloatArray:
 def cast_copies(run: Run, draft: Draft) -> Draft:
     """`draft` with a copy in 16 bits of each weight of a product, from the forward until its gradient is made."""
     weights = np.unique(run.trained[run.trained > SMALL_WEIGHT])
-    for step in range(run.steps):
-        rows = np.flatnonzero(run.gradients & (run.step == step) & np.isin(run.size, weights))
-        rows = rows[np.argsort(run.begin[rows])]
-        if embeds(run):
-            rows = rows[:-1]  # the first that a forward needs is the last to have its gradient
-        begin = run.first_of(step, FORWARD)
-        if len(rows) and begin < NEVER:
-            draft = draft.added(run.size[rows] // 2, np.full(len(rows), begin - 1), run.begin[rows] + SPACING)
-    return draft
+    begins = np.array([run.first_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)
+    rows = np.flatnonzero(run.gradients & (run.step >= 0) & np.isin(run.size, weights))
+    rows = rows[np.lexsort((run.begin[rows], run.step[rows]))]
+    if embeds(run):
+        # What a forward needs first is the last to have its gradient.
+        rows = rows[np.append(np.diff(run.step[rows]) == 0, False)] if len(rows) else rows
+    rows = rows[begins[run.step[rows]] < NEVER]
+    return draft.added(run.size[rows] // 2, begins[run.step[rows]] - 1, run.begin[rows] + SPACING)
 
 
 def embeds(run: Run) -> bool:

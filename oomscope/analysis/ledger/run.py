@@ -72,21 +72,23 @@ class Run:
 
     def rows_of_step(self, step: int) -> IntArray:
         """The requests that a step made."""
-        return np.flatnonzero(self.step == step)
+        units = [unit for unit in self.recording.units if unit.step == step]
+        return np.arange(units[0].begin, units[0].end) if units else np.zeros(0, np.int64)
 
     def step_begins(self, step: int) -> int:
         """The moment at which a step's first request is made."""
-        rows = self.rows_of_step(step)
-        return int(self.begin[rows].min(initial=NEVER)) if len(rows) else NEVER
+        return int(self.begin[self.rows_of_step(step)].min(initial=NEVER))
 
     def first_of(self, step: int, *phases: int) -> int:
         """The moment at which a step makes its first request in one of `phases`; `NEVER` where it makes none."""
-        return int(self.begin[(self.step == step) & self.during(*phases)].min(initial=NEVER))
+        rows = self.rows_of_step(step)
+        return int(self.begin[rows[np.isin(self.phase[rows], phases)]].min(initial=NEVER))
 
     def last_of(self, step: int, *phases: int) -> int:
         """The moment behind the last request that a step makes in one of `phases`; -1 where it makes none."""
-        rows = (self.step == step) & self.during(*phases)
-        return int(self.begin[rows].max(initial=-SPACING)) + SPACING if rows.any() else -1
+        rows = self.rows_of_step(step)
+        rows = rows[np.isin(self.phase[rows], phases)]
+        return int(self.begin[rows].max()) + SPACING if len(rows) else -1
 
     @cached_property
     def trains(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.ledger.blocks import Block, blocks
-from oomscope.analysis.ledger.draft import NEVER, Draft
+from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
 
@@ -19,20 +19,13 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     found = blocks(run)
     if not found:
         return None
-    draft = run.draft
-    for block in found:
-        draft = _dropped(run, draft, block)
-    return Edited(draft, doubt=0.08)
-
-
-def _dropped(run: Run, draft: Draft, block: Block) -> Draft:
-    rows = block.inner
-    if not len(rows):
-        return draft
-    again = int(run.end[rows].min()) - 1
-    ends, used = draft.end[rows], run.end[rows] < NEVER
-    draft = draft.lasting(rows, end=np.full(len(rows), block.end, np.int64))
-    return draft.added(draft.size[rows[used]], np.full(int(used.sum()), again, np.int64), ends[used])
+    rows = np.concatenate([block.inner for block in found])
+    count = [len(block.inner) for block in found]
+    dropped = np.repeat(np.array([block.end for block in found], np.int64), count)
+    again = np.repeat(np.array([int(run.end[block.inner].min()) - 1 for block in found], np.int64), count)
+    used = run.end[rows] < NEVER
+    draft = run.draft.lasting(rows, end=dropped)
+    return Edited(draft.added(run.size[rows[used]], again[used], run.end[rows[used]]), doubt=0.08)
 
 
 def _follows_it(run: Run) -> bool:
