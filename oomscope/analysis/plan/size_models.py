@@ -21,6 +21,9 @@ _EXACT = 8
 ROUNDED = 0.005
 """The share by which the square of a side may miss a size: strides and windows round sides down."""
 
+STEADY = 0.001
+"""Of a workspace: so much below a pure proportion is still one, for it is padded."""
+
 Point = tuple[float, ...]
 Powers = tuple[int, ...]
 
@@ -102,7 +105,7 @@ def fit(evidence: Evidence) -> Model:
     if fitting:
         return _product(evidence, varied, fitting)
     if evidence.at_once:
-        return _workspace(evidence)
+        return _steady_workspace(evidence, varied) or _workspace(evidence)
     return _sums(evidence, varied)
 
 
@@ -230,6 +233,21 @@ def _quadratic(points: Sequence[Point], sizes: Sequence[int], axis: int) -> list
     factors, *_ = np.linalg.lstsq(table, np.array(sizes, np.float64), rcond=None)
     found = Polynomial(tuple((float(factor), _spread((power,), [axis], width)) for power, factor in enumerate(factors)))
     return [found] if factors[2] >= 0 and factors[1] + 2 * factors[2] * values.max() > 0 else []
+
+
+def _steady_workspace(evidence: Evidence, varied: Sequence[int]) -> Model | None:
+    """A workspace of one algorithm: a constant and a part in proportion, neither negative; None where it is not.
+
+    One whose algorithm changed may lie on such a line by chance, but then others do not.
+    """
+    points, sizes = evidence.points, evidence.sizes
+    if len(varied) > 1:
+        return None
+    constant, linear = _spread((), (), len(points[0])), _spread((1,), varied, len(points[0]))
+    found = _two_terms(points, sizes, constant, linear)
+    if found is None or min(factor for factor, _ in found.terms) < -STEADY * sizes[0]:
+        return None
+    return Model(found, _extended(evidence, varied, found))
 
 
 def _workspace(evidence: Evidence) -> Model:
