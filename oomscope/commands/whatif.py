@@ -14,6 +14,7 @@ from oomscope.commands.common.progress import Progress
 from oomscope.errors import OomscopeError, RequestError
 
 if TYPE_CHECKING:
+    from oomscope.allocator.limits import Limit
     from oomscope.analysis.ledger import Ledger
     from oomscope.analysis.whatif import WhatIf
     from oomscope.model import Device, Snapshot
@@ -209,7 +210,8 @@ def command(
         if asks_remedies and answer.self_check.exact:
             from oomscope.analysis.ledger import ledger_of
 
-            ledger = ledger_of(study, None if all_remedies else remedies, progress.tell)
+            bound = _bound(limit, gpu)
+            ledger = ledger_of(study, None if all_remedies else remedies, progress.tell, limit=bound)
     reason = answer.self_check.reason
     if reason is not None and not answer.self_check.addresses:
         from oomscope.wording import say
@@ -221,6 +223,16 @@ def command(
             "--remedies lists what may help"
         )
     _show(answer, ledger, form, output, force)
+
+
+def _bound(limit: int | None, gpu: int | None) -> Limit | None:
+    """The limit that remedies are held against; of a card what the CUDA context leaves. None: the recorded one."""
+    if limit is None and gpu is None:
+        return None
+    from oomscope.allocator.limits import Limit
+    from oomscope.analysis.plan.cards import OUTSIDE
+
+    return Limit(cap=limit, capacity=None if gpu is None else max(gpu - OUTSIDE, 0), device_total=gpu)
 
 
 def _by_slug(scaling: str) -> str:

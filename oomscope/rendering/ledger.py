@@ -25,6 +25,7 @@ from oomscope.wording.ledger import (
     opening_text,
     peak_text,
     saves_text,
+    says_enough,
     skipped_text,
     words_of,
 )
@@ -74,7 +75,7 @@ def _shown(ledger: Ledger) -> Iterator[RenderableType]:
 
 def figures(ledger: Ledger) -> Table:
     """The table of figures; how and at which price stand below it, for they are sentences."""
-    some_failed = ledger.failed
+    some_failed = says_enough(ledger)
     headings = HEADINGS[:4] if some_failed else HEADINGS[:3]
     rows = tuple(
         (words_of(row).name, peak_text(row), saves_text(row), *([enough_text(row)] if some_failed else []))

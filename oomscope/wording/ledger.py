@@ -148,14 +148,19 @@ EXPLAINED = (
     "memory."
 )
 EXPLAINED_ENOUGH = (
-    "Enough: whether this alone would have served the request that failed, and what was to come, at the upper end of "
-    "the range; '?' where that is not certain."
+    "Enough: whether the run survives with this alone under the limit, with what was still to come where a request "
+    "failed, at the upper end of the range; '?' where that is not certain."
 )
 
 
 def explained(ledger: Ledger) -> str:
     """What the columns mean."""
-    return f"{EXPLAINED} {EXPLAINED_ENOUGH}" if ledger.failed else EXPLAINED
+    return f"{EXPLAINED} {EXPLAINED_ENOUGH}" if says_enough(ledger) else EXPLAINED
+
+
+def says_enough(ledger: Ledger) -> bool:
+    """Whether there is something that a remedy could be enough for."""
+    return ledger.failed or ledger.limit is not None
 
 
 def words_of(row: RemedyRow) -> LedgerWords:
@@ -184,7 +189,8 @@ def enough_text(row: RemedyRow) -> str:
 def opening_text(ledger: Ledger) -> str:
     """What the remedies are measured against."""
     failed = " with the request that failed" if ledger.failed else ""
-    return f"Peak of allocated memory{failed}: {format_bytes(ledger.peak_allocated)}."
+    limit = "" if ledger.limit is None else f" Limit: {format_bytes(ledger.limit)}."
+    return f"Peak of allocated memory{failed}: {format_bytes(ledger.peak_allocated)}.{limit}"
 
 
 def skipped_text(ledger: Ledger) -> str:

@@ -67,3 +67,16 @@ def test_refusals_are_one_line(calm: str, capsys: pytest.CaptureFixture[str], ar
     err = capsys.readouterr().err
     assert err.startswith("Error: ")
     assert err.count("\n") == 1
+
+
+def test_another_limit_decides_what_is_enough(calm: str, capsys: pytest.CaptureFixture[str]):
+    def answers(limit: str) -> dict[str, bool | None]:
+        assert run(["whatif", calm, "--remedies", "--limit", limit, "-f", "json"]) == DONE
+        return {row["slug"]: row["enough"] for row in json.loads(capsys.readouterr().out)["remedies"]}
+
+    assert set(answers("1GiB").values()) == {True}
+    assert set(answers("8MiB").values()) == {False}
+    some = answers("190MiB")
+    assert some["checkpoint"] is True
+    assert run(["whatif", calm, "--remedies", "--limit", "190MiB"]) == DONE
+    assert "Limit: 190 MiB." in capsys.readouterr().out

@@ -117,7 +117,11 @@ def parse_remedy(text: str) -> tuple[str, int | None]:
 
 
 def ledger_of(
-    study: DeviceStudy, wanted: Sequence[tuple[str, int | None]] | None = None, progress: Listener = silent
+    study: DeviceStudy,
+    wanted: Sequence[tuple[str, int | None]] | None = None,
+    progress: Listener = silent,
+    *,
+    limit: Limit | None = None,
 ) -> Ledger:
     """The ledger of a device that was studied.
 
@@ -125,11 +129,12 @@ def ledger_of(
         study: of the device.
         wanted: slugs with their values; None: all that may help.
         progress: told how far it is.
+        limit: what may be reserved, where another limit or card is asked for; None: what was recorded.
 
     Raises:
         RequestError: its replay departs from the recording, or the trace holds no allocation.
     """
-    case = _Case(Run(study))
+    case = _Case(Run(study), limit)
     asked = wanted or [(slug, WITH_VALUE.get(slug)) for slug in EDITS if slug not in _ONLY_IF_ASKED or not case.trains]
     rows, skipped = [], []
     for number, (slug, value) in enumerate(asked):
@@ -141,12 +146,13 @@ def ledger_of(
             rows.append(row)
     if not wanted:
         cap = raised_cap(case.run, case.outlook, case.base)
-        rows += [*([cap] if cap else []), *settings_worth_trying(case.run, case.outlook)]
+        rows += [*([cap] if cap else []), *settings_worth_trying(case.run, case.outlook, case.limit)]
     rows.sort(key=lambda row: -row.saves_bytes)
     return Ledger(
         device=study.index,
         peak_allocated=case.base,
         failed=case.outlook.failed,
+        limit=limit.bytes if limit is not None else None,
         rows=tuple(rows),
         skipped=tuple(skipped) if wanted else (),
         notes=_notes(case),
@@ -158,23 +164,21 @@ class _Case:
 
     Attributes:
         run: the run.
+        limit: what may be reserved.
         base: bytes at its peak, without a limit.
         outlook: what it still had before it.
     """
 
-    def __init__(self, run: Run) -> None:
-        self.run, self.outlook = run, outlook(run)
+    def __init__(self, run: Run, limit: Limit | None) -> None:
+        self.run = run
+        self.outlook = replace(outlook(run), is_asked=limit is not None)
+        self.limit = limit or run.recording.subject.limit.limit
         self.base = _replay(run, run.draft, Limit()).peak_allocated
 
     @property
     def trains(self) -> bool:
         """Whether there is a backward."""
         return self.run.trains
-
-    @property
-    def limit(self) -> Limit:
-        """The recorded limit."""
-        return self.run.recording.subject.limit.limit
 
 
 def _best_row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:
@@ -246,4 +250,4 @@ def _replay(run: Run, draft: Draft, limit: Limit) -> Replay:
 def _of_allocator(case: _Case, slug: str) -> RemedyRow | None:
     if slug == RAISE_CAP:
         return raised_cap(case.run, case.outlook, case.base)
-    return setting_row(case.run, case.outlook, slug)
+    return setting_row(case.run, case.outlook, case.limit, slug)

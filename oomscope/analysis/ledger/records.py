@@ -41,6 +41,7 @@ class Ledger:
         device: CUDA index.
         peak_allocated: bytes at the peak of the recorded run, with the request that failed, if one did.
         failed: whether a request failed.
+        limit: bytes that were asked for in place of the recorded limit; None: the recorded one holds.
         rows: what saves most first.
         skipped: slugs that were asked for and that the run leaves nothing to do for.
         notes: on all rows.
@@ -51,4 +52,5 @@ class Ledger:
     failed: bool
     rows: tuple[RemedyRow, ...]
     skipped: tuple[str, ...] = ()
+    limit: int | None = None
     notes: tuple[Note, ...] = ()

@@ -19,22 +19,21 @@ WORTH = 0.01
 """Of the recorded peak of reserved memory: a setting that saves less changes nothing."""
 
 
-def settings_worth_trying(run: Run, ahead: Outlook) -> list[RemedyRow]:
+def settings_worth_trying(run: Run, ahead: Outlook, limit: Limit) -> list[RemedyRow]:
     """The rows of those that save reserved memory, or serve what was refused."""
     subject = run.recording.subject
     if not subject.complete:
         return []
     tried = settings.default_set(subject.config, subject.limit.limit)
-    rows = [setting_row(run, ahead, one.text) for one in tried if one.emptying is Emptying.NEVER]
+    rows = [setting_row(run, ahead, limit, one.text) for one in tried if one.emptying is Emptying.NEVER]
     least = WORTH * subject.recorded.peak_reserved
     return [row for row in rows if row.enough or (row.enough is not False and row.saves_bytes >= least)]
 
 
-def setting_row(run: Run, ahead: Outlook, text: str) -> RemedyRow:
-    """The recorded program under another setting and the recorded limit; what it saves is reserved memory."""
+def setting_row(run: Run, ahead: Outlook, limit: Limit, text: str) -> RemedyRow:
+    """The recorded program under another setting and a limit; what it saves is reserved memory."""
     subject = run.recording.subject
     config = settings.parse(text, subject.config, subject.release).config
-    limit = subject.limit.limit
     replay = _run(run, config, limit)
     peak = Estimate(replay.peak_allocated, replay.peak_allocated, replay.peak_allocated)
     served = enough(ahead, partial(_run, run, config), limit, 0)

@@ -32,12 +32,14 @@ class Outlook:
         rest: bytes beyond those at the failure that the rest of the step would have needed at once; None where nothing
             tells.
         states: bytes of optimizer state that were still to be made.
+        is_asked: whether another limit is asked for than the recorded one.
     """
 
     failed: bool
     grows: bool
     rest: int | None
     states: int = 0
+    is_asked: bool = False
 
     @property
     def to_come(self) -> int | None:
@@ -71,7 +73,7 @@ def enough(outlook: Outlook, replay: Callable[[Limit], Replay], limit: Limit, sp
         limit: what was recorded.
         spare: bytes to keep free for what the prediction may be off by.
     """
-    if not outlook.failed or limit.bytes is None:
+    if not (outlook.failed or outlook.is_asked) or limit.bytes is None:
         return None
     if outlook.grows or not replay(limit).survived:
         return False
