@@ -16,6 +16,7 @@ from oomscope.errors import OomscopeError, RequestError
 if TYPE_CHECKING:
     from oomscope.allocator.limits import Limit
     from oomscope.analysis.ledger import Ledger
+    from oomscope.analysis.study import DeviceStudy
     from oomscope.analysis.whatif import WhatIf
     from oomscope.model import Device, Snapshot
 
@@ -208,21 +209,32 @@ def command(
         )
         ledger = None
         if asks_remedies and answer.self_check.exact:
-            from oomscope.analysis.ledger import ledger_of
-
-            bound = _bound(limit, gpu)
-            ledger = ledger_of(study, None if all_remedies else remedies, progress.tell, limit=bound)
+            ledger = _ledger(snapshot, study, None if all_remedies else remedies, _bound(limit, gpu), progress)
     reason = answer.self_check.reason
     if reason is not None and not answer.self_check.addresses:
         from oomscope.wording import say
 
         raise RequestError(f"{snapshot}: {say(reason)}; call torch.cuda.memory._record_memory_history() before the run")
-    if ledger is not None and not ledger.rows and not all_remedies:
+    _show(answer, ledger, form, output, force)
+
+
+def _ledger(
+    snapshot: str,
+    study: DeviceStudy,
+    remedies: tuple[tuple[str, int | None], ...] | None,
+    limit: Limit | None,
+    progress: Progress,
+) -> Ledger:
+    """The ledger of the `remedies`, None for all; refused where the run leaves nothing to do for any of them."""
+    from oomscope.analysis.ledger import ledger_of
+
+    ledger = ledger_of(study, remedies, progress.tell, limit=limit)
+    if remedies is not None and not ledger.rows:
         raise RequestError(
             f"{snapshot}: {', '.join(ledger.skipped)}: nothing to do here, or the program does it already; "
             "--remedies lists what may help"
         )
-    _show(answer, ledger, form, output, force)
+    return ledger
 
 
 def _bound(limit: int | None, gpu: int | None) -> Limit | None:
