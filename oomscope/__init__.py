@@ -14,13 +14,18 @@ from oomscope.version import __version__
 
 if TYPE_CHECKING:
     from oomscope.analysis import Findings, analyze
+    from oomscope.analysis.ledger import remedies
+    from oomscope.analysis.plan import plan
     from oomscope.errors import OomscopeError
     from oomscope.model import Snapshot
     from oomscope.reading import load
     from oomscope.recording import record
     from oomscope.rendering import write_report
 
-__all__ = ["Findings", "OomscopeError", "Snapshot", "__version__", "analyze", "load", "record", "write_report"]
+__all__ = [
+    "Findings", "OomscopeError", "Snapshot", "__version__", "analyze", "load", "plan", "record", "remedies",
+    "write_report",
+]  # fmt: skip
 
 _HOME = {
     "Findings": "oomscope.analysis",
@@ -28,7 +33,9 @@ _HOME = {
     "Snapshot": "oomscope.model",
     "analyze": "oomscope.analysis",
     "load": "oomscope.reading",
+    "plan": "oomscope.analysis.plan",
     "record": "oomscope.recording",
+    "remedies": "oomscope.analysis.ledger",
     "write_report": "oomscope.rendering",
 }
 

@@ -12,6 +12,7 @@ COMMANDS = {
     "report": "Explain a snapshot as one HTML file, Markdown, JSON or text.",
     "summary": "Explain a snapshot in one screen of the terminal.",
     "whatif": "Replay a snapshot under other allocator settings.",
+    "plan": "Predict peak memory at other shapes, and what fits which card.",
     "diff": "Show what changed from one snapshot to another.",
     "check": "Check a snapshot against a budget.",
     "ranks": "Compare the ranks of a job: who ran out first, who holds more, and where.",

@@ -14,6 +14,9 @@ from oomscope.commands.common.progress import Progress
 from oomscope.errors import OomscopeError, RequestError
 
 if TYPE_CHECKING:
+    from oomscope.allocator.limits import Limit
+    from oomscope.analysis.ledger import Ledger
+    from oomscope.analysis.study import DeviceStudy
     from oomscope.analysis.whatif import WhatIf
     from oomscope.model import Device, Snapshot
 
@@ -63,6 +66,19 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return texts
 
 
+def _remedies(
+    ctx: click.Context,  # noqa: ARG001
+    param: click.Parameter,
+    texts: tuple[str, ...],
+) -> tuple[tuple[str, int | None], ...]:
+    """Remedies with their values."""
+    if not texts:
+        return ()
+    from oomscope.analysis.ledger import parse_remedy
+
+    return tuple(_refused_here(parse_remedy, param, text) for text in texts)
+
+
 @click.command("whatif")
 @options.snapshot_argument
 @click.option(
@@ -110,6 +126,15 @@ def _places(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     metavar="SITE",
     help="Free what FILE:LINE allocates at the end of each step (an estimate).",
 )
+@click.option(
+    "--remedy",
+    "remedies",
+    multiple=True,
+    callback=_remedies,
+    metavar="NAME[=VALUE]",
+    help="What a remedy would make of the peak (repeatable): checkpoint, accumulate=4, autocast, zero1=8, …",
+)
+@click.option("--remedies", "all_remedies", is_flag=True, help="The same for every remedy that may help here.")
 @options.device_option
 @click.option(
     "--least-memory",
@@ -140,6 +165,8 @@ def command(
     without: tuple[str, ...],
     scale: tuple[str, ...],
     free: tuple[str, ...],
+    remedies: tuple[tuple[str, int | None], ...],
+    all_remedies: bool,
     device: int | None,
     least_memory: str,
     orders: int,
@@ -166,9 +193,11 @@ def command(
         from oomscope.analysis.study import study_device
         from oomscope.analysis.whatif import whatif_of
 
+        study = study_device(loaded, _choose(loaded, device).index)
+        asks_remedies = bool(remedies) or all_remedies
         answer = whatif_of(
-            study_device(loaded, _choose(loaded, device).index),
-            settings=settings or None,
+            study,
+            settings=settings or (() if asks_remedies else None),
             limit=limit,
             gpu=gpu,
             without=without,
@@ -178,12 +207,44 @@ def command(
             least_memory=least_memory,
             progress=progress.tell,
         )
+        ledger = None
+        if asks_remedies and answer.self_check.exact:
+            ledger = _ledger(snapshot, study, None if all_remedies else remedies, _bound(limit, gpu), progress)
     reason = answer.self_check.reason
     if reason is not None and not answer.self_check.addresses:
         from oomscope.wording import say
 
         raise RequestError(f"{snapshot}: {say(reason)}; call torch.cuda.memory._record_memory_history() before the run")
-    _show(answer, form, output, force)
+    _show(answer, ledger, form, output, force)
+
+
+def _ledger(
+    snapshot: str,
+    study: DeviceStudy,
+    remedies: tuple[tuple[str, int | None], ...] | None,
+    limit: Limit | None,
+    progress: Progress,
+) -> Ledger:
+    """The ledger of the `remedies`, None for all; refused where the run leaves nothing to do for any of them."""
+    from oomscope.analysis.ledger import ledger_of
+
+    ledger = ledger_of(study, remedies, progress.tell, limit=limit)
+    if remedies is not None and not ledger.rows:
+        raise RequestError(
+            f"{snapshot}: {', '.join(ledger.skipped)}: nothing to do here, or the program does it already; "
+            "--remedies lists what may help"
+        )
+    return ledger
+
+
+def _bound(limit: int | None, gpu: int | None) -> Limit | None:
+    """The limit that remedies are held against; of a card what the CUDA context leaves. None: the recorded one."""
+    if limit is None and gpu is None:
+        return None
+    from oomscope.allocator.limits import Limit
+    from oomscope.analysis.plan.cards import OUTSIDE
+
+    return Limit(cap=limit, capacity=None if gpu is None else max(gpu - OUTSIDE, 0), device_total=gpu)
 
 
 def _by_slug(scaling: str) -> str:
@@ -210,19 +271,20 @@ def _choose(snapshot: Snapshot, index: int | None) -> Device:
     return max(snapshot.devices, key=lambda one: (len(one.trace.entries(Action.OOM)) > 0, len(one.trace)))
 
 
-def _show(answer: WhatIf, form: str, output: str, force: bool) -> None:
-    """Write `answer`; as text it takes the room that the terminal has."""
+def _show(answer: WhatIf, ledger: Ledger | None, form: str, output: str, force: bool) -> None:
+    """Write `answer`, and the ledger behind it; as text it takes the room that the terminal has."""
     from rich.console import Console
 
     from oomscope.rendering.text import terminal
-    from oomscope.rendering.whatif import to_json, to_markdown, to_text
+    from oomscope.rendering.whatif import shown, to_json, to_markdown, to_text
 
     console = Console(highlight=False, emoji=False, markup=False, legacy_windows=False)
     console.width = min(console.width, terminal.WIDEST)
     if form == "text" and output == STDOUT:
         if console.is_terminal:
-            console.print(terminal.whatif(answer))
+            console.print(shown(answer, ledger))
         else:
-            write(to_text(answer, console.width), output, force=force)
+            write(to_text(answer, console.width, ledger), output, force=force)
         return
-    write({"text": to_text, "md": to_markdown, "json": to_json}[form](answer), output, force=force)
+    made = {"text": to_text(answer, ledger=ledger), "md": to_markdown(answer, ledger), "json": to_json(answer, ledger)}
+    write(made[form], output, force=force)

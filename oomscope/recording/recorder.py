@@ -97,9 +97,14 @@ class Recording:
         """How many OOMs there were since it was entered, those that were caught included."""
         return 0 if self._last is None else self._last.ooms
 
-    def step(self, name: str | None = None) -> AbstractContextManager[Any]:
-        """Begin a training step, which ends with the ``with`` block or at the next call. Costs some tens of µs."""
-        return _step(self._last, name)
+    def step(self, name: str | None = None, **shape: int) -> AbstractContextManager[Any]:
+        """Begin a training step, which ends with the ``with`` block or at the next call. Costs some tens of µs.
+
+        Args:
+            name: of the step; its number if None.
+            shape: what ``oomscope plan`` needs to predict other shapes: ``recording.step(batch=8, seq=512)``.
+        """
+        return _step(self._last, name, shape)
 
     def mark(self, name: str) -> None:
         """Note this moment for the report's timeline: ``recording.mark("eval")``."""
@@ -115,9 +120,9 @@ class Recording:
         return None if self._last is None else self._last.snapshot(path)
 
 
-def _step(session: Session | None, name: str | None) -> AbstractContextManager[Any]:
+def _step(session: Session | None, name: str | None, shape: dict[str, int]) -> AbstractContextManager[Any]:
     step_log = None if session is None else session.step_log
-    return nullcontext() if step_log is None else step_log.step(name)
+    return nullcontext() if step_log is None else step_log.step(name, shape)
 
 
 def _mark(session: Session | None, name: str) -> None:
@@ -131,9 +136,9 @@ def _innermost() -> Session | None:
     return sessions[-1] if sessions else None
 
 
-def step(name: str | None = None) -> AbstractContextManager[Any]:
+def step(name: str | None = None, **shape: int) -> AbstractContextManager[Any]:
     """`Recording.step` of whatever is recording: for inside a decorated function. Without a recording, nothing."""
-    return _step(_innermost(), name)
+    return _step(_innermost(), name, shape)
 
 
 def mark(name: str) -> None:

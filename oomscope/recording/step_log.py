@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from time import time_ns
 from types import TracebackType
 from typing import Any
@@ -20,6 +21,17 @@ def now_us() -> int:
     return time_ns() // 1000
 
 
+def counts(shape: Mapping[str, Any]) -> dict[str, int]:
+    """The sides of a shape that are whole numbers: the length of a batch may come as a tensor's or numpy's own."""
+    found = {}
+    for name, value in shape.items():
+        try:
+            found[str(name)] = int(value)
+        except (TypeError, ValueError):
+            continue
+    return found
+
+
 class StepLog:
     """The steps and marks of one session. The oldest make room when there are too many."""
 
@@ -34,12 +46,12 @@ class StepLog:
         self._devices: list[int] = []
         self.is_explicit = False
 
-    def step(self, name: str | None) -> Step:
-        """Begin a step. It ends with the ``with`` block, or when the next one begins."""
+    def step(self, name: str | None, shape: Mapping[str, int] | None = None) -> Step:
+        """Begin a step of a shape (``{"batch": 8}``). It ends with the ``with`` block, or when the next one begins."""
         self.is_explicit = True
         if self._open is not None:
             self._open.end()
-        self._open = Step(self, name)
+        self._open = Step(self, name, counts(shape or {}))
         return self._open
 
     def optimizer_stepped(self) -> None:
@@ -57,7 +69,9 @@ class StepLog:
         """For each device the most bytes that were ever allocated."""
         return [peak for _, _, peak in self._levels()]
 
-    def add(self, name: str | None, begin_us: int, peaks_before: list[int]) -> None:
+    def add(
+        self, name: str | None, begin_us: int, peaks_before: list[int], shape: Mapping[str, int] | None = None
+    ) -> None:
         """Note a step that ends now."""
         levels = self._levels()
         peaks = [peak for _, _, peak in levels]
@@ -75,6 +89,8 @@ class StepLog:
                 "allocated": [allocated for allocated, _, _ in levels],
                 "reserved": [reserved for _, reserved, _ in levels],
             }
+            if shape:
+                row["shape"] = dict(shape)
             self._count += 1
             self._steps.append(row)
             self._last = (end_us, peaks)
@@ -103,9 +119,9 @@ class StepLog:
 class Step:
     """One step underway."""
 
-    def __init__(self, step_log: StepLog, name: str | None) -> None:
+    def __init__(self, step_log: StepLog, name: str | None, shape: Mapping[str, int]) -> None:
         self._step_log: StepLog | None = step_log
-        self._name = name
+        self._name, self._shape = name, shape
         self._begin_us = now_us()
         self._peaks = step_log.peaks()
 
@@ -113,14 +129,15 @@ class Step:
         """End the step, if it has not ended yet."""
         step_log, self._step_log = self._step_log, None
         if step_log is not None:
-            step_log.add(self._name, self._begin_us, self._peaks)
+            step_log.add(self._name, self._begin_us, self._peaks, self._shape)
             if step_log._open is self:
                 step_log._open = None
 
     def so_far(self, number: int) -> dict[str, Any]:
         """The row of a step that has not ended: no end, no bytes."""
         name = str(number) if self._name is None else str(self._name)
-        return {"name": name, "begin_us": self._begin_us, "end_us": None}
+        row: dict[str, Any] = {"name": name, "begin_us": self._begin_us, "end_us": None}
+        return {**row, "shape": dict(self._shape)} if self._shape else row
 
     def __enter__(self) -> Step:
         return self

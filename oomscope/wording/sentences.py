@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from oomscope.model.note import Note
 from oomscope.wording.causes import CAUSES
+from oomscope.wording.ledger import LEDGER
 from oomscope.wording.message_advice import MESSAGE_ADVICE
 from oomscope.wording.message_gaps import MESSAGE_GAPS
 from oomscope.wording.message_proofs import MESSAGE_PROOFS
+from oomscope.wording.plan import PLAN
 from oomscope.wording.reading import READING
 from oomscope.wording.reconciliation import RECONCILIATION
 from oomscope.wording.recording import RECORDING
@@ -19,6 +21,8 @@ SENTENCES |= READING
 SENTENCES |= RECONCILIATION
 SENTENCES |= RECORDING
 SENTENCES |= WHATIF
+SENTENCES |= PLAN
+SENTENCES |= LEDGER
 SENTENCES |= CAUSES
 SENTENCES |= VERDICT
 SENTENCES |= MESSAGE_PROOFS

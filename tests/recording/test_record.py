@@ -419,6 +419,21 @@ def test_steps_marks_and_metadata_are_in_the_dump(fake, dumps):
     assert key["metadata"] == {"run": 3}
 
 
+def test_steps_say_their_shape(fake, dumps):
+    with oomscope.record(on="exit") as recorder:
+        with recorder.step(batch=8, seq=512):
+            pass
+        with recording.step("long", batch=8, seq=1024, name_of_the_corpus="x"):
+            pass
+        recorder.step(side=224)
+    steps = dumps()[0]["oomscope"]["steps"]
+    assert [step["shape"] for step in steps] == [
+        {"batch": 8, "seq": 512},
+        {"batch": 8, "seq": 1024},  # what is no number is left out
+        {"side": 224},
+    ]
+
+
 def test_optimizer_steps_count_where_nobody_announces_any(fake, dumps):
     parameter = torch.zeros(3, requires_grad=True)
     optimizer = torch.optim.SGD([parameter], lr=0.1)

@@ -132,7 +132,7 @@ def changed_by_settings(answer: WhatIf) -> Iterator[RenderableType]:
 def _table(answer: WhatIfView) -> Iterator[RenderableType]:
     """Whether the replay can be trusted, the table under the other settings, and its notes."""
     yield from (Text(answer.check), Text())
-    yield FittedTable(answer.table, _grid)
+    yield FittedTable(answer.table, grid_of)
     yield Text()
     yield from map(Text, answer.numbered)
     yield from (Text() for _ in answer.numbered[:1])
@@ -143,13 +143,14 @@ def section(table: Table, title: str | None = None, *, headings: bool = True) ->
     if not table.rows:
         return
     yield Text(title or table.title, style="bold")
-    yield Padding(_grid(table, headings=headings), (0, 0, 0, 2))
+    yield Padding(grid_of(table, headings=headings), (0, 0, 0, 2))
     if table.more > 0:
         yield Text(f"  and {plural(table.more, 'more row')}", style="dim")
     yield Text()
 
 
-def _grid(table: Table, *, headings: bool = True) -> Grid:
+def grid_of(table: Table, *, headings: bool = True) -> Grid:
+    """What rich shows of a table."""
     grid = Grid(box=None, padding=(0, 2, 0, 0), show_header=headings, header_style="dim", pad_edge=False)
     last = len(table.headings) - 1
     for column, heading in enumerate(table.headings):

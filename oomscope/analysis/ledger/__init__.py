@@ -1,0 +1,253 @@
+"""The ledger of remedies: what each would make of the peak of this run, by editing the trace and replaying it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import cast
+
+from oomscope.allocator.limits import Limit
+from oomscope.allocator.replay import Replay, Replayer
+from oomscope.analysis.ledger.draft import Draft
+from oomscope.analysis.ledger.edit import Edit, Edited
+from oomscope.analysis.ledger.edits import (
+    accumulate,
+    adafactor,
+    adam_8bit,
+    autocast,
+    bf16,
+    bound_holder,
+    checkpoint,
+    fsdp,
+    fused_loss,
+    fused_optimizer,
+    no_grad,
+    offload_activations,
+    offload_state,
+    optimizer_in_backward,
+    sdpa,
+    set_to_none,
+    sgd,
+    sgd_momentum,
+    zero1,
+    zero2,
+    zero3,
+)
+from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Ledger, RemedyRow
+from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.settings import RAISE_CAP, raised_cap, setting_row, settings_worth_trying
+from oomscope.analysis.ledger.to_come import enough, outlook
+from oomscope.analysis.plan.records import Estimate
+from oomscope.analysis.progress import Listener, silent
+from oomscope.analysis.study import DeviceStudy, SnapshotStudy
+from oomscope.analysis.whatif.preparation import Subject
+from oomscope.errors import RequestError
+from oomscope.model import Note, Snapshot, note
+
+__all__ = ["EDITS", "Ledger", "RemedyRow", "ledger_of", "parse_remedy", "remedies"]
+
+_MODULES = (
+    accumulate, checkpoint, autocast, bf16, sgd, sgd_momentum, adafactor, adam_8bit, fused_optimizer, fused_loss, sdpa,
+    set_to_none, zero1, zero2, zero3, fsdp, offload_state, offload_activations, optimizer_in_backward, no_grad,
+    bound_holder,
+)  # fmt: skip
+EDITS: Mapping[str, Edit] = MappingProxyType({module.SLUG: cast("Edit", module) for module in _MODULES})
+"""Every remedy that edits the trace, by its slug."""
+WITH_VALUE = {accumulate.SLUG: accumulate.DEFAULT, fused_loss.SLUG: fused_loss.DEFAULT} | {
+    module.SLUG: module.DEFAULT for module in (zero1, zero2, zero3, fsdp)
+}
+"""The remedies that take a number, with the one that they have if none is given."""
+_UNSEEN_SIZES = (autocast.SLUG, bf16.SLUG, adafactor.SLUG, adam_8bit.SLUG, zero3.SLUG, fsdp.SLUG)
+"""They rest on sizes that the recording does not show."""
+_ONLY_IF_ASKED = (no_grad.SLUG,)
+"""It makes another program of one that trains."""
+_SHARDED = (zero1.SLUG, zero2.SLUG, zero3.SLUG, fsdp.SLUG)
+_STATE_LEFT = {
+    sgd.SLUG: 0.0, adafactor.SLUG: 0.1, offload_state.SLUG: 0.0, sgd_momentum.SLUG: 0.5, bf16.SLUG: 0.5,
+    adam_8bit.SLUG: adam_8bit.SHARE,
+}  # fmt: skip
+LEAST_DOUBT = 0.004
+"""Of the recorded peak: the room that every range leaves."""
+WIDEST = 0.19
+"""Of the recorded peak: a wider range helps nobody."""
+MICRO_BATCHES = (4, 8, 16)
+WORTH = 0.002
+"""Of the recorded peak: what saves less is not listed, unless asked for."""
+
+
+def remedies(snapshot: Snapshot, names: Sequence[str] | None = None, *, device: int | None = None) -> Ledger:
+    """What each remedy would make of the peak of a recorded run.
+
+    Args:
+        snapshot: with a trace.
+        names: each as ``--remedy`` takes it, such as ``accumulate=4``; None: all that may help.
+        device: its CUDA index; None: the one with the longest trace.
+
+    Raises:
+        RequestError: the snapshot cannot serve the request.
+    """
+    if not snapshot.devices:
+        raise RequestError("the snapshot holds no device, so there is nothing to replay.")
+    index = max(snapshot.devices, key=lambda one: len(one.trace)).index if device is None else device
+    wanted = None if names is None else [parse_remedy(name) for name in names]
+    return ledger_of(SnapshotStudy(snapshot).device(index), wanted)
+
+
+def parse_remedy(text: str) -> tuple[str, int | None]:
+    """A remedy as it is written: ``checkpoint``, ``accumulate=4``, or a setting such as ``expandable_segments:True``.
+
+    Raises:
+        RequestError: there is none of that name, or its value is none that it can have.
+    """
+    slug, equals, number = (part.strip() for part in text.partition("="))
+    if ":" in slug and not equals:
+        return slug, None
+    if slug not in EDITS and slug != RAISE_CAP:
+        raise RequestError(
+            f"{text!r} is no remedy; known are {', '.join([*EDITS, RAISE_CAP])}, and allocator settings."
+        )
+    if not equals:
+        return slug, WITH_VALUE.get(slug)
+    if slug not in WITH_VALUE:
+        raise RequestError(f"{text!r}: {slug} takes no value.")
+    if not (number.isascii() and number.isdigit() and 2 <= int(number[:6]) <= 65536 and len(number) < 6):
+        raise RequestError(f"{text!r}: the value is a whole number of at least 2.")
+    return slug, int(number)
+
+
+def ledger_of(
+    study: DeviceStudy,
+    wanted: Sequence[tuple[str, int | None]] | None = None,
+    progress: Listener = silent,
+    *,
+    limit: Limit | None = None,
+) -> Ledger:
+    """The ledger of a device that was studied.
+
+    Args:
+        study: of the device.
+        wanted: slugs with their values; None: all that may help.
+        progress: told how far it is.
+        limit: what may be reserved, where another limit or card is asked for; None: what was recorded.
+
+    Raises:
+        RequestError: its replay departs from the recording, or the trace holds no allocation.
+    """
+    case = _Case(Run(study), limit)
+    asked = wanted or [(slug, WITH_VALUE.get(slug)) for slug in EDITS if slug not in _ONLY_IF_ASKED or not case.trains]
+    rows, skipped = [], []
+    for number, (slug, value) in enumerate(asked):
+        progress("replaying", number / (len(asked) + 1), slug)
+        row = _row(case, slug, value) if wanted else _best_row(case, slug, value)
+        if row is None:
+            skipped.append(slug)
+        elif wanted or row.saves_bytes >= WORTH * case.base:
+            rows.append(row)
+    if not wanted:
+        cap = raised_cap(case.run, case.outlook, case.base)
+        rows += [*([cap] if cap else []), *settings_worth_trying(case.run, case.outlook, case.limit)]
+    rows.sort(key=lambda row: -row.saves_bytes)
+    return Ledger(
+        device=study.index,
+        peak_allocated=case.base,
+        failed=case.outlook.failed,
+        limit=limit.bytes if limit is not None else None,
+        rows=tuple(rows),
+        skipped=tuple(skipped) if wanted else (),
+        notes=_notes(case),
+    )
+
+
+class _Case:
+    """A run with what every row needs.
+
+    Attributes:
+        run: the run.
+        limit: what may be reserved.
+        base: bytes at its peak, without a limit.
+        outlook: what it still had before it.
+    """
+
+    def __init__(self, run: Run, limit: Limit | None) -> None:
+        self.run = run
+        self.outlook = replace(outlook(run), is_asked=limit is not None)
+        self.limit = limit or run.recording.subject.limit.limit
+        self.base = _replay(run, run.draft, Limit()).peak_allocated
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a backward."""
+        return self.run.trains
+
+
+def _best_row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:
+    """The row of a remedy; of accumulation that of the fewest micro-batches that may be enough."""
+    row = _row(case, slug, value)
+    if slug != accumulate.SLUG or row is None or row.enough is not False:
+        return row
+    more = (_row(case, slug, micro) for micro in MICRO_BATCHES)
+    return next((one for one in more if one is not None and one.enough is not False), row)
+
+
+def _notes(case: _Case) -> tuple[Note, ...]:
+    found, ahead = [], case.outlook
+    if ahead.failed:
+        found.append(note("ledger.up_to_the_failure"))
+        if ahead.grows:
+            found.append(note("ledger.grows"))
+        elif ahead.to_come is None:
+            found.append(note("ledger.unknown_to_come"))
+        elif ahead.to_come:
+            found.append(note("ledger.to_come", bytes=ahead.to_come))
+    if not case.run.recording.subject.complete:
+        found.append(note("ledger.late"))
+    return tuple(found)
+
+
+def _row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:
+    if slug not in EDITS:
+        return _of_allocator(case, slug)
+    edited = EDITS[slug].edit(case.run, value)
+    if edited is None:
+        return None
+    estimate = _estimate(case, edited)
+    ahead = replace(case.outlook, states=round(case.outlook.states * _state_share(slug, value)))
+    if slug == bound_holder.SLUG:
+        ahead = replace(ahead, grows=False)
+    served = enough(
+        ahead, lambda limit: _replay(case.run, edited.likely, limit), case.limit, estimate.high - estimate.bytes
+    )
+    basis = ESTIMATED if slug in _UNSEEN_SIZES else REPLAYED
+    return RemedyRow(slug, value, estimate, case.base - estimate.bytes, served, basis)
+
+
+def _state_share(slug: str, value: int | None) -> float:
+    """What a remedy leaves of the state that the optimizer had yet to make."""
+    return 1 / (value or 1) if slug in _SHARDED else _STATE_LEFT.get(slug, 1.0)
+
+
+def _estimate(case: _Case, edited: Edited) -> Estimate:
+    """The peak of the likely program; the range spans the others, and what the remedy is in doubt by."""
+    run, base = case.run, case.base
+    likely = _replay(run, edited.likely, Limit()).peak_allocated
+    others = [_replay(run, other, Limit()).peak_allocated for other in edited.others]
+    doubt = round(edited.doubt * abs(base - likely) + LEAST_DOUBT * base)
+    low, high = min([likely, *others]) - doubt, max([likely, *others]) + doubt
+    if high - low > WIDEST * base:
+        share = WIDEST * base / (high - low)
+        low, high = likely - int(share * (likely - low)), likely + int(share * (high - likely))
+    return Estimate(likely, max(low, 0), high)
+
+
+def _replay(run: Run, draft: Draft, limit: Limit) -> Replay:
+    subject: Subject = run.recording.subject
+    if limit.device_total is None:
+        limit = Limit(limit.cap, limit.capacity, subject.limit.limit.device_total)
+    return Replayer(draft.to_program(), subject.release).run(subject.config, limit, subject.addresses())
+
+
+def _of_allocator(case: _Case, slug: str) -> RemedyRow | None:
+    if slug == RAISE_CAP:
+        return raised_cap(case.run, case.outlook, case.base)
+    return setting_row(case.run, case.outlook, case.limit, slug)

@@ -1,0 +1,37 @@
+"""What every remedy of the ledger has to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from oomscope.analysis.ledger.draft import Draft
+from oomscope.analysis.ledger.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A program that follows a remedy.
+
+    Attributes:
+        likely: the most likely program.
+        others: programs that are possible as well; the range spans all.
+        doubt: the share of what it saves by which the likely one may be off beside that.
+    """
+
+    likely: Draft
+    others: tuple[Draft, ...] = ()
+    doubt: float = 0.05
+
+
+class Edit(Protocol):
+    """A module that edits the trace."""
+
+    @property
+    def SLUG(self) -> str:  # noqa: N802
+        """Its name, as ``--remedy`` takes it."""
+        ...
+
+    def edit(self, run: Run, value: int | None, /) -> Edited | None:
+        """The edited program; None where the program follows the remedy already, or it cannot."""
+        ...

@@ -1,0 +1,1 @@
+"""The remedies of the ledger: one file each, an edit of the trace."""

@@ -1,0 +1,33 @@
+"""The model in bf16: weights, gradients, states and activations half as large."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
+from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.precision import embeds, is_mixed, loss_rows, scores_of_fused
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import BoolArray
+
+SLUG = "bf16"
+FLAG = 64
+"""Bytes up to which something is a counter or a flag."""
+
+
+def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
+    """Everything but workspaces, counters and tokens is half as large.
+
+    A loss may still be computed in float32, and attention that no fused kernel took may find one in 16 bits.
+    """
+    if is_mixed(run) or not run.parameters.any():
+        return None
+    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run)
+    draft = run.draft.scaled(0.5, half)
+    others = (run.draft.scaled(0.5, half & ~loss_rows(run)), draft.without(scores_of_fused(run)))
+    return Edited(draft, others, doubt=0.04)
+
+
+def _tokens(run: Run) -> BoolArray:
+    """Inputs of a model that begins with an embedding are whole numbers."""
+    return run.of(INPUT) if embeds(run) else np.zeros(len(run.size), np.bool_)

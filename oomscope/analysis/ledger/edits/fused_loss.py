@@ -1,0 +1,43 @@
+"""Logits and loss piece by piece, each made again in the backward: only one piece is there at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import BoolArray
+
+SLUG = "fused_loss"
+DEFAULT = 8
+LEAST = 1 << 20
+"""Bytes of a loss over few classes, which is not worth it."""
+ALIKE = 0.02
+"""The share by which logits and what the loss makes of them may differ: the last token has no successor."""
+
+
+def edit(run: Run, value: int | None) -> Edited | None:
+    """Everything as large as the logits, in either precision, is 1/n."""
+    rows = _logits(run)
+    if not rows.any():
+        return None
+    pieces = value or DEFAULT
+    return Edited(run.draft.scaled(1 / pieces, rows), (run.draft.scaled(2 / pieces, rows),), doubt=0.06)
+
+
+def _logits(run: Run) -> BoolArray:
+    """What a loss makes; of its size, what one line makes once in a step, and what the backward makes."""
+    loss = run.during(FORWARD) & run.marked(Mark.LOSS) & (run.size >= LEAST)
+    if not loss.any():
+        return loss
+    largest = float(run.size[loss].max())
+    alike = np.zeros(len(run.size), np.bool_)
+    for factor in (0.5, 1.0, 2.0):
+        alike |= np.abs(run.size - factor * largest) <= ALIKE * factor * largest
+    made = np.bincount(np.maximum(run.stack[run.during(FORWARD)], 0), minlength=int(run.stack.max()) + 1)
+    rare = (run.stack >= 0) & (made[np.maximum(run.stack, 0)] <= 2 * max(run.steps, 1))
+    everywhere = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~rare])
+    back = run.during(BACKWARD) & alike & ~np.isin(run.size, everywhere) & ~run.gradients & ~run.like_parameter
+    return np.asarray(loss | (run.during(FORWARD) & alike & rare) | back)

@@ -1,0 +1,28 @@
+"""no_grad: the forward alone; what it makes goes when the next module is done with it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE
+from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
+from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.run import Run
+
+SLUG = "no_grad"
+
+
+def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
+    """No backward, no gradients, no optimizer; activations live as long as Python holds them."""
+    if not run.saved.any():
+        return None
+    gone = run.during(BACKWARD, OPTIMIZER) | run.of(GRADIENT, OPTIMIZER_STATE)
+    draft = run.draft.without(gone)
+    rows = np.flatnonzero(run.saved)
+    # Of what one call makes, the first is its result; indices, masks and statistics are for the backward alone.
+    beside = np.append(False, (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]))
+    ends = np.where(beside, draft.begin[rows] + SPACING, held_until(run)[rows])
+    ends = np.minimum(ends, draft.end[rows])
+    return Edited(draft.lasting(rows, end=ends), doubt=0.02)

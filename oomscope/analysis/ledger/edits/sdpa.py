@@ -1,0 +1,28 @@
+"""A fused attention kernel in place of scores that are written out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.drivers import attention_scores
+from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.run import Run
+
+SLUG = "sdpa"
+
+
+def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
+    """Without the scores, what is made of them, and their gradients in the backward."""
+    curve = run.study.history.curves.allocated
+    live = LiveBlocks(run.study, int(np.argmax(curve)) - 1)
+    scores = attention_scores.find(live)
+    if not scores.any():
+        return None
+    sizes = np.unique(live.bytes[scores])
+    lines = np.unique(live.stack[scores])
+    others = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~np.isin(run.stack, lines)])
+    inside = run.during(FORWARD) & np.isin(run.size, sizes) & np.isin(run.stack, lines)
+    back = run.during(BACKWARD) & np.isin(run.size, np.setdiff1d(sizes, others))
+    return Edited(run.draft.without(inside | back), (run.draft.without(inside),), doubt=0.08)

@@ -1,0 +1,68 @@
+"""How long Python holds what a forward makes, when no graph does: from where it was made to the end of its next use."""
+
+from __future__ import annotations
+
+from oomscope.analysis.ledger.blocks import forwards
+from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.paths import Part, Path, paths
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import IntArray
+
+
+def held_until(run: Run) -> IntArray:
+    """int64[requests]: the moment from which nothing in Python refers to what a forward made.
+
+    ``x = self.conv(x)`` lets the old ``x`` go when the call is done. So a tensor lives until the next statement of the
+    same function is done; what the last statement made is the function's result, and lives until its caller's next one.
+    """
+    known = paths(run)
+    until = run.end.copy()
+    for rows in forwards(run):
+        row_paths = [known[stack] for stack in run.stack[rows].tolist()]
+        last = [_last_use(row_paths, number) for number in range(len(rows))]
+        until[rows] = run.begin[rows[last]] + SPACING // 2
+    found: IntArray = until
+    return found
+
+
+def _last_use(row_paths: list[Path], number: int) -> int:
+    """The last request of the next statement that can use what request `number` made."""
+    path = row_paths[number]
+    for level in range(len(path) - 1, -1, -1):
+        prefix, here = path[:level], path[level]
+        following = number + 1
+        while following < len(row_paths) and _at(row_paths[following], prefix, level) == here:
+            following += 1
+        if following >= len(row_paths):
+            return len(row_paths) - 1
+        found = _at(row_paths[following], prefix, level)
+        if found is not None:
+            return _end_of(row_paths, following, prefix, whole_call=_order(here, found) < 0)
+    return len(row_paths) - 1
+
+
+def _at(path: Path, prefix: Path, level: int) -> Part | None:
+    """A path's call at `level`, if it lies within `prefix`."""
+    return path[level] if len(path) > level and path[:level] == prefix else None
+
+
+def _order(one: Part, other: Part) -> int:
+    """1 where `other` is a later statement of the same call, 0 for the same one, -1 where another call has begun."""
+    for here, there in zip(one, other, strict=False):
+        if here != there:
+            if (here[0], here[2]) != (there[0], there[2]):
+                return -1 if here is one[0] else 1
+            return 1 if there[1] > here[1] else -1
+    return 0
+
+
+def _end_of(row_paths: list[Path], begin: int, prefix: Path, *, whole_call: bool) -> int:
+    """The last request of the statement that begins there, or of the whole call."""
+    level = len(prefix)
+    last, before = begin, row_paths[begin][level]
+    for number in range(begin + 1, len(row_paths)):
+        found = _at(row_paths[number], prefix, level)
+        if found is None or (_order(before, found) != 0 if not whole_call else _order(before, found) < 0):
+            break
+        last, before = number, found
+    return last

@@ -1,0 +1,213 @@
+"""What is computed in 16 bits under autocast, and what would be in a model that is 16 bits throughout."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
+from oomscope.analysis.ledger.paths import Part, Path, paths
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import BoolArray, IntArray
+from oomscope.model.arrays import FloatArray
+
+_HALF = re.compile(
+    r"torch/nn/modules/(linear|conv|rnn)\.py|scaled_dot_product|sdpa|flash_attn|_in_projection|^(linear|matmul|bmm|einsum|baddbmm|conv\w+)$"
+)
+_FULL = re.compile(
+    r"layer_norm|group_norm|softmax|cross_entropy|nll_loss|\w+_loss$|normalize|cosine_similarity|^(pow|exp|log|norm|sum|prod)$"
+    r"|rms_norm"
+)
+_FUSED = re.compile(r"scaled_dot_product|sdpa")
+_KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
+_EMBEDDING = re.compile(r"embedding")
+LEAST_SCORES = 1 << 20
+"""Bytes of scores that matter."""
+LEAST_COPIES = 4
+"""Requests of half a weight's size in a forward: fewer may be chance."""
+SMALL = 512
+"""Bytes: smaller ones are counters and flags."""
+SMALL_WEIGHT = 64 << 10
+"""Bytes up to which a parameter is a vector, which no matrix product casts."""
+
+
+def is_mixed(run: Run) -> bool:
+    """Whether weights are cast to half their size in every forward already, or are known to be 16 bits wide.
+
+    A cast stands directly before the product that needs it, on the same line.
+    """
+    dtypes = {tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"}
+    if any("16" in (dtype or "") for dtype in dtypes):
+        return True
+    weights = run.trained[run.trained > SMALL_WEIGHT]
+    rows = np.flatnonzero(run.during(FORWARD) & run.marked(Mark.LINEAR))
+    followed = rows[:-1][(np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])]
+    copies = np.isin(run.size[followed], np.unique(weights) // 2)
+    return int(np.count_nonzero(copies)) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Halves:
+    """By what autocast makes each request smaller or larger.
+
+    Attributes:
+        likely, least, most: float64[requests]: factors.
+    """
+
+    likely: FloatArray
+    least: FloatArray
+    most: FloatArray
+
+
+def halves(run: Run) -> Halves:
+    """The factor of every request under autocast.
+
+    What is neither a product nor known to be done in full precision follows what its module made before. A sum in a
+    block of a model that begins with an embedding is in full precision, as is what runs through such a model. What goes
+    into products next is kept as a copy in half precision for each of them. Attention that writes out its scores, for
+    no fused kernel took them in float32, does not do so in 16 bits.
+    """
+    likely = np.ones(len(run.size))
+    doubtful = np.zeros(len(run.size), np.bool_)
+    known = paths(run)
+    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
+    level = {row: block.depth for block in blocks(run) for row in block.rows.tolist()}
+    products = _products_fed(run, rows, known)
+    last: dict[object, bool] = {}
+    stream, begun = False, -2
+    for row, copies in zip(rows.tolist(), products, strict=True):
+        path = known[int(run.stack[row])]
+        if run.step[row] != begun:
+            begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
+        told = _told(path[-1])
+        half = told if told is not None else _followed(path, last, level.get(row, -1), stream)
+        doubtful[row] = told is None
+        if half:
+            likely[row] = 0.5
+        elif copies and not _keeps_result(path[-1]):
+            likely[row] = 0.5 * copies
+        for depth in range(len(path)):
+            last[_module(path[: depth + 1])] = half
+    written_out = scores_of_fused(run)
+    least = _with_backward(run, np.where(doubtful | (likely < 1), np.minimum(likely, 0.5), 1.0))
+    most = _with_backward(run, np.where(doubtful & (likely < 1), 0.75, likely))
+    likely, least = _with_backward(run, likely), least
+    likely[written_out] = least[written_out] = 0.0
+    return Halves(likely, least, most)
+
+
+def scores_of_fused(run: Run) -> BoolArray:
+    """Scores that torch's own attention writes out, for no fused kernel took what it was given."""
+    fused = np.array([_is_fused(run, stack) for stack in range(len(run.study.snapshot.stacks))] + [False])
+    inside = fused[run.stack] & run.during(FORWARD)
+    linear = run.size[run.marked(Mark.LINEAR) & run.during(FORWARD)]
+    per_block = int(np.median(linear)) if len(linear) else 0
+    large = inside & (run.size > 2 * per_block) & (run.size >= LEAST_SCORES) & (per_block > 0)
+    scores = np.unique(run.size[large])
+    outside = np.unique(run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)])
+    only = np.setdiff1d(scores, outside)
+    found: BoolArray = np.isin(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
+    return found
+
+
+def _is_fused(run: Run, stack: int) -> bool:
+    return any(_FUSED.search(frame.name) for frame in run.study.snapshot.stacks[stack][:2])
+
+
+def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]:
+    """For each of `rows`, how many products it goes into if one comes next: those of its module, but for the last.
+
+    The last one of several projects back: three of four in attention, two of three in a gated layer.
+    """
+    is_product = run.marked(Mark.LINEAR)[rows]
+    owner = [known[int(run.stack[row])][:-1] for row in rows.tolist()]
+    calls: dict[object, set[int]] = {}
+    for row, path, product in zip(rows.tolist(), owner, is_product.tolist(), strict=True):
+        if product:
+            calls.setdefault(_owner(path), set()).add(int(run.stack[row]))
+    found = [0] * len(rows)
+    for place in range(len(rows) - 1):
+        if is_product[place + 1] and run.stack[rows[place + 1]] != run.stack[rows[place]]:
+            found[place] = max(len(calls[_owner(owner[place + 1])]) - 1, 1)
+    return found
+
+
+def _owner(path: Path) -> object:
+    """The module that calls a layer, wherever in it."""
+    return (*path[:-1], path[-1][0][::2]) if path else ()
+
+
+def _followed(path: Path, last: dict[object, bool], block: int, stream: bool) -> bool:
+    """What the nearest enclosing call within a block made last; what runs through the model where there is none."""
+    for depth in range(len(path), block + 1, -1):
+        if (module := _module(path[:depth])) in last:
+            return last[module]
+    return stream
+
+
+def _told(part: Part) -> bool | None:
+    """Whether the innermost call says its precision."""
+    names = [name for _, _, name in part]
+    if any(_FULL.search(name) or _EMBEDDING.search(name) for name in names):
+        return False
+    return True if any(_HALF.search(text) for line in part for text in (line[0], line[2])) else None
+
+
+def _keeps_result(part: Part) -> bool:
+    """Whether the backward of a call needs its result, in the precision in which it was made."""
+    return any(_KEEPS.search(name) for _, _, name in part)
+
+
+def _module(path: Path) -> object:
+    """The call of the module that a path ends in, whichever of its lines it is at."""
+    return _owner(path)
+
+
+def _begins_in_half(run: Run, known: dict[int, Path], first: int) -> bool:
+    """Whether the first large thing that a forward makes is a matrix product's or a convolution's."""
+    rows = np.flatnonzero(run.during(FORWARD) & (run.step == run.step[first]) & (run.stack >= 0) & run.saved)
+    for row in rows[:8].tolist():
+        told = _told(known[int(run.stack[row])][-1])
+        if told is not None:
+            return told
+    return True
+
+
+def _with_backward(run: Run, forward: FloatArray) -> FloatArray:
+    """Factors with those of the backward: gradients of activations are of the precision of most bytes of their size."""
+    sizes, which = np.unique(run.size, return_inverse=True)
+    made = run.during(FORWARD) & ~run.of(WORKSPACE)
+    half = np.bincount(which[made & (forward <= 0.5)], minlength=len(sizes))
+    every = np.bincount(which[made], minlength=len(sizes))
+    mostly = (half > 0.5 * every)[which] & (every[which] > 0)
+    back = run.during(BACKWARD) & run.of(TEMPORARY) & ~run.gradients
+    return np.where(back & mostly, 0.5, forward)
+
+
+def cast_copies(run: Run, draft: Draft) -> Draft:
+    """`draft` with a copy in 16 bits of each weight of a product, from the forward until its gradient is made."""
+    weights = np.unique(run.trained[run.trained > SMALL_WEIGHT])
+    begins = np.array([run.first_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)
+    rows = np.flatnonzero(run.gradients & (run.step >= 0) & np.isin(run.size, weights))
+    rows = rows[np.lexsort((run.begin[rows], run.step[rows]))]
+    if embeds(run):
+        # What a forward needs first is the last to have its gradient.
+        rows = rows[np.append(np.diff(run.step[rows]) == 0, False)] if len(rows) else rows
+    rows = rows[begins[run.step[rows]] < NEVER]
+    return draft.added(run.size[rows] // 2, begins[run.step[rows]] - 1, run.begin[rows] + SPACING)
+
+
+def embeds(run: Run) -> bool:
+    """Whether the model begins with an embedding."""
+    return any(_EMBEDDING.search(frame.name) for frame in run.study.snapshot.stacks.frames)
+
+
+def loss_rows(run: Run) -> BoolArray:
+    """What a loss makes, which stays in full precision where a library casts logits for it."""
+    return run.marked(Mark.LOSS) & run.during(FORWARD)

@@ -1,0 +1,56 @@
+"""What the ledger says of each remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oomscope.analysis.plan.records import Estimate
+from oomscope.model import Note
+
+REPLAYED, ESTIMATED = "replayed", "estimated"
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyRow:
+    """One remedy.
+
+    Attributes:
+        slug: its name; for a setting of the allocator the setting as it is written.
+        value: its number, such as the micro-batches; None where it has none.
+        peak_allocated: bytes at the highest point of the edited run, wherever that lies.
+        saves_bytes: by how much the peak is lower; for a setting, the peak of reserved memory.
+        enough: whether every request that failed is served, at the upper end of the range and up to the last recorded
+            entry; None where nothing failed, or it is not certain.
+        basis: ``replayed``: the trace was edited and replayed; ``estimated``: the edit rests on sizes that the
+            recording does not show, such as those of copies in 16 bits.
+    """
+
+    slug: str
+    value: int | None
+    peak_allocated: Estimate
+    saves_bytes: int
+    enough: bool | None
+    basis: str = REPLAYED
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All remedies of a run.
+
+    Attributes:
+        device: CUDA index.
+        peak_allocated: bytes at the peak of the recorded run, with the request that failed, if one did.
+        failed: whether a request failed.
+        limit: bytes that were asked for in place of the recorded limit; None: the recorded one holds.
+        rows: what saves most first.
+        skipped: slugs that were asked for and that the run leaves nothing to do for.
+        notes: on all rows.
+    """
+
+    device: int
+    peak_allocated: int
+    failed: bool
+    rows: tuple[RemedyRow, ...]
+    skipped: tuple[str, ...] = ()
+    limit: int | None = None
+    notes: tuple[Note, ...] = ()

@@ -1,0 +1,278 @@
+"""What fits: peaks at other shapes and on other cards, from one to three recorded steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from oomscope.allocator.config import AllocatorConfig
+from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
+from oomscope.analysis.plan.cards import card, fit, largest
+from oomscope.analysis.plan.hints import guessable
+from oomscope.analysis.plan.predicting import Peaks, at_peak, predict, unmatched_share
+from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready, nearest
+from oomscope.analysis.plan.records import (
+    Alignment,
+    CardFit,
+    Estimate,
+    Largest,
+    Plan,
+    Prediction,
+    Source,
+)
+from oomscope.analysis.plan.scaling import Scaled, scaled
+from oomscope.analysis.plan.shapes import complete, parse_shape, parse_shapes
+from oomscope.analysis.progress import Listener, silent
+from oomscope.analysis.study import DeviceStudy, study_device
+from oomscope.analysis.whatif import settings as tried
+from oomscope.errors import RequestError
+from oomscope.model import Note, Snapshot, note
+
+__all__ = [
+    "MOST_RECORDINGS",
+    "Alignment",
+    "CardFit",
+    "Estimate",
+    "Largest",
+    "Plan",
+    "Prediction",
+    "Source",
+    "parse_shape",
+    "parse_shapes",
+    "plan",
+    "plan_of",
+]
+
+MOST_RECORDINGS = 3
+MOST_ALONE = 0.25
+"""Of the peak of a recording: what may lack a counterpart in the others. Kernels that come and go are far less."""
+
+
+def plan(
+    snapshots: Snapshot | Sequence[Snapshot],
+    *,
+    at: Shape | Sequence[Shape] = (),
+    wanted: Shape | Sequence[Shape] = (),
+    gpus: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    device: int | None = None,
+) -> Plan:
+    """The peaks of a recorded program at other shapes, and what fits which card.
+
+    Args:
+        snapshots: one to three recordings of the program.
+        at: the shape of each, such as ``{"batch": 8, "seq": 512}``; empty: the recordings know theirs.
+        wanted: the shapes to predict; empty: the recorded ones.
+        gpus: cards, by size (``24GiB``) or name (``A100-40``).
+        settings: of the allocator, each as in ``PYTORCH_ALLOC_CONF``; empty: as recorded.
+        device: its CUDA index; None: the one with the longest trace.
+
+    Raises:
+        RequestError: the recordings cannot serve the request; the message says which one more would.
+    """
+    several = [snapshots] if isinstance(snapshots, Snapshot) else list(snapshots)
+    studies = [(f"recording {number}", _study(one, device)) for number, one in enumerate(several, 1)]
+    shapes, others = ([one] if isinstance(one, Mapping) else list(one) for one in (at, wanted))
+    return plan_of(studies, at=shapes, wanted=others, gpus=gpus, settings=settings)
+
+
+def _study(snapshot: Snapshot, device: int | None) -> DeviceStudy:
+    if not snapshot.devices:
+        raise RequestError("the snapshot holds no device, so there is nothing to predict from.")
+    longest = max(snapshot.devices, key=lambda one: len(one.trace)).index
+    return study_device(snapshot, longest if device is None else device)
+
+
+def plan_of(
+    studies: Sequence[tuple[str, DeviceStudy]],
+    *,
+    at: Sequence[Shape] = (),
+    wanted: Sequence[Shape] = (),
+    gpus: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    progress: Listener = silent,
+) -> Plan:
+    """The peaks of a recorded program at other shapes.
+
+    Args:
+        studies: one to three recordings, each with the name of its file.
+        at: the shape of each recording; empty: the recordings know theirs.
+        wanted: the shapes to predict; what one does not say is as in the first recording. Empty: the recorded ones.
+        gpus: cards, by size (``24GiB``) or name (``A100-40``).
+        settings: of the allocator, each as in ``PYTORCH_ALLOC_CONF``; empty: as recorded.
+        progress: told how far it is.
+
+    Raises:
+        RequestError: the recordings cannot serve the request; the message says which one more would.
+    """
+    recordings = _made_ready(studies, at, progress)
+    planner = _Planner(recordings)
+    configs = _configs(recordings[0], settings)
+    shapes = [complete(shape, planner.base, planner.parameters) for shape in wanted] or [
+        complete(shape, planner.base, planner.parameters) for one in recordings for shape in one.shapes
+    ]
+    planner.check(shapes)
+    planner.check_alignment()
+    predictions = []
+    for number, shape in enumerate(shapes):
+        progress("replaying", number / (len(shapes) + len(gpus)), _text(shape))
+        predictions += [planner.prediction(shape, setting, config, gpus) for setting, config in configs]
+    found = []
+    whole = not all(one.ends_early for one in recordings)
+    for number, gpu in enumerate(gpus if whole else ()):
+        progress("replaying", (len(shapes) + number) / (len(shapes) + len(gpus)), gpu)
+        found += planner.largest(gpu, shapes, configs)
+    return Plan(
+        device=studies[0][1].index,
+        sources=tuple(source_of(one) for one in recordings),
+        parameters=planner.parameters,
+        predictions=tuple(predictions),
+        largest=tuple(found),
+        alignment=alignment_of([planner.scaled_from(one) for one in recordings]),
+        notes=planner.notes(),
+    )
+
+
+def _made_ready(studies: Sequence[tuple[str, DeviceStudy]], at: Sequence[Shape], progress: Listener) -> list[Recording]:
+    if not 1 <= len(studies) <= MOST_RECORDINGS:
+        raise RequestError(f"a plan takes one to {MOST_RECORDINGS} recordings, not {len(studies)}.")
+    if at and len(at) != len(studies):
+        raise RequestError(
+            f"{len(studies)} recordings and {len(at)} shapes were given; give one --at for each file, in their order."
+        )
+    keys = StackKeys()
+    recordings = []
+    for number, (name, study) in enumerate(studies):
+        progress("preparing", number / len(studies), name)
+        recordings.append(made_ready(name, study, at[number] if at else None, keys))
+    return recordings
+
+
+def _configs(recording: Recording, settings: Sequence[str]) -> list[tuple[str | None, AllocatorConfig]]:
+    subject = recording.subject
+    if not settings:
+        return [(None, subject.config)]
+    return [(text, tried.parse(text, subject.config, subject.release).config) for text in settings]
+
+
+def _text(shape: Shape) -> str:
+    return ", ".join(f"{name}={value}" for name, value in shape.items())
+
+
+@dataclass(slots=True)
+class _Planner:
+    """Answers from a set of recordings; each is scaled once."""
+
+    recordings: list[Recording]
+    _scaled: dict[int, Scaled] = field(default_factory=dict)
+    _peaks: dict[object, Peaks] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of all parameters, in the order in which they were told."""
+        return tuple(dict.fromkeys(name for one in self.recordings for shape in one.shapes for name in shape))
+
+    @property
+    def base(self) -> Shape:
+        """The shape that counts where nothing is said: the last of the first recording."""
+        return self.recordings[0].shapes[-1]
+
+    def check(self, shapes: Sequence[Shape]) -> None:
+        """Refuse parameters whose effect nothing tells."""
+        known = [shape for one in self.recordings for shape in one.shapes]
+        for shape in known:
+            missing = [name for name in self.parameters if name not in shape]
+            if missing:
+                raise RequestError(f"not every recording says what {missing[0]} was; name it in each --at.")
+        varied = {name: len({shape[name] for shape in known}) > 1 for name in self.parameters}
+        for name in guessable(self.parameters, varied):
+            if any(shape[name] != self.base[name] for shape in shapes):
+                raise RequestError(
+                    f"how memory depends on {name} cannot be told from recordings that all have "
+                    f"{name}={self.base[name]}; record one more step at another {name} and give it as well."
+                )
+
+    def check_alignment(self) -> None:
+        """Refuse recordings of different programs."""
+        for one in self.recordings:
+            alone = unmatched_share(self.scaled_from(one))
+            if alone > MOST_ALONE:
+                where = first_place(self.scaled_from(one))
+                raise RequestError(
+                    f"{one.name} and the other recordings do not look like the same program: {alone:.0%} of its peak "
+                    f"has no counterpart in them{where}; give recordings that differ in nothing but the shape."
+                )
+
+    def scaled_from(self, recording: Recording) -> Scaled:
+        """`recording` with models for its requests."""
+        if id(recording) not in self._scaled:
+            others = [one for one in self.recordings if one is not recording]
+            self._scaled[id(recording)] = scaled(recording, others, self.parameters)
+        return self._scaled[id(recording)]
+
+    def scaled_for(self, shape: Shape) -> Scaled:
+        """The recording that is nearest to `shape`, of those that did not end early if there are any."""
+        whole = [one for one in self.recordings if not one.ends_early] or self.recordings
+        owner = [(one, known) for one in whole for known in one.shapes]
+        return self.scaled_from(owner[nearest([known for _, known in owner], shape)][0])
+
+    def peaks(self, shape: Shape, config: AllocatorConfig) -> Peaks:
+        """The peaks at `shape`, found once."""
+        key = (tuple(shape.items()), config)
+        if key not in self._peaks:
+            self._peaks[key] = predict(self.scaled_for(shape), shape, config)
+        return self._peaks[key]
+
+    def prediction(self, shape: Shape, setting: str | None, config: AllocatorConfig, gpus: Sequence[str]) -> Prediction:
+        """The row of one shape and setting."""
+        subject, peaks = self.scaled_for(shape), self.peaks(shape, config)
+        categories, phase = at_peak(subject.recording, peaks.likely)
+        cards = tuple(fit(subject, shape, peaks, config, card(gpu, subject)) for gpu in gpus)
+        return Prediction(
+            shape=shape,
+            setting=setting,
+            peak_allocated=peaks.allocated,
+            peak_reserved=peaks.reserved,
+            at_peak=categories,
+            phase=phase,
+            cards=cards,
+            notes=_notes(subject, peaks),
+        )
+
+    def largest(
+        self, gpu: str, shapes: Sequence[Shape], configs: Sequence[tuple[str | None, AllocatorConfig]]
+    ) -> list[Largest]:
+        """The largest value of each parameter whose effect is known, the others as first asked for."""
+        known = [shape for one in self.recordings for shape in one.shapes]
+        varied = {name: len({shape[name] for shape in known}) > 1 for name in self.parameters}
+        skipped = guessable(self.parameters, varied)
+        return [
+            largest(self.scaled_for, config, setting, gpu, name, shapes[0])
+            for setting, config in configs
+            for name in self.parameters
+            if name not in skipped
+        ]
+
+    def notes(self) -> tuple[Note, ...]:
+        """What holds for all answers."""
+        known = [shape for one in self.recordings for shape in one.shapes]
+        values = {name: {shape[name] for shape in known} for name in self.parameters}
+        fixed = [name for name in self.parameters if len(values[name]) == 1 and len(known) > 1]
+        found = [note("plan.not_varied", parameter=name, value=values[name].pop()) for name in fixed]
+        found += [
+            note("plan.shape_from_tensors", file=one.name, batch=one.shapes[0]["batch"], tensors=one.inferred)
+            for one in self.recordings
+            if one.inferred
+        ]
+        if all(one.ends_early for one in self.recordings):
+            found.append(note("plan.ends_early"))
+        if any(not one.subject.complete for one in self.recordings):
+            found.append(note("plan.late"))
+        return tuple(found)
+
+
+def _notes(subject: Scaled, peaks: Peaks) -> tuple[Note, ...]:
+    found = [note("plan.rests_on", file=subject.recording.name)]
+    if peaks.workspaces:
+        found.append(note("plan.workspaces"))
+    return tuple(found)

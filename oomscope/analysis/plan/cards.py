@@ -1,0 +1,136 @@
+"""Which cards a shape fits, and the largest value of a parameter that does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd
+
+from oomscope.allocator.config import AllocatorConfig
+from oomscope.allocator.replay import Replay
+from oomscope.analysis.plan.hints import BATCH, UNKNOWN, kind_of
+from oomscope.analysis.plan.predicting import Peaks, at_peak, slack, survives
+from oomscope.analysis.plan.recordings import Shape
+from oomscope.analysis.plan.records import CardFit, Largest
+from oomscope.analysis.plan.scaling import LIKELY, Scaled
+from oomscope.analysis.whatif.gpus import capacity
+from oomscope.units import MIB
+
+OUTSIDE = 768 * MIB
+"""What the CUDA context and the libraries take of a card beside the allocator, where the recording does not tell: 0.5
+GiB and more on current cards."""
+MOST_TIMES = 1 << 12
+"""How far beyond the recorded values the largest is searched for."""
+_FINEST = 64
+"""Lengths and sides are searched in steps of at most so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card, as it was asked for.
+
+    Attributes:
+        name: as written.
+        capacity: bytes in all.
+        usable: what is left for the allocator.
+    """
+
+    name: str
+    capacity: int
+    usable: int
+
+
+def card(name: str, scaled: Scaled) -> Card:
+    """The card `name`, less what the recorded process held outside the allocator.
+
+    Raises:
+        RequestError: it is neither a size nor a known card.
+    """
+    total = capacity(name)
+    return Card(name, total, max(total - _outside(scaled), 0))
+
+
+def _outside(scaled: Scaled) -> int:
+    """What the recorded card held beside this allocator, if that looks like a context alone; else `OUTSIDE`."""
+    study = scaled.recording.study
+    known = study.snapshot.recorded.device(study.index)
+    if known.total is None or known.free is None:
+        return OUTSIDE
+    outside = known.total - known.free - study.history.layout.reserved
+    return outside if OUTSIDE // 2 < outside < 2 * OUTSIDE else OUTSIDE
+
+
+def fit(scaled: Scaled, shape: Shape, peaks: Peaks, config: AllocatorConfig, on: Card) -> CardFit:
+    """Whether a shape fits a card: certain only if it does at the upper end, or does not at the lower one."""
+    worst = survives(scaled, peaks.most, config, on.usable - slack(scaled, shape, peaks.most))
+    if worst.survived:
+        fits = None if scaled.recording.ends_early else True
+        return CardFit(on.name, on.capacity, fits, on.usable - worst.peak_reserved, worst.retries)
+    best = survives(scaled, peaks.likely, config, on.capacity)
+    headroom = on.capacity - best.peak_reserved if best.survived else -best.failures[0].missing
+    return CardFit(on.name, on.capacity, None if best.survived else False, headroom)
+
+
+def largest(
+    scaled: Callable[[Shape], Scaled],
+    config: AllocatorConfig,
+    setting: str | None,
+    on: str,
+    parameter: str,
+    base: Shape,
+) -> Largest:
+    """The largest value of `parameter`, the others as in `base`, that fits a card for certain."""
+
+    def on_card(value: int) -> Replay:
+        shape = {**base, parameter: value}
+        subject = scaled(shape)
+        _, _, most = subject.sizes(shape)
+        return survives(subject, most, config, card(on, subject).usable - slack(subject, shape, most))
+
+    subject = scaled(base)
+    step = _step(subject, parameter, base[parameter])
+    value, bound = _search(lambda value: on_card(value).survived, max(base[parameter] // step, 1), step)
+    others = {name: other for name, other in base.items() if name != parameter}
+    beyond = {**base, parameter: (value or 0) + step}
+    failing, phase = at_peak(scaled(beyond).recording, scaled(beyond).sizes(beyond)[LIKELY])
+    replay = None if value is None else on_card(value)
+    return Largest(
+        gpu=on,
+        parameter=parameter,
+        value=value,
+        others=others,
+        setting=setting,
+        headroom=None if replay is None else card(on, subject).usable - replay.peak_reserved,
+        retries=None if replay is None else replay.retries,
+        at_peak=failing,
+        phase=phase,
+        bound=bound,
+    )
+
+
+def _step(scaled: Scaled, parameter: str, value: int) -> int:
+    """In what steps a value is searched for: of a length, as fine as those that were recorded."""
+    if kind_of(parameter) in (BATCH, UNKNOWN):
+        return 1
+    known = [shape[parameter] for shape in scaled.recording.shapes if parameter in shape]
+    common = gcd(value, *known)
+    return min(common & -common, _FINEST)
+
+
+def _search(fits: Callable[[int], bool], start: int, step: int) -> tuple[int | None, bool]:
+    """The largest multiple of `step` that fits, and whether the search ended before one failed.
+
+    It begins with `start` steps; None where not one fits.
+    """
+    low, high = 0, start
+    while fits(high * step):
+        low, high = high, 2 * high
+        if high > MOST_TIMES * start:
+            return low * step, True
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle * step):
+            low = middle
+        else:
+            high = middle
+    return (low * step or None), False

@@ -1,0 +1,140 @@
+"""What one recording alone tells of how each request grows with the shape: what it is, and what divides its size.
+
+Parameters, their gradients and the optimizer's state do not depend on the batch. What a forward makes is linear in it,
+and so is what the backward makes, unless it is as large as a parameter. A length is linear too, and its square divides
+the scores of attention; the side of an image counts squared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.plan.recordings import Recording
+from oomscope.analysis.whatif.extraction import by_request
+from oomscope.model import NO_STACK, BoolArray, IntArray
+
+BATCH, LENGTH, SIDE, UNKNOWN = "batch", "length", "side", "unknown"
+_NAMES = (
+    (BATCH, re.compile(r"batch|^bs$|^b$|^n$|micro|samples?$|images$|sequences$|requests$", re.IGNORECASE)),
+    (SIDE, re.compile(r"side|image|img|resolution|^res$|crop|^size$|pixels", re.IGNORECASE)),
+    (LENGTH, re.compile(r"seq|len|tokens|context|^ctx$|^[stlhw]$|steps$|frames|time|height|width|points|nodes",
+                        re.IGNORECASE)),
+)  # fmt: skip
+_CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
+SMALL = 4096
+"""Bytes below which it does not matter how a request grows."""
+_ITEM_SIZES = (4, 2, 8, 1)
+
+
+def kind_of(parameter: str) -> str:
+    """What the name of a parameter says of it: `BATCH`, `LENGTH`, `SIDE` or `UNKNOWN`."""
+    return next((kind for kind, pattern in _NAMES if pattern.search(parameter)), UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hints:
+    """For each request, the likely degree of each parameter, with the least and the greatest that may be.
+
+    Attributes:
+        degree, low, high: int8[requests, parameters].
+    """
+
+    degree: IntArray
+    low: IntArray
+    high: IntArray
+
+
+def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
+    """What `recording` alone tells."""
+    facts = _Facts(recording)
+    columns = [_column(facts, recording, name) for name in parameters]
+    stacked = [np.stack([column[row] for column in columns], axis=1) for row in range(3)]
+    return Hints(*stacked)
+
+
+class _Facts:
+    """What is known of each request, refused ones among them."""
+
+    def __init__(self, recording: Recording) -> None:
+        study, row = recording.study, recording.subject.extraction.row
+        self.size = recording.program.size
+        refused = row < 0
+        category = by_request(study.categories.astype(np.int64), row)
+        phase = by_request(study.phases.astype(np.int64), row, FORWARD)
+        stack = by_request(study.history.lifetimes.stack.astype(np.int64), row, NO_STACK)
+        mark = study.roles.mark[stack]
+        fixed = np.isin(category, _CONSTANT) & ~refused
+        self.fixed = fixed | np.isin(phase, (OPTIMIZER, BEFORE_RECORDING)) & ~refused
+        self.fixed[: _before_steps(recording)] = True
+        self.backward = phase == BACKWARD
+        self.framed = recording.key >= 0
+        self.attention: BoolArray = (mark & int(Mark.ATTENTION)) != 0
+        # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.
+        weights = np.unique(self.size[(category == PARAMETER) | (category == GRADIENT)])
+        self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
+
+
+def _before_steps(recording: Recording) -> int:
+    first = recording.units[0] if recording.units else None
+    return first.end if first is not None and first.step < 0 and len(recording.units) > 1 else 0
+
+
+def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, IntArray, IntArray]:
+    """int8[requests] each: the degree in one parameter, the least, the greatest."""
+    value = _values(recording, name, len(facts.size))
+    kind = kind_of(name)
+    usual = 2 if kind == SIDE else 1
+    known = value > 1
+    value = np.maximum(value, 1)
+    free = ~facts.fixed & (recording_values(recording, name) | known)
+    divides = (facts.size % value == 0) if kind != SIDE else np.ones(len(value), np.bool_)
+    degree = np.where(free & divides, usual, 0)
+    high = np.where(free, usual, 0)
+    low = degree.copy()
+    unsure = facts.backward & facts.like_weight & free
+    degree[unsure] = 0
+    low[unsure] = 0
+    if kind == LENGTH:
+        square = _squares(facts, value, free)
+        degree[square] = 2
+        high[square] = 2
+        low[square & ~facts.attention] = 1
+    return degree.astype(np.int8), low.astype(np.int8), np.maximum(high, degree).astype(np.int8)
+
+
+def _squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArray:
+    """Scores: made in attention, divided by the square of the length; and what the backward makes of that size.
+
+    A tensor that some other line makes of the same size, without attention, is none.
+    """
+    divides = free & (facts.size % np.maximum(value * value, 1) == 0) & (value > 1) & (facts.size >= value * value)
+    scores = divides & facts.attention & facts.framed
+    elsewhere = np.unique(facts.size[free & facts.framed & ~facts.attention])
+    sizes = np.setdiff1d(np.unique(facts.size[scores]), elsewhere)
+    found: BoolArray = divides & np.isin(facts.size, sizes)
+    return found
+
+
+def _values(recording: Recording, name: str, count: int) -> IntArray:
+    """int64[requests]: the value of a parameter at which each was made; 0 where it is not known."""
+    value = np.zeros(count, np.int64)
+    for unit in recording.units:
+        value[unit.begin : unit.end] = unit.shape.get(name, 0)
+    return value
+
+
+def recording_values(recording: Recording, name: str) -> BoolArray:
+    """bool[requests]: which were made at a known value of a parameter."""
+    return np.asarray(_values(recording, name, recording.program.requests) > 0)
+
+
+def guessable(parameters: Sequence[str], varied: Mapping[str, bool]) -> list[str]:
+    """The parameters that the recordings do not vary and whose names do not say how sizes depend on them."""
+    return [name for name in parameters if not varied[name] and kind_of(name) == UNKNOWN]

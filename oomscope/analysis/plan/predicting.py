@@ -1,0 +1,164 @@
+"""The peaks at one shape: the scaled program replayed, as likely and at both ends of what is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.allocator.config import AllocatorConfig
+from oomscope.allocator.limits import Limit
+from oomscope.allocator.program import Op, Program
+from oomscope.allocator.replay import Replay, Replayer
+from oomscope.analysis.labels.kinds import ACTIVATION
+from oomscope.analysis.labels.phases import OTHER
+from oomscope.analysis.plan.recordings import Recording, Shape
+from oomscope.analysis.plan.records import Estimate
+from oomscope.analysis.plan.scaling import LEAST_WORKSPACE, Scaled
+from oomscope.analysis.records import CATEGORIES, PHASES
+from oomscope.analysis.whatif.extraction import by_request
+from oomscope.model import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Margins:
+    """Shares by which a prediction may be off beside what the replays span. Measured in docs/plan.md."""
+
+    allocated: float
+    reserved: float
+
+
+_RECORDED = _Margins(0.0, 0.0)
+_BORNE_OUT = _Margins(0.002, 0.015)
+"""Every size is: kernels add small blocks now and then."""
+_ASSUMED = _Margins(0.01, 0.03)
+"""A parameter was changed that no recording varies."""
+_WORKSPACES = _Margins(0.03, 0.05)
+"""Workspaces are chosen anew at every shape, as those of convolutions are."""
+_BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """What is predicted for a shape.
+
+    Attributes:
+        allocated, reserved: bytes.
+        sizes: int64[requests], likely and most.
+        workspaces: whether workspaces of unknown size take part.
+    """
+
+    allocated: Estimate
+    reserved: Estimate
+    likely: IntArray
+    most: IntArray
+    workspaces: bool
+
+
+def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
+    """The peaks of the scaled program without a limit."""
+    likely, least, most = scaled.sizes(shape)
+    as_recorded = np.array_equal(likely, scaled.recording.program.size)
+    workspaces = bool(scaled.workspace.any()) and not as_recorded
+    central = [_replayed(scaled, likely, config)]
+    if workspaces:
+        # What a kernel takes at another shape is not known: as much as here, half of it, or hardly any.
+        central += [_replayed(scaled, _shrunk(scaled, likely, part), config) for part in (2, 0)]
+    ends = []
+    if not as_recorded:
+        ends = [_replayed(scaled, sizes, config) for sizes in (least, most) if not np.array_equal(sizes, likely)]
+    margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=workspaces)
+    return Peaks(
+        allocated=_estimate(*_each("peak_allocated", central, ends), margins.allocated),
+        reserved=_estimate(*_each("peak_reserved", central, ends), margins.reserved),
+        likely=likely,
+        most=likely if as_recorded else most,
+        workspaces=workspaces,
+    )
+
+
+def _each(peak: str, central: Sequence[Replay], ends: Sequence[Replay]) -> tuple[list[int], list[int]]:
+    return [getattr(one, peak) for one in central], [getattr(one, peak) for one in ends]
+
+
+def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool, workspaces: bool) -> _Margins:
+    if as_recorded:
+        return _RECORDED
+    own = scaled.recording.shapes[-1]
+    assumed = any(shape[name] != own.get(name) for name in scaled.parameters if name not in scaled.varied)
+    margins = _WORKSPACES if workspaces else _ASSUMED if assumed else _BORNE_OUT
+    alone = unmatched_share(scaled)
+    return _Margins(margins.allocated + alone, margins.reserved + alone)
+
+
+def unmatched_share(scaled: Scaled) -> float:
+    """Of the bytes at the recorded peak, those that no other recording has."""
+    size = scaled.recording.program.size
+    live, _ = live_at_peak(scaled.recording.program, size)
+    return float(size[live][~scaled.matched[live]].sum()) / max(float(size[live].sum()), 1.0)
+
+
+def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
+    """By how many bytes more may be allocated at `shape` than a replay with these sizes does."""
+    live, _ = live_at_peak(scaled.recording.program, size)
+    as_recorded = np.array_equal(size, scaled.recording.program.size)
+    margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=bool(scaled.workspace.any()))
+    return round(margins.allocated * float(size[live].sum()))
+
+
+def _estimate(central: list[int], ends: list[int], margin: float) -> Estimate:
+    """The mean of the replays that are equally likely; the range spans all, and the margin."""
+    middle = round(sum(central) / len(central))
+    low, high = min(*central, *ends, middle), max(*central, *ends, middle)
+    return Estimate(middle, min(low, round(middle * (1 - margin))), max(high, round(middle * (1 + margin))))
+
+
+def _shrunk(scaled: Scaled, size: IntArray, part: int) -> IntArray:
+    """`size` with workspaces divided by `part`; with 0, as small as one that does not count."""
+    shrunk = size // part if part else np.full_like(size, LEAST_WORKSPACE // 2)
+    return np.where(scaled.workspace, np.minimum(size, np.maximum(shrunk, 1)), size)
+
+
+def _replayed(scaled: Scaled, size: IntArray, config: AllocatorConfig, limit: Limit | None = None) -> Replay:
+    recording = scaled.recording
+    total = recording.subject.limit.limit.device_total
+    return replayer_of(recording, scaled.program(size)).run(
+        config, limit or Limit(device_total=total), recording.subject.addresses()
+    )
+
+
+def survives(scaled: Scaled, size: IntArray, config: AllocatorConfig, usable: int) -> Replay:
+    """The replay on a card that gives the process so many bytes."""
+    total = scaled.recording.subject.limit.limit.device_total
+    return _replayed(scaled, size, config, Limit(capacity=max(usable, 0), device_total=total))
+
+
+def replayer_of(recording: Recording, program: Program) -> Replayer:
+    """Replays a program under the rules of the recording's release."""
+    return Replayer(program, recording.subject.release)
+
+
+def at_peak(recording: Recording, size: IntArray) -> tuple[dict[str, int], str]:
+    """Bytes by category at the peak of allocated memory, largest first; and the phase in which it lies."""
+    live, request = live_at_peak(recording.program, size)
+    row = recording.subject.extraction.row
+    category = by_request(recording.study.categories.astype(np.int64), row, ACTIVATION)
+    phase = by_request(recording.study.phases.astype(np.int64), row, OTHER)
+    total = np.bincount(category[live], weights=size[live], minlength=len(CATEGORIES)).astype(np.int64)
+    order = np.argsort(-total, kind="stable").tolist()
+    return {CATEGORIES[one]: int(total[one]) for one in order if total[one]}, PHASES[int(phase[request])]
+
+
+def live_at_peak(program: Program, size: IntArray) -> tuple[IntArray, int]:
+    """The requests that are live when most bytes are, and the one that makes it so. Sizes count as rounded to 512."""
+    rounded = (np.maximum(size, 1) + _BLOCK - 1) // _BLOCK * _BLOCK
+    op, argument = program.op, program.argument
+    made = op == Op.MALLOC
+    ended = (op == Op.FREE) | (op == Op.FREE_REQUESTED)
+    change = np.where(made, rounded[argument], np.where(ended, -rounded[argument], 0))
+    step = int(np.argmax(np.cumsum(change)))
+    live = np.zeros(program.requests, np.bool_)
+    live[argument[: step + 1][made[: step + 1]]] = True
+    live[argument[: step + 1][ended[: step + 1]]] = False
+    return np.flatnonzero(live), int(argument[step])

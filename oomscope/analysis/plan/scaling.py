@@ -1,0 +1,194 @@
+"""A recording at another shape: every request with the size that its model gives, in the recorded order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from oomscope.allocator.program import Program
+from oomscope.analysis.plan.alignment import Stretch, align
+from oomscope.analysis.plan.hints import hints
+from oomscope.analysis.plan.recordings import Recording, Shape, Unit
+from oomscope.analysis.plan.size_models import Evidence, Hint, Model, fit
+from oomscope.model import BoolArray, IntArray
+
+LIKELY, LEAST, MOST = range(3)
+_UNSEEN = -1
+LEAST_WORKSPACE = 1 << 20
+"""Bytes; smaller ones lie in small segments and change nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaled:
+    """A recording whose requests have models.
+
+    Attributes:
+        recording: whose order of requests and frees is replayed.
+        models: the distinct ones.
+        which: int64[requests], the model of each; -1: of a fixed size.
+        matched: bool[requests], which were found at another shape too, or could be: see `is_alone`.
+        workspace: bool[requests], the workspaces that kernels choose anew at every shape.
+        varied: the parameters that differ between the shapes that were seen.
+    """
+
+    recording: Recording
+    parameters: tuple[str, ...]
+    models: tuple[Model, ...]
+    which: IntArray
+    matched: BoolArray
+    workspace: BoolArray
+    varied: tuple[str, ...]
+
+    def sizes(self, shape: Shape) -> tuple[IntArray, IntArray, IntArray]:
+        """int64[requests] each: bytes at `shape`: likely, least, most."""
+        point = tuple(float(shape[name]) for name in self.parameters)
+        own = self.recording.program.size
+        if self.recording.shapes == (shape,):
+            return own, own, own
+        spans = np.array([model.span(point) for model in self.models], np.int64).reshape(-1, 3)
+        has_model = self.which >= 0
+        columns = [np.where(has_model, spans[self.which, part], own) for part in range(3)] if len(spans) else [own] * 3
+        return columns[LIKELY], columns[LEAST], columns[MOST]
+
+    def program(self, size: IntArray) -> Program:
+        """The recorded program with other sizes."""
+        return replace(self.recording.program, size=size)
+
+
+def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequence[str]) -> Scaled:
+    """Models for all requests of `recording`, from its own steps of other shapes and from `others`."""
+    columns = _seen_elsewhere(recording, others, parameters)
+    count = recording.program.requests
+    size = recording.program.size
+    value = _values(recording, parameters)
+    told = hints(recording, parameters)
+    seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
+    has_shape = np.all(value > 0, axis=1)
+    rows = np.concatenate(
+        [size[:, None], value, seen, told.degree, told.low, told.high, recording.at_once[:, None]], axis=1
+    )
+    known = np.flatnonzero(has_shape)
+    distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
+    which = np.full(count, -1, np.int64)
+    which[known] = inverse.reshape(-1)
+    points = [point for point, _ in columns]
+    usual = _usual(size, value, seen, points)
+    models = [_model(row, points, len(parameters), usual) for row in distinct.tolist()]
+    comparable = _comparable(recording, columns)
+    matched = np.any(seen != _UNSEEN, axis=1) | ~comparable
+    workspace = _workspaces(recording, models, which, matched, alone=not columns)
+    shapes = [shape for one in (recording, *others) for shape in one.shapes]
+    varied = tuple(name for name in parameters if len({shape.get(name) for shape in shapes}) > 1)
+    return Scaled(recording, tuple(parameters), tuple(models), which, matched, workspace, varied)
+
+
+def _workspaces(
+    recording: Recording, models: Sequence[Model], which: IntArray, matched: BoolArray, *, alone: bool
+) -> BoolArray:
+    """What is given back at once, is large, and is not as large as any tensor.
+
+    Where no recording bears out the size of one of them, kernels are chosen anew at every shape, and none is sure.
+    """
+    size = recording.program.size
+    tensors = np.unique(size[~recording.at_once])
+    found = recording.at_once & (size >= LEAST_WORKSPACE) & ~np.isin(size, tensors)
+    unsure = np.array([not model.is_borne_out for model in models] + [False])[which] | ~matched
+    return found if alone or bool(np.any(found & unsure)) else np.zeros_like(found)
+
+
+def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Model:
+    size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
+    degrees = row[1 + width + len(points) : -1]
+    hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
+    found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
+    evidence = Evidence(
+        points=(own, *(point for point, _ in found)),
+        sizes=(size, *(there for _, there in found)),
+        hint=hint,
+        at_once=bool(row[-1]),
+        usual=usual,
+    )
+    return fit(evidence)
+
+
+def _usual(size: IntArray, value: IntArray, seen: IntArray, points: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
+    """For each parameter, whether most of the bytes that grow with it do so linearly (1) or with its square (2)."""
+    width = value.shape[1]
+    result = []
+    for axis in range(width):
+        bytes_of = {1: 0.0, 2: 0.0}
+        for column, point in enumerate(points):
+            there = seen[:, column]
+            ratio = point[axis] / np.maximum(value[:, axis], 1)
+            only = np.all(np.delete(value, axis, 1) == np.delete(np.array(point), axis)[None, :], axis=1)
+            for degree in bytes_of:
+                exact = only & (there > 0) & (ratio != 1) & (np.abs(size * ratio**degree - there) <= 8)
+                bytes_of[degree] += float(size[exact].sum())
+        result.append(2 if bytes_of[2] > bytes_of[1] else 1)
+    return tuple(result)
+
+
+def _values(recording: Recording, parameters: Sequence[str]) -> IntArray:
+    value = np.zeros((recording.program.requests, len(parameters)), np.int64)
+    for unit in recording.units:
+        value[unit.begin : unit.end] = [unit.shape.get(name, 0) for name in parameters]
+    return value
+
+
+def _comparable(recording: Recording, columns: Sequence[object]) -> BoolArray:
+    """Which requests another shape could have had: not what a recording of several shapes made before its steps."""
+    found = np.full(recording.program.requests, bool(columns))
+    for unit in recording.units:
+        if not unit.shape:
+            found[unit.begin : unit.end] = False
+    return found
+
+
+def _seen_elsewhere(
+    recording: Recording, others: Sequence[Recording], parameters: Sequence[str]
+) -> list[tuple[tuple[float, ...], IntArray]]:
+    """For each other shape its point, and int64[requests]: the size of each request there, -1 where it has no like."""
+    columns = []
+    for other in (recording, *others):
+        for shape in other.shapes:
+            if other is recording and len(recording.shapes) == 1:
+                continue
+            size = np.full(recording.program.requests, _UNSEEN, np.int64)
+            for unit in recording.units:
+                if other is recording and unit.shape == shape:
+                    continue
+                like = _like(unit, [one for one in other.units if one.shape == shape])
+                if like is not None:
+                    size[unit.begin : unit.end] = _sizes_of_likes(recording, unit, other, like, parameters)
+            columns.append((tuple(float(shape.get(name, 0)) for name in parameters), size))
+    return columns
+
+
+def _like(unit: Unit, units: Sequence[Unit]) -> Unit | None:
+    """The unit to compare with: what stands before the steps, the step of the same number, else the last whole one."""
+    same = [one for one in units if one.step == unit.step]
+    if same:
+        return same[0]
+    if unit.step < 0:
+        return None
+    steps = [one for one in units if one.step > 0] or [one for one in units if one.step >= 0]
+    return steps[-2] if len(steps) > 1 else (steps[-1] if steps else None)
+
+
+def _sizes_of_likes(
+    recording: Recording, unit: Unit, other: Recording, like: Unit, parameters: Sequence[str]
+) -> IntArray:
+    mine, theirs = slice(unit.begin, unit.end), slice(like.begin, like.end)
+    pairs = [(unit.shape.get(name, 0), like.shape.get(name, 0)) for name in parameters]
+    ratios = sorted({there / here for here, there in pairs if here and there and here != there})
+    partner = align(_stretch(recording, mine), _stretch(other, theirs), ratios)
+    size = np.full(unit.end - unit.begin, _UNSEEN, np.int64)
+    found = partner >= 0
+    size[found] = other.program.size[theirs][partner[found]]
+    return size
+
+
+def _stretch(recording: Recording, part: slice) -> Stretch:
+    return Stretch(recording.key[part], recording.program.size[part], recording.at_once[part])

@@ -1,0 +1,90 @@
+"""What a plan says: notes on its answers, the headings of its tables, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomscope.analysis.plan.records import CardFit, Estimate, Largest
+from oomscope.units import format_bytes
+from oomscope.wording.clean import clean
+from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS, label
+from oomscope.wording.template import Sentence
+
+UNKNOWN = "–"
+
+PLAN: dict[str, Sentence] = {
+    "plan.one_recording": (
+        "Only one shape was recorded: how each size grows is taken from what the tensor is. A second recording at "
+        "another shape would prove it"
+    ),
+    "plan.not_varied": (
+        "{parameter} is {value} in every recording: how memory depends on it is inferred, and the range is wider. One "
+        "more recording at another {parameter} would settle it"
+    ),
+    "plan.ends_early": (
+        "Every recording ends with a request that failed: the program would have gone on, so peaks are lower bounds, "
+        "and nothing is said to fit"
+    ),
+    "plan.late": "A recording begins after the first allocation: what it found in place is laid out anew",
+    "plan.rests_on": "replayed from {file}",
+    "plan.workspaces": (
+        "kernels choose their workspaces anew at every shape: the middle of three replays, with workspaces as "
+        "recorded, half as large, and next to none"
+    ),
+    "plan.unmatched": (
+        "{count:n allocation} of up to {bytes:bytes} in {site:place}, {phase}, only {file} has; none of the other "
+        "recordings tells how they grow"
+    ),
+    "plan.shape_from_tensors": (
+        "the batch of {batch} in {file} is inferred from {tensors:n tensor}; tell it with --at to be sure"
+    ),
+}
+
+TITLE = "Peak memory at other shapes"
+LARGEST_TITLE = "What fits"
+LARGEST_HEADINGS = ("card", "largest", "at", "headroom", "retries", "what sets the limit")
+EXPLAINED = (
+    "Allocated: what tensors take; reserved: what PyTorch takes from the card for them. In brackets: the range in "
+    "which the true figure is expected. A shape fits a card only if the replay on that card survives at the upper end "
+    "of the range and leaves room for the CUDA context; '?' where that is not certain. Retries: how often all cached "
+    "blocks are released to serve one request, which costs time."
+)
+
+
+def shape_text(shape: Mapping[str, int]) -> str:
+    """``batch=8, seq=512``."""
+    return clean(", ".join(f"{name}={value}" for name, value in shape.items()), 200)
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """``9.34 GiB (9.32 to 9.36)``; without a range where it reads as one figure."""
+    middle, low, high = map(format_bytes, (estimate.bytes, estimate.low, estimate.high))
+    if low == high:
+        return middle
+    number, _, unit = low.partition(" ")
+    short = number if middle.endswith(f" {unit}") and high.endswith(f" {unit}") else low
+    return f"{middle} ({short} to {high})"
+
+
+def fit_text(card: CardFit) -> str:
+    """``fits, 4.2 GiB free``, ``does not fit, 1.3 GiB short``, or that it is not certain."""
+    if card.fits is None:
+        return "?"
+    if not card.fits:
+        return f"no, {format_bytes(-card.headroom)} short" if card.headroom < 0 else "no"
+    room = f"yes, {format_bytes(card.headroom)} free" if card.headroom >= 0 else "yes, tightly"
+    return f"{room}, {card.retries} retries" if card.retries else room
+
+
+def largest_text(found: Largest) -> str:
+    """``batch=24``, ``batch=4096 and more``, or ``not even batch=1``."""
+    if found.value is None:
+        return clean(f"no {found.parameter}", 80)
+    more = " or more" if found.bound else ""
+    return clean(f"{found.parameter}={found.value}{more}", 80)
+
+
+def limit_text(found: Largest) -> str:
+    """What takes most at the peak that does not fit: ``forward: activations 9.1 GiB, parameters 3.0 GiB``."""
+    parts = [f"{label(name, CATEGORY_LABELS)} {format_bytes(count)}" for name, count in list(found.at_peak.items())[:3]]
+    return f"{label(found.phase, PHASE_LABELS)}: {', '.join(parts)}"

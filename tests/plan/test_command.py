@@ -1,0 +1,87 @@
+"""``oomscope plan``: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from oomscope.commands.common.errors import DONE, FAILED, USAGE, run
+from oomscope.export import memory_viz
+from tests.plan.programs import Program
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("plan")
+    paths = []
+    for batch in (4, 6):
+        path = folder / f"b{batch}.pickle"
+        path.write_bytes(memory_viz.to_pickle(Program().run([(batch, 128)] * 3)))
+        paths.append(str(path))
+    noted = folder / "noted.pickle"
+    document = pickle.loads(memory_viz.to_pickle(Program().run([(4, 128), (6, 128), (6, 128)], noted=True)))
+    noted.write_bytes(pickle.dumps(document))
+    return [*paths, str(noted)]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+BOTH = ["--at", "batch=4,seq=128", "--at", "batch=6,seq=128"]
+
+
+def test_text_shows_peaks_a_figure_and_what_fits(files: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run(["plan", *files[:2], *BOTH, "--for", "batch=8..64", "--gpu", "4GiB"]) == DONE
+    out = capsys.readouterr().out
+    assert "From b4.pickle (batch=4, seq=128), b6.pickle (batch=6, seq=128)." in out
+    assert out.count("batch=64, seq=128") == 2
+    assert "█" in out
+    assert "What fits" in out
+
+
+def test_json_has_the_promised_names(files: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run(["plan", *files[:2], *BOTH, "--for", "batch=16", "--gpu", "A100-40", "-f", "json"]) == DONE
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema_version"] == 1
+    assert [(one["file"], one["at"]["batch"]) for one in document["from"]] == [("b4.pickle", 4), ("b6.pickle", 6)]
+    row = document["predictions"][0]
+    assert row["for"] == {"batch": 16, "seq": 128}
+    assert row["peak_allocated"]["low"] <= row["peak_allocated"]["bytes"] <= row["peak_allocated"]["high"]
+    assert row["peak_reserved"]["low"] <= row["peak_reserved"]["bytes"] <= row["peak_reserved"]["high"]
+    assert row["cards"][0]["fits"] is True
+    assert row["cards"][0]["headroom"] > 0
+    assert {"gpu", "parameter", "value"} <= set(document["largest"][0])
+    assert set(document["alignment"]) >= {"matched", "unmatched", "notes"}
+
+
+@pytest.mark.parametrize(("form", "begins"), [("md", "### What fits"), ("svg", "<?xml")])
+def test_other_formats(files: list[str], form: str, begins: str):
+    arguments = ["plan", *files[:2], *BOTH, "--for", "batch=8..64", "--gpu", "2GiB", "-f", form, "-o", "out"]
+    assert run(arguments) == DONE
+    assert Path("out").read_text(encoding="utf-8").startswith(begins)
+    assert run(arguments) == FAILED  # not without --force
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--for", "batch=8", "--at", "batch=4"], USAGE),
+        (["--at", "batch=4", "--at", "batch=6"], USAGE),
+        (["--for", "batch", *BOTH], USAGE),
+        (["--for", "batch=8", "--gpu", "toaster", *BOTH], USAGE),
+        (["--for", "side=8", *BOTH], FAILED),
+        (["--for", "batch=8"], FAILED),
+        (["--for", "batch=8", *BOTH, "--setting", "nonsense:1"], FAILED),
+    ],
+)
+def test_refusals_are_one_line(files: list[str], capsys: pytest.CaptureFixture[str], arguments: list[str], code: int):
+    assert run(["plan", *files[:2], *arguments]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
