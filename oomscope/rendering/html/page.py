@@ -199,7 +199,7 @@ def _main(
     own = flame(device, stacks, keys, shorten, framework=False)
     labels = [clean(" ".join(filter(None, (row.place.text, row.place.function))), caps.text) for row in rows]
     return MainView(
-        instant=instant(findings.at, device.history.entries),
+        instant=instant(findings.at, device.history.recorded),
         zero=moment_words(findings),
         timelines=draw_timelines(findings, device, keys, labels, sheet),
         categories=category_parts(device),

@@ -73,7 +73,7 @@ def summary(findings: Findings, *, title: str | None = None, width: int = WIDTH)
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
-    when = instant(findings.at, device.history.entries)
+    when = instant(findings.at, device.history.recorded)
     yield from _section(tables.evidence(device, 10), headings=False)
     if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())
