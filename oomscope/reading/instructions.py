@@ -70,6 +70,8 @@ _LONGEST_INTEGER = 4300
 """Bytes, or digits: as many as Python reads by default."""
 _MOST_LONG_INTEGERS = 1000
 """Keys of a dict could be chosen so that all have one hash, which only works with integers beyond 61 bits."""
+_MOST_TUPLES = 1_000_000
+"""Each costs a call; a snapshot has pairs only, as names of memory pools."""
 CHECK = b"Q"
 """Follows a tuple that is not a plain pair: the unpickler then asks `persistent_load` what to make of it."""
 
@@ -96,6 +98,7 @@ class Instructions:
         self.problem: Exception | None = None
         self.lookup: RefusedError | None = None
         self._long_integers = 0
+        self._tuples = 0
 
     def take(self, data: bytes) -> tuple[bytes, int]:
         """Walk over `data`.
@@ -119,6 +122,7 @@ class Instructions:
             elif code in _TUPLES:
                 parts += [data[kept:end], CHECK]
                 kept = end
+                self._tuples += 1
             self.has_ended = code == STOP
             at = end
         parts.append(data[kept:at])
@@ -149,6 +153,8 @@ class Instructions:
             self.problem = _refused(_REFUSED[code], place)
         elif code in _LOOKUPS:
             self.lookup = _refused(_LOOKUPS[code], place)
+        elif code in _TUPLES and self._tuples >= _MOST_TUPLES:
+            self.problem = ValueError(f"it holds more than {_MOST_TUPLES:,} tuples that are no pairs of small integers")
         elif code in b"rp":
             index = _index(data[at + 1 : end], is_text=code == ord("p"))
             if not 0 <= index <= place:

@@ -9,7 +9,7 @@ from oomscope.errors import SnapshotError
 from oomscope.units import format_bytes
 
 _MIB = 1 << 20
-_FREE = 256 * _MIB
+_FREE = 64 * _MIB
 _MOST_TIMES = 500
 """A file may unpack to `_FREE` bytes, or to so many times its size: real ones to 5 to 30 times, as JSON to 300."""
 _BASE = 1 << 30

@@ -102,7 +102,7 @@ def _cut(values: Mapping[str, Any]) -> str:
 def _cut_before_segments_end(values: Mapping[str, Any]) -> str:
     missing = "the other segments" if values["traces_whole"] else "the other segments and the traces"
     if not values["segments"]:
-        missing = "segments" if values["traces_whole"] else "the segments and the rest of the traces"
+        missing = "the segments" if values["traces_whole"] else "the segments and the traces"
     return f"What is missing: {missing}. All sums of memory are lower bounds."
 
 
