@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from oomscope.history.lifetimes import pair
-from oomscope.model import NO_STACK, Action, Blocks, Device, IntArray, Layout, Trace
+from oomscope.model import NO_STACK, Action, Blocks, BlockState, Device, IntArray, Layout, Trace
 
 _Row = tuple[int, int, int, int, int, int]
 """Action, address, size, stream, stack and pool of an entry."""
@@ -58,36 +58,43 @@ def _extended(trace: Trace, rows: list[_Row]) -> Trace:
 
 def _blocks(trace: Trace, layout: Layout) -> tuple[list[_Row], list[_Row]]:
     """Frees of what the trace left and the final blocks lack; allocations of final blocks that it does not know."""
-    pairing = pair(trace, Blocks.empty(), np.zeros(0, np.int64))
-    left, lifetimes = pairing.missing, pairing.lifetimes
     blocks = layout.blocks
     live = np.flatnonzero(blocks.is_active)
-    final = dict(
-        zip(
-            blocks.address[live].tolist(),
-            zip(blocks.requested_size[live].tolist(), live.tolist(), strict=True),
-            strict=True,
-        )
-    )
+    values = (blocks.requested_size[live], blocks.state[live], live)
+    rows = zip(*(column.tolist() for column in values), strict=True)
+    final = dict(zip(blocks.address[live].tolist(), rows, strict=True))
     known, freed = set(), []
-    columns = (lifetimes.address, lifetimes.requested, lifetimes.stream, lifetimes.stack)
-    for address, size, stream, stack in zip(*(column[left].tolist() for column in columns), strict=True):
-        requested, row = final.get(address, (None, -1))
-        if requested == size:
+    for address, size, stream, stack, last in _left(trace):
+        requested, state, row = final.get(address, (None, None, -1))
+        may_be_the_same = last == Action.ALLOC or state == BlockState.ACTIVE_PENDING_FREE
+        if requested == size and may_be_the_same:
             known.add(row)
             continue
-        freed += [
-            (int(action), address, size, stream, stack, _NO_POOL)
-            for action in (Action.FREE_REQUESTED, Action.FREE_COMPLETED)
-        ]
-    new = np.array([row for row in live.tolist() if row not in known], np.int64)
-    sizes = np.where(blocks.requested_size[new] > 0, blocks.requested_size[new], blocks.size[new])
-    streams = layout.segments.stream[blocks.segment[new]]
-    values = (blocks.address[new], sizes, streams, blocks.stack[new])
-    allocated = [
-        (int(Action.ALLOC), *row, _NO_POOL) for row in zip(*(column.tolist() for column in values), strict=True)
-    ]
-    return freed, allocated
+        if last == Action.ALLOC:
+            freed.append((int(Action.FREE_REQUESTED), address, size, stream, stack, _NO_POOL))
+        freed.append((int(Action.FREE_COMPLETED), address, size, stream, stack, _NO_POOL))
+    return freed, _allocated(layout, np.array([row for row in live.tolist() if row not in known], np.int64))
+
+
+def _left(trace: Trace) -> list[tuple[int, int, int, int, int]]:
+    """Address, size, stream, stack and last action of each block that the trace leaves active."""
+    pairing = pair(trace, Blocks.empty(), np.zeros(0, np.int64))
+    left, lifetimes = pairing.missing, pairing.lifetimes
+    entries = trace.entries(Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)[::-1]
+    addresses, latest = np.unique(trace.address[entries], return_index=True)
+    address = lifetimes.address[left]
+    last = trace.action[entries[latest[np.searchsorted(addresses, address)]]]
+    columns = (address, lifetimes.requested[left], lifetimes.stream[left], lifetimes.stack[left], last)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _allocated(layout: Layout, rows: IntArray) -> list[_Row]:
+    """Allocations of the final blocks `rows`."""
+    blocks = layout.blocks
+    sizes = np.where(blocks.requested_size[rows] > 0, blocks.requested_size[rows], blocks.size[rows])
+    streams = layout.segments.stream[blocks.segment[rows]]
+    values = (blocks.address[rows], sizes, streams, blocks.stack[rows])
+    return [(int(Action.ALLOC), *row, _NO_POOL) for row in zip(*(column.tolist() for column in values), strict=True)]
 
 
 def _segments(trace: Trace, layout: Layout) -> tuple[list[_Row], list[_Row]]:

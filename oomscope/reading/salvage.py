@@ -37,7 +37,9 @@ def cut_of(found: Salvaged | None, size: int) -> Cut | None:
     document, part = found.document, found.part
     traces = document.get(TRACES)
     has_entries = isinstance(traces, list) and any(not isinstance(trace, list) or trace for trace in traces)
-    if not (document.get("segments") or has_entries or (document.get("oomscope") and isinstance(document["oomscope"], dict))):
+    if not (
+        document.get("segments") or has_entries or (document.get("oomscope") and isinstance(document["oomscope"], dict))
+    ):
         return None
     return Cut(
         size=size,

@@ -146,13 +146,13 @@ def changed(changes: list[tuple[str, tuple[Any, ...], Any]]) -> Any:
             for step in path[:-1]:
                 parent = parent[step]
             if kind == "replace":
-                parent[path[-1]] = odd
+                parent[path[-1]] = copied(odd)
             elif kind == "delete":
                 del parent[path[-1]]
             elif kind == "double":
                 parent.insert(path[-1], copied(parent[path[-1]]))
             elif kind == "add":
-                parent[path[-1]][str(odd)[:20]] = odd
+                parent[path[-1]][str(odd)[:20]] = copied(odd)
         except (KeyError, IndexError, TypeError, AttributeError):
             continue
     return document

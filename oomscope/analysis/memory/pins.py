@@ -48,8 +48,12 @@ def find_pins(study: DeviceStudy, entry: int, layout: Layout) -> tuple[Pin, ...]
     first_unit, page = _units(layout, history.config)
     segment = np.searchsorted(segments.address, history.lifetimes.address[rows], side="right") - 1
     end = segments.address + segments.total_size
-    inside = (segment >= 0) & (history.lifetimes.address[rows] + history.size[rows] <= end[segment])
+    size = history.size[rows]
+    # A file may hold blocks of no bytes, which keep nothing.
+    inside = (segment >= 0) & (size > 0) & (history.lifetimes.address[rows] + size <= end[segment])
     rows, segment = rows[inside], segment[inside]
+    if not len(rows):
+        return ()
     pieces = _cut(history, rows, segment, segments.address, first_unit, page)
     stranded = _stranded(history, layout, rows, segment, first_unit, page)
     return _rank(history, study.attribution, study.sites, pieces, stranded)
