@@ -51,13 +51,12 @@ def _measure(value: Any, depth: int, known: dict[int, int]) -> int:
 
     Each is measured once, and kept in `known` by its identity. One that is deep enough in one place is so in all.
     """
-    if isinstance(value, _PLAIN):
-        return 0
     if depth == 0 or not isinstance(value, (dict, list, tuple)):
         raise _NotPlainError
     if id(value) not in known:
         if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
             raise _NotPlainError
         items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_measure(item, depth - 1, known) for item in items)
+        inner = (item for item in items if not isinstance(item, _PLAIN))
+        known[id(value)] = 1 + sum(_measure(item, depth - 1, known) for item in inner)
     return known[id(value)]

@@ -51,7 +51,7 @@ def framed(body: bytes) -> bytes:
 
 
 def attacks(*, heavy: bool = True) -> Iterator[tuple[str, bytes]]:
-    """Every attack on the reader itself, by name; those on what reads on are `documents`. The heavy ones take seconds."""
+    """Every attack on the reader itself, by name; the heavy ones take seconds. `documents` are those on the rest."""
     yield from _code()
     yield from _memory()
     yield from _depth(1_000_000 if heavy else 200_000)

@@ -1,7 +1,7 @@
 """Whatever a file holds: a report, or one clear sentence, in a time that its size explains.
 
-By hand, for as long as you like: ``OOMSCOPE_FUZZ=20000 python -m pytest tests/hostile/test_fuzz.py``. What fails is kept
-in hypothesis's database (``.hypothesis``) and tried again first.
+By hand, for as long as you like: ``OOMSCOPE_FUZZ=20000 python -m pytest tests/hostile/test_fuzz.py``. What fails is
+kept in hypothesis's database (``.hypothesis``) and tried again first.
 """
 
 from __future__ import annotations
@@ -55,12 +55,53 @@ BASES = [
     if form not in ("bzip2", "xz")
 ]
 PIECES = [
-    b"", b"\0", b".", b"(", b"t", b"Q", b"NQ", b"]", b"}", b"e", b"u", b"s", b"a", b"0", b"1", b"2", b"\x85", b"\x86", b"\x94",
-    b"h\x00", b"h\x05", b"j\x01\0\0\0", b"r\xff\xff\xff\x7f", b"\x8c\xff", b"X\xff\xff\xff\xff", b"\x95" + b"\xff" * 8,
-    b"\x8d" + b"\xff" * 8, b"\x8a\xff", b"\x8b\xff\xff\xff\x7f", b"cos\nsystem\n", b"R", b"b", b"\x81", b"\x92", b"\x93",
-    b"I1" + b"0" * 999 + b"\n", b"G" + struct.pack(">d", float("nan")), b'"', b"\\ud800", b"[" * 50, b'{"a":' * 50, b"NaN", b"1e999",
-    short(b"segments"), short(b"device_traces") + b"]\x94]\x94(}\x94(", b"ue]\x94]\x94(}\x94(",
-]  # fmt: skip
+    b"",
+    b"\0",
+    b".",
+    b"(",
+    b"t",
+    b"Q",
+    b"NQ",
+    b"]",
+    b"}",
+    b"e",
+    b"u",
+    b"s",
+    b"a",
+    b"0",
+    b"1",
+    b"2",
+    b"\x85",
+    b"\x86",
+    b"\x94",
+    b"h\x00",
+    b"h\x05",
+    b"j\x01\0\0\0",
+    b"r\xff\xff\xff\x7f",
+    b"\x8c\xff",
+    b"X\xff\xff\xff\xff",
+    b"\x95" + b"\xff" * 8,
+    b"\x8d" + b"\xff" * 8,
+    b"\x8a\xff",
+    b"\x8b\xff\xff\xff\x7f",
+    b"cos\nsystem\n",
+    b"R",
+    b"b",
+    b"\x81",
+    b"\x92",
+    b"\x93",
+    b"I1" + b"0" * 999 + b"\n",
+    b"G" + struct.pack(">d", float("nan")),
+    b'"',
+    b"\\ud800",
+    b"[" * 50,
+    b'{"a":' * 50,
+    b"NaN",
+    b"1e999",
+    short(b"segments"),
+    short(b"device_traces") + b"]\x94]\x94(}\x94(",
+    b"ue]\x94]\x94(}\x94(",
+]
 edits = st.tuples(
     st.sampled_from(["insert", "overwrite", "delete", "repeat", "flip", "cut", "swap"]),
     st.floats(0, 1, exclude_max=True),
@@ -111,11 +152,48 @@ def test_soups_of_instructions(pieces: list[bytes], beginning: bytes, how: tuple
 
 ODD = st.sampled_from(
     [
-        None, True, False, 0, -1, 1, 511, 1 << 31, 1 << 50, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64, -(1 << 63),
-        10**1000, 0.5, float("nan"), float("inf"), "", "a", MARKUP, SURROGATES, "x" * 5000, b"\xff", [], {}, (), (0, 1), [None],
-        {"a": 1}, {1: 2}, "oom", "alloc", "free_completed", "segment_unmap", "inactive", "small", A, A + 512,
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        511,
+        1 << 31,
+        1 << 50,
+        1 << 62,
+        (1 << 63) - 1,
+        1 << 63,
+        (1 << 64) - 1,
+        1 << 64,
+        -(1 << 63),
+        10**1000,
+        0.5,
+        float("nan"),
+        float("inf"),
+        "",
+        "a",
+        MARKUP,
+        SURROGATES,
+        "x" * 5000,
+        b"\xff",
+        [],
+        {},
+        (),
+        (0, 1),
+        [None],
+        {"a": 1},
+        {1: 2},
+        "oom",
+        "alloc",
+        "free_completed",
+        "segment_unmap",
+        "inactive",
+        "small",
+        A,
+        A + 512,
     ]
-)  # fmt: skip
+)
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -131,9 +209,17 @@ def copied(value: Any) -> Any:
     return [copied(item) for item in value] if isinstance(value, list) else value
 
 
-DOCUMENT = copied({**base(), "oomscope": CONTEXT, "external_annotations": [
-    {"stage": stage, "name": f"ProfilerStep#{row}", "device": 0, "time_us": row} for row in range(4) for stage in ("START", "END")
-]})  # fmt: skip
+DOCUMENT = copied(
+    {
+        **base(),
+        "oomscope": CONTEXT,
+        "external_annotations": [
+            {"stage": stage, "name": f"ProfilerStep#{row}", "device": 0, "time_us": row}
+            for row in range(4)
+            for stage in ("START", "END")
+        ],
+    }
+)
 PATHS = paths(DOCUMENT)
 
 
@@ -181,33 +267,67 @@ def test_documents_changed(made: list[Any], as_json: bool, how: tuple[str, bool,
 
 # Histories that no allocator has
 
-ACTIONS = ("alloc", "alloc", "alloc", "free_requested", "free_completed", "free", "segment_alloc", "segment_free", "segment_map",
-           "segment_unmap", "oom", "snapshot", "annotate", "new")  # fmt: skip
+ACTIONS = (
+    "alloc",
+    "alloc",
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "free",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "oom",
+    "snapshot",
+    "annotate",
+    "new",
+)
 STACKS = [
-    [frame(name, line, file), frame("main", 30 + line, "/workspace/train.py"), frame("<module>", 50, "/workspace/train.py")]
+    [
+        frame(name, line, file),
+        frame("main", 30 + line, "/workspace/train.py"),
+        frame("<module>", 50, "/workspace/train.py"),
+    ]
     for name, line, file in (
-        ("forward", 3, "/workspace/model.py"), ("step", 9, "/venv/site-packages/torch/optim/adam.py"),
-        ("backward", 4, "/venv/site-packages/torch/autograd/__init__.py"), ("collate", 7, "??"),
+        ("forward", 3, "/workspace/model.py"),
+        ("step", 9, "/venv/site-packages/torch/optim/adam.py"),
+        ("backward", 4, "/venv/site-packages/torch/autograd/__init__.py"),
+        ("collate", 7, "??"),
     )
-]  # fmt: skip
+]
 sizes = st.sampled_from([0, 1, 512, 513, MIB, 2 * MIB, 20 * MIB, 1 << 40, 1 << 50])
 addresses = st.integers(0, 24).map(lambda row: A + row * MIB // 2)
 entries = st.builds(
-    lambda action, address, size, stream, time_us, stack: entry(action, address, size, stream=stream, time_us=time_us, frames=stack),
-    st.sampled_from(ACTIONS), addresses, sizes, st.sampled_from([0, 0, 7, -1]),
-    st.integers(-5, 10_000_000), st.none() | st.sampled_from(STACKS),
-)  # fmt: skip
+    lambda action, address, size, stream, time_us, stack: entry(
+        action, address, size, stream=stream, time_us=time_us, frames=stack
+    ),
+    st.sampled_from(ACTIONS),
+    addresses,
+    sizes,
+    st.sampled_from([0, 0, 7, -1]),
+    st.integers(-5, 10_000_000),
+    st.none() | st.sampled_from(STACKS),
+)
 blocks = st.builds(
     lambda size, state, requested, stack: block(size, state, requested=requested, frames=stack),
-    sizes, st.sampled_from(["active_allocated", "active_pending_free", "inactive", "odd"]), sizes, st.sampled_from(STACKS),
-)  # fmt: skip
+    sizes,
+    st.sampled_from(["active_allocated", "active_pending_free", "inactive", "odd"]),
+    sizes,
+    st.sampled_from(STACKS),
+)
 segments = st.builds(
     lambda address, held, stream, kind, pool, expandable, device: segment(
         address, held, stream=stream, kind=kind, pool=pool, expandable=expandable, device=device
     ),
-    addresses, st.lists(blocks, max_size=5), st.sampled_from([0, 7]), st.sampled_from(["small", "large"]),
-    st.sampled_from([(0, 0), (1, 0), (0, 3)]), st.booleans(), st.sampled_from([0, 0, 0, 1, -1, 5]),
-)  # fmt: skip
+    addresses,
+    st.lists(blocks, max_size=5),
+    st.sampled_from([0, 7]),
+    st.sampled_from(["small", "large"]),
+    st.sampled_from([(0, 0), (1, 0), (0, 3)]),
+    st.booleans(),
+    st.sampled_from([0, 0, 0, 1, -1, 5]),
+)
 
 
 @often
