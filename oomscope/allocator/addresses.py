@@ -7,6 +7,7 @@ whether it matters.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from random import Random
 from typing import Protocol
@@ -131,28 +132,36 @@ class Recorded:
         self._beyond = beyond
         self._next = 0
         self._live: dict[int, int] = {}
+        self._begins: list[int] = []
         self.diverged = False
 
     def segment(self, size: int) -> int:
         """Where cudaMalloc puts a segment of `size` bytes."""
         address = self._recorded_address(size)
         # The recorded run may have freed what this one still holds.
-        if not self.diverged and any(begin < address + size and address < end for begin, end in self._live.items()):
+        if not self.diverged and self._is_taken(address, size):
             self.diverged = True
         if self.diverged:
             return self._beyond.segment(size)
         self._next += 1
-        self._live[address] = address + size
-        self._beyond.adopt(address, size)
+        self.adopt(address, size)
         return address
+
+    def _is_taken(self, address: int, size: int) -> bool:
+        """Whether a live segment lies there: none lies in another, so that only its neighbours can."""
+        at = bisect_left(self._begins, address + size)
+        return at > 0 and self._live[self._begins[at - 1]] > address
 
     def freed(self, address: int, size: int) -> None:
         """Hear of a cudaFree."""
-        self._live.pop(address, None)
+        if self._live.pop(address, None) is not None:
+            del self._begins[bisect_left(self._begins, address)]
         self._beyond.freed(address, size)
 
     def adopt(self, address: int, size: int) -> None:
         """Hear of a segment from before the recording."""
+        if address not in self._live:
+            insort(self._begins, address)
         self._live[address] = address + size
         self._beyond.adopt(address, size)
 

@@ -5,7 +5,6 @@ Source: c10/core/AllocatorConfig.h and c10/cuda/CUDAAllocatorConfig.h.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -151,15 +150,24 @@ def _keys_of_conf_only(config: AllocatorConfig, conf: str) -> AllocatorConfig:
     )
 
 
+_BEYOND = 1 << 62
+
+
 def _number(value: Any, default: int) -> int | float:
     """`value`, or what counts where a file holds something else in its place."""
-    return value if isinstance(value, (int, float)) and math.isfinite(value) else default
+    # Comparing is exact for integers of any size, which `math.isfinite` cannot take.
+    return value if isinstance(value, (int, float)) and -_BEYOND < value < _BEYOND else default
+
+
+_MOST_DIVISIONS = 1 << 30
 
 
 def _divisions(value: Any) -> tuple[int, ...]:
     if not isinstance(value, Mapping):
         return NO_DIVISIONS
-    return tuple(int(_number(value.get(str(1 << interval)), 0)) for interval in range(POWER2_INTERVALS))
+    counts = (int(_number(value.get(str(1 << interval)), 0)) for interval in range(POWER2_INTERVALS))
+    # A file may hold anything; torch takes powers of two, and more than this divide nothing.
+    return tuple(count if 0 <= count <= _MOST_DIVISIONS else 0 for count in counts)
 
 
 def _divisions_text(divisions: tuple[int, ...]) -> str:

@@ -79,7 +79,7 @@ def analyze(
 
 def _replay(study: DeviceStudy, seconds: float, progress: Listener) -> WhatIf | None:
     """The recorded run under other settings; None where there is nothing to replay."""
-    if study.history.entries < 2:
+    if study.history.entries < 2 or study.is_cut:
         return None
     try:
         return report_whatif(study, budget_s=seconds, progress=progress)

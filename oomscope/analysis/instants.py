@@ -42,7 +42,9 @@ def choose_instant(
     history = max((pair[0] for pair in looked_at), key=lambda history: int(history.curves.allocated.max()))
     if at == "end" or not history.moves:
         return _at("end", history, history.entries - 1)
-    return _at("peak", history, int(history.curves.allocated.argmax()) + BEFORE)
+    most = int(history.curves.allocated.argmax()) + BEFORE
+    # Beyond what the file has of the trace, only the end is known.
+    return _at("peak", history, most) if most < history.recorded else _at("end", history, history.entries - 1)
 
 
 def _oom(devices: Sequence[tuple[DeviceHistory, Sequence[FailedRequest]]]) -> At | None:
@@ -55,13 +57,13 @@ def _oom(devices: Sequence[tuple[DeviceHistory, Sequence[FailedRequest]]]) -> At
 
 
 def _entry(devices: Sequence[tuple[DeviceHistory, Sequence[FailedRequest]]], at: str | int) -> At:
-    history = max((pair[0] for pair in devices), key=lambda history: history.entries)
+    history = max((pair[0] for pair in devices), key=lambda history: history.recorded)
     try:
         entry = int(at)
     except ValueError:
         raise RequestError(f"{at!r} is no instant; write oom, peak, end or the number of a trace entry.") from None
-    if not BEFORE <= entry < history.entries:
-        last = format_count(history.entries - 1)
+    if not BEFORE <= entry < history.recorded:
+        last = format_count(history.recorded - 1)
         raise RequestError(f"Entry {entry} is not in the trace of device {history.index}, which ends at {last}.")
     return _at("entry", history, entry)
 

@@ -37,7 +37,7 @@ def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
     lifetimes, spans = history.lifetimes, history.spans
     before, cached = lifetimes.born == BEFORE, spans.begin == BEFORE
     bound = snapshot.ring_entries or snapshot.recorded.recording.max_entries or None
-    if bound is not None and history.entries >= bound:
+    if bound is not None and history.recorded >= bound:
         return "wrapped"
     # Segments that nothing lives in tell of an earlier time as well as blocks do.
     if not before.any() and not cached.any():
@@ -46,7 +46,7 @@ def _kind(snapshot: Snapshot, history: DeviceHistory) -> str:
         return "late"
     stacks = _older_stacks(history)
     may_be_overwritten = not len(stacks) or bool((stacks != NO_STACK).any())
-    return "wrapped" if may_be_overwritten and _is_bound(history.entries) else "late"
+    return "wrapped" if may_be_overwritten and _is_bound(history.recorded) else "late"
 
 
 def _older_stacks(history: DeviceHistory) -> StackArray:
@@ -80,7 +80,7 @@ def recording_quality(
     notes = [about, *_about_stacks(stacks, kind)]
     if kind in ("full", "wrapped", "late") and any(_skips_frees(history) for history in histories):
         notes.append(note("recording.no_completed_free"))
-    return RecordingQuality(kind, stacks, unattributed, tuple(notes))
+    return RecordingQuality(kind, stacks, unattributed, tuple(notes), snapshot.cut is not None)
 
 
 def _skips_frees(history: DeviceHistory) -> bool:
@@ -97,7 +97,7 @@ def _without_stack(history: DeviceHistory, entry: int) -> int:
 
 def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> Note:
     window = {
-        "entries": sum(history.entries for history in histories),
+        "entries": sum(history.recorded for history in histories),
         "span": max((_microseconds(history) for history in histories), default=0),
     }
     if kind == "full":

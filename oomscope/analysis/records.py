@@ -49,9 +49,11 @@ class RecordingQuality:
         stacks: ``python``, ``all`` or ``none``.
         unattributed_live_bytes: allocated bytes at the instant of attribution that no stack explains.
         notes: what the file cannot show, and how to record it better.
+        cut: whether the file was cut off; what that makes uncertain is said by `Snapshot.cut` and by a note.
     """
 
     history: str
     stacks: str
     unattributed_live_bytes: int
     notes: tuple[Note, ...] = ()
+    cut: bool = False

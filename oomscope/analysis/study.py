@@ -103,6 +103,11 @@ class DeviceStudy:
         return f"{self._whole.device_kind}:{self.index}"
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the file was cut off before the end of the device's trace."""
+        return self._device.cut
+
+    @property
     def snapshot(self) -> Snapshot:
         """The whole snapshot."""
         return self._whole.snapshot

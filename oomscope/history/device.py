@@ -8,6 +8,7 @@ import numpy as np
 
 from oomscope.allocator import AllocatorConfig
 from oomscope.history.backend import expands, find_alignment, find_padding
+from oomscope.history.bridge import bridged
 from oomscope.history.curves import Curves, draw
 from oomscope.history.layouts import layout_at
 from oomscope.history.lifetimes import Lifetimes, pair
@@ -34,6 +35,7 @@ class DeviceHistory:
         missing_bytes: bytes of blocks that the trace leaves live and the final segments do not hold.
         overlapping: allocations that began before the one at the same address had ended.
         strangers: allocations in no known segment.
+        bridge: how many entries at the end are not the file's: see `bridge.py`. 0 unless the file was cut off.
     """
 
     index: int
@@ -49,11 +51,17 @@ class DeviceHistory:
     missing_bytes: int
     overlapping: int
     strangers: int
+    bridge: int = 0
 
     @property
     def entries(self) -> int:
-        """How many trace entries there are."""
+        """How many trace entries there are, those of the bridge among them."""
         return len(self.trace)
+
+    @property
+    def recorded(self) -> int:
+        """How many of them the file has."""
+        return self.entries - self.bridge
 
     @property
     def moves(self) -> bool:
@@ -69,7 +77,8 @@ class DeviceHistory:
 
 def device_history(device: Device, config: AllocatorConfig) -> DeviceHistory:
     """Rebuild what happened on `device`, recorded under `config`."""
-    trace, layout = device.trace, device.layout
+    layout = device.layout
+    trace, bridge = bridged(device)
     stream = layout.segments.stream[layout.blocks.segment]
     pairing = pair(trace, layout.blocks, stream)
     lifetimes = pairing.lifetimes
@@ -90,6 +99,7 @@ def device_history(device: Device, config: AllocatorConfig) -> DeviceHistory:
         missing_bytes=int(size[pairing.missing].sum()),
         overlapping=pairing.overlapping,
         strangers=int(np.count_nonzero(span < 0)),
+        bridge=bridge,
     )
 
 

@@ -2,6 +2,7 @@
 
 from oomscope.model.actions import Action
 from oomscope.model.arrays import BoolArray, IntArray, UInt8Array, address_text
+from oomscope.model.cut import Cut
 from oomscope.model.frames import FrameKind, frame_kind, package_path, standard_path
 from oomscope.model.layout import Blocks, BlockState, Layout, Segments
 from oomscope.model.note import Note, note
@@ -17,6 +18,7 @@ __all__ = [
     "BlockState",
     "Blocks",
     "BoolArray",
+    "Cut",
     "Device",
     "Frame",
     "FrameKind",

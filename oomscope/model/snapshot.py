@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from oomscope.model.cut import Cut
 from oomscope.model.layout import Layout
 from oomscope.model.note import Note
 from oomscope.model.recorded import RecordedContext
@@ -30,11 +31,19 @@ class Annotation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """What the snapshot holds about one device: its memory at the end, and the trace that led there."""
+    """What the snapshot holds about one device: its memory at the end, and the trace that led there.
+
+    Attributes:
+        index: CUDA index.
+        layout: its segments and blocks.
+        trace: its entries.
+        cut: whether the file was cut off before the end of the trace, which then does not lead to `layout`.
+    """
 
     index: int
     layout: Layout
     trace: Trace
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +62,7 @@ class Snapshot:
         notes: what was odd about the file, for the reader of the report.
         host: pinned host memory (torch 2.14+), else None.
         ring_entries: the bound of the trace (``max_entries``) where the file says it, else None.
+        cut: what is missing, where the file was cut off; else None.
     """
 
     devices: tuple[Device, ...]
@@ -65,6 +75,7 @@ class Snapshot:
     notes: tuple[Note, ...] = field(default=())
     host: Device | None = None
     ring_entries: int | None = None
+    cut: Cut | None = None
     _recorded: RecordedContext | None = field(default=None, init=False, repr=False)
 
     @property

@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from oomscope.errors import SnapshotError
-from oomscope.model import Annotation, Blocks, Device, Layout, Segments, Snapshot, Trace, note
+from oomscope.model import Annotation, Blocks, Cut, Device, Layout, Segments, Snapshot, Trace, note
 from oomscope.reading.columns import columns_of, integers, kind_of
 from oomscope.reading.context import context_of
 from oomscope.reading.describe import describe
+from oomscope.reading.salvage import TOP_KEYS
 from oomscope.reading.schema import PROFILE, Marks, schema_of
 from oomscope.reading.segments import SegmentReader
 from oomscope.reading.tables import Tables
 from oomscope.reading.traces import TraceBuilder
 
-_TOP_KEYS = frozenset(
-    {"segments", "device_traces", "allocator_settings", "external_annotations", "host_segments", "host_traces"}
-    | {"oomscope", "trace_alloc_max_entries", "trace_alloc_overflowed"}
-)
 _ANNOTATION_KEYS = frozenset({"stage", "name", "device", "time_us"})
 _HOST = -1
 _MOST_STRANGERS = 8
 """So many devices are named in a note."""
 
 
-def assemble(document: Any, tables: Tables) -> Snapshot:
+def assemble(document: Any, tables: Tables, cut: Cut | None = None) -> Snapshot:
     """The snapshot in `document`.
 
     Args:
         document: what the file holds: a dict, or a bare list of segments. A trace in it is a list of entries, or a
             `TraceBuilder` that has taken them already.
         tables: empty, or begun by those builders.
+        cut: what is missing of it, where the file was cut off.
 
     Raises:
         SnapshotError: `document` is no snapshot, or something in it is of another type than torch writes.
     """
     is_list = isinstance(document, list)
     top = {"segments": document} if is_list else document
-    if not _is_snapshot(top):
+    if not (_is_snapshot(top) or (cut is not None and "oomscope" in top)):
         raise SnapshotError(f"this is not a memory snapshot but {describe(document)}.")
     # Traces first: those taken off the unpickler were numbered before anything else, too.
     traces = [_trace(item, index, tables) for index, item in enumerate(_list(top, "device_traces"))]
@@ -53,13 +52,16 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
         blocks=segments.block_keys,
         entries=set().union(*(trace.keys for trace in (*traces, host_trace))),
     )
-    devices = _devices(segments.layouts(), traces, tables)
+    devices = _devices(segments.layouts(), traces, tables, cut)
     host = _host(host_segments.layouts(), host_trace, tables)
     annotations = _annotations(_list(top, "external_annotations"), tables)
     context = context_of(top, tables.notes)
     for key in top:
-        if key not in _TOP_KEYS:
+        if key not in TOP_KEYS:
             tables.notes.unknown("reading.unknown_top_level_key", key)
+    if cut is not None:
+        entries = sum(len(device.trace) for device in devices)
+        tables.notes.add(note("reading.cut", **asdict(cut), entries=entries, segments=len(_list(top, "segments"))))
     schema = schema_of(marks)
     if schema == PROFILE:
         tables.notes.add(note("reading.from_profile"))
@@ -74,6 +76,7 @@ def assemble(document: Any, tables: Tables) -> Snapshot:
         notes=tables.notes.all(),
         host=host,
         ring_entries=_ring_entries(top),
+        cut=cut,
     )
 
 
@@ -112,15 +115,23 @@ def _trace(item: Any, device: int | None, tables: Tables) -> TraceBuilder:
     return builder
 
 
-def _devices(layouts: dict[int, Layout], traces: list[TraceBuilder], tables: Tables) -> tuple[Device, ...]:
+def _devices(
+    layouts: dict[int, Layout], traces: list[TraceBuilder], tables: Tables, cut: Cut | None
+) -> tuple[Device, ...]:
     finished = {index: trace.finish() for index, trace in enumerate(traces) if len(trace)}
     strangers = sorted(index for index in layouts if not 0 <= index < len(traces))
-    if traces and strangers:
+    traces_whole = cut is None or cut.traces_whole
+    if traces and strangers and traces_whole:
         found = tuple(strangers[:_MOST_STRANGERS])
         tables.notes.add(note("reading.devices_without_trace", devices=found, last_traced=len(traces) - 1))
     empty = Layout(Segments.empty(), Blocks.empty())
     return tuple(
-        Device(index, layouts.get(index, empty), finished.get(index) or Trace.empty())
+        Device(
+            index,
+            layouts.get(index, empty),
+            finished.get(index) or Trace.empty(),
+            cut=not traces_whole and index >= (cut.device or 0 if cut else 0),
+        )
         for index in sorted(layouts.keys() | finished.keys())
     )
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from oomscope.errors import SnapshotError, UnsafePickleError
+from oomscope.errors import SnapshotError
 from oomscope.model import Snapshot
 from oomscope.reading.assemble import assemble
+from oomscope.reading.checked import CheckedStream
 from oomscope.reading.compression import decompression_errors
 from oomscope.reading.html import embedded
+from oomscope.reading.instructions import RefusedError
+from oomscope.reading.json_text import parse
 from oomscope.reading.printable import printable
+from oomscope.reading.salvage import Salvaged, cut_of, salvage
 from oomscope.reading.source import Source
-from oomscope.reading.streaming import CutOffError, UnexpectedError, is_streamable, load_streaming
+from oomscope.reading.streaming import UnexpectedError, is_streamable, load_streaming, put_builders
 from oomscope.reading.tables import Tables
-from oomscope.reading.unpickling import SafeUnpickler, unsafe_opcode
-from oomscope.units import plural
+from oomscope.reading.unpickling import OPEN, CutOffError, SafeUnpickler
 
 _HEAD = 1024
 _BOM = b"\xef\xbb\xbf"
@@ -24,10 +27,10 @@ _OLD_PICKLE = re.compile(rb"[(}\]]|c[\w.]+\n[\w.]+\n")
 
 
 def read(source: Source) -> Snapshot:
-    """The snapshot in `source`.
+    """The snapshot in `source`; what is before the cut, where it is cut off.
 
     Raises:
-        SnapshotError: it is of another kind, or damaged.
+        SnapshotError: it is of another kind, or damaged, or cut off before anything.
         UnsafePickleError: it asked to run code.
     """
     head = source.head(_HEAD)
@@ -35,7 +38,7 @@ def read(source: Source) -> Snapshot:
     if head.startswith(b"\x80"):
         return _read_pickle(source, head)
     if text.startswith((b"{", b"[")):
-        return assemble(_json(source), Tables())
+        return _read_json(source)
     if text.startswith(b"<"):
         with embedded(source) as pickled:
             return _read_pickle(pickled, pickled.head(_HEAD))
@@ -50,74 +53,65 @@ def _read_pickle(source: Source, head: bytes) -> Snapshot:
             return _read_streaming(source)
         except UnexpectedError:
             source.entries = 0
-    return assemble(_unpickled(source, head), Tables())
+    checked = CheckedStream(source.stream(), source.limits)
+    try:
+        return assemble(_unpickled(checked, head), Tables())
+    except CutOffError as cut:
+        found = salvage(cut.levels, OPEN, is_gradual=head.startswith(b"("))
+        return _salvaged(found, cut.size, Tables())
 
 
 def _read_streaming(source: Source) -> Snapshot:
     tables = Tables()
     try:
         document = load_streaming(source.stream(), tables, source)
-    except CutOffError:
-        raise SnapshotError(_cut(source)) from None
+    except CutOffError as cut:
+        found = salvage(cut.levels, OPEN, is_gradual=False)
+        if found is not None:
+            put_builders(found.document, cut.collectors)
+        return _salvaged(found, cut.size, tables)
     return assemble(document, tables)
 
 
-def _unpickled(source: Source, head: bytes) -> Any:
+def _salvaged(found: Salvaged | None, size: int, tables: Tables) -> Snapshot:
+    cut = cut_of(found, size)
+    if found is None or cut is None:
+        raise SnapshotError(
+            f"the file is cut off after {size:,} bytes, before the end of its first segment; copy or dump it again."
+        )
+    return assemble(found.document, tables, cut)
+
+
+def _unpickled(stream: CheckedStream, head: bytes) -> Any:
     try:
-        return SafeUnpickler(source.stream()).load()
-    except (SnapshotError, MemoryError):
-        raise
-    except EOFError as error:
-        raise SnapshotError(_cut(source)) from error
-    except decompression_errors():
+        return SafeUnpickler(stream).load()
+    except (CutOffError, MemoryError):
         raise
     except Exception as error:
-        if not head.startswith(b"\x80") and _is_text(head):
+        if not head.startswith(b"\x80") and _is_text(head) and not _names_something(error):
             raise SnapshotError(_stranger(head)) from error
-        if unsafe := unsafe_opcode(source.stream()):
-            raise UnsafePickleError(unsafe) from error
-        if "truncated" in str(error):
-            raise SnapshotError(_cut(source)) from error
+        if isinstance(error, (SnapshotError, *decompression_errors())):
+            raise
         raise SnapshotError(
             f"the file begins like a pickle but is damaged ({printable(str(error), 120)}); copy it again."
         ) from error
 
 
-def _cut(source: Source) -> str:
-    entries = f" and {plural(source.entries, 'trace entry', 'trace entries')}" if source.entries else ""
-    return (
-        f"the file is cut off: it ends in the middle of the data, after {_readable_bytes(source):,} bytes{entries}; "
-        "copy or dump it again."
-    )
+def _names_something(error: Exception) -> bool:
+    """Whether `error` is about more than an instruction that any text may look like."""
+    return isinstance(error, SnapshotError) and not isinstance(error, RefusedError)
 
 
-def _readable_bytes(source: Source) -> int:
-    """How many bytes come out of the file, decompressed, before it ends."""
-    stream, count = source.stream(), 0
+def _read_json(source: Source) -> Snapshot:
+    contents, _ = source.contents()
+    source.limits.check_json(contents)
     try:
-        while piece := stream.read1(1 << 20):
-            count += len(piece)
-    except EOFError:
-        pass
-    except decompression_errors():
-        pass
-    return count
-
-
-def _json(source: Source) -> Any:
-    import json
-
-    contents = source.stream().read()
-    try:
-        return json.loads(contents)
+        document, found = parse(contents)
     except UnicodeDecodeError as error:
         raise SnapshotError(_stranger(contents[:_HEAD])) from error
-    except json.JSONDecodeError as error:
-        if error.pos >= len(error.doc.rstrip()):
-            raise SnapshotError(f"the JSON is cut off after {len(contents):,} bytes; copy it again.") from error
-        raise SnapshotError(
-            f"the file begins like JSON but is none ({error.msg}, line {error.lineno}, column {error.colno})."
-        ) from error
+    if found is not None:
+        return _salvaged(found, len(contents), Tables())
+    return assemble(document, Tables())
 
 
 def _stranger(head: bytes) -> str:

@@ -11,7 +11,7 @@ from oomscope.errors import SnapshotError
 from oomscope.reading.printable import printable
 from oomscope.reading.source import Source
 
-_EMBEDDED = re.compile(rb'"base64"\s*:\s*"([^"]*)"')
+_EMBEDDED = re.compile(rb'"base64"\s*:\s*"([^"]*)("?)')
 _TITLE = re.compile(rb"<title[^>]*>\s*([^<]{1,200})", re.IGNORECASE)
 
 
@@ -21,11 +21,13 @@ def embedded(source: Source) -> Source:
     Raises:
         SnapshotError: it carries none.
     """
-    page = source.stream().read()
+    page, _ = source.contents()
     match = _EMBEDDED.search(page)
-    if match is not None:
+    if match is not None and (match[2] or match[1]):
+        # Of a page that was cut off, what stands for whole bytes.
+        text = match[1] if match[2] else match[1][: len(match[1]) // 4 * 4]
         try:
-            return Source(io.BytesIO(base64.b64decode(match[1])))
+            return Source(io.BytesIO(base64.b64decode(text)), limits=source.limits.is_on)
         except binascii.Error as error:
             raise SnapshotError(f"the page's embedded snapshot is damaged ({printable(str(error))}).") from error
     if b"alloc_data" in page:

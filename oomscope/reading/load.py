@@ -14,22 +14,26 @@ from oomscope.reading.source import Progress, Source
 from oomscope.reading.unpickling import collector_paused
 
 
-def load(source: str | os.PathLike[str] | BinaryIO, *, progress: Progress | None = None) -> Snapshot:
+def load(
+    source: str | os.PathLike[str] | BinaryIO, *, progress: Progress | None = None, limits: bool = True
+) -> Snapshot:
     """Read a memory snapshot, as any release of torch (1.13 and later), torch_npu or XPU writes it.
 
     Understands pickles of every protocol, JSON, and the HTML pages of ``_memory_viz.py trace_plot`` (torch 2.1+), each
-    also compressed with gzip, bzip2, xz or zstd; all told by content. Reading runs no code from the file.
+    also compressed with gzip, bzip2, xz or zstd; all told by content. Reading runs no code from the file. Of a file
+    that was cut off, everything before the cut is read; `Snapshot.cut` then says what is missing.
 
     Args:
         source: a path, or a binary file object, which is read from where it stands and left open.
         progress: called now and then with the bytes read, the bytes in all, and the trace entries read so far (0 until
             the end where they cannot be counted earlier).
+        limits: whether to refuse a file that unpacks to, or takes, far more memory than snapshots of its size do.
 
     Raises:
         SnapshotError: the file cannot be read, is damaged or is no snapshot; the message is one sentence on what it is.
         UnsafePickleError: the file asked to run code; nothing was run.
     """
-    with Source(source, progress) as opened, collector_paused():
+    with Source(source, progress, limits=limits) as opened, collector_paused():
         try:
             snapshot = read(opened)
         except SnapshotError as error:

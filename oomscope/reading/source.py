@@ -10,12 +10,14 @@ from typing import Any, BinaryIO, TypeAlias
 
 from oomscope.errors import SnapshotError
 from oomscope.reading.compression import decompressed
+from oomscope.reading.limits import Limits
 from oomscope.reading.printable import printable
 
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Called now and then as ``progress(done_bytes, total_bytes, entries)``; bytes are those of the file on disk."""
 
 _STEP = 256 << 10
+_PIECE = 4 << 20
 # As much as the C unpickler peeks at in one go.
 _BUFFER = 128 << 10
 
@@ -26,16 +28,20 @@ class Source:
     Args:
         source: a path, or a binary file object, which is read from where it stands and left open.
         progress: see `Progress`.
+        limits: whether contents are refused that are too much for a file of this size.
 
     Attributes:
         name: the file's name, fit for a message.
+        limits: what a file of this size may ask for.
         entries: trace entries read so far, for the progress.
 
     Raises:
         SnapshotError: the file cannot be opened.
     """
 
-    def __init__(self, source: str | os.PathLike[str] | BinaryIO, progress: Progress | None = None) -> None:
+    def __init__(
+        self, source: str | os.PathLike[str] | BinaryIO, progress: Progress | None = None, *, limits: bool = True
+    ) -> None:
         self.entries = 0
         self._progress = progress
         self._is_ours = not hasattr(source, "read")
@@ -48,6 +54,7 @@ class Source:
             self._file = source  # type: ignore[assignment]
         try:
             self._start, self._size = self._measure()
+            self.limits = Limits(self._size, limits)
         except BaseException:
             self.close()
             raise
@@ -83,6 +90,22 @@ class Source:
             if not head:
                 raise
         return head
+
+    def contents(self) -> tuple[bytes, bool]:
+        """All of the contents, and whether the file's compression is cut off behind them.
+
+        Raises:
+            SnapshotError: they are too much for a file of this size.
+        """
+        stream, pieces, size = self.stream(), [], 0
+        try:
+            while piece := stream.read1(_PIECE):
+                pieces.append(piece)
+                size += len(piece)
+                self.limits.check(size)
+        except EOFError:
+            return b"".join(pieces), True
+        return b"".join(pieces), False
 
     def tick(self, done: int) -> None:
         """Report that `done` bytes of the file were read."""

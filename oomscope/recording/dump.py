@@ -19,6 +19,8 @@ from oomscope.recording.saying import say
 
 _CENSUS = "oomscope.recording.census.walk"  # only imported once there is something to record
 
+_FIRST = ("oomscope", "segments", "allocator_settings", "external_annotations", "device_traces")
+
 
 @dataclass(slots=True)
 class Job:
@@ -145,7 +147,7 @@ def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) ->
             if job.error is None:  # else the call that failed is over
                 _add_call_in_progress(payload, key)
             _add_sources(payload, options, key)
-            return writing.write_pickle(payload, job.target, compress=options.compress), form, problems
+            return writing.write_pickle(_in_order(payload), job.target, compress=options.compress), form, problems
         except Exception as problem:
             problems.append(f"{form}: {_words(problem)}")
             key.setdefault("failures", []).append(problems[-1])
@@ -156,6 +158,11 @@ def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) ->
     except Exception as problem:
         problems.append(f"context only: {_words(problem)}")
     return None, "text", problems
+
+
+def _in_order(payload: dict[str, Any]) -> dict[str, Any]:
+    """What a person needs first comes first: a file that is cut off is read up to the cut, and the traces are long."""
+    return {**{key: payload[key] for key in _FIRST if key in payload}, **payload}
 
 
 def _add_call_in_progress(payload: dict[str, Any], key: dict[str, Any]) -> None:

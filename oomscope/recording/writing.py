@@ -104,8 +104,8 @@ def fill_message(path: Path, message: str) -> bool:
         return False
     text = message.encode()[:MESSAGE_BYTES].decode(errors="ignore").encode().ljust(MESSAGE_BYTES)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-        # The dump's own key comes last in the file, so the search from the end is short.
-        place = content.rfind(BLANK_MESSAGE.encode())
+        # The dump's own key comes first in the file, so the search is short.
+        place = content.find(BLANK_MESSAGE.encode())
         if place < 0:
             return False
         content[place : place + MESSAGE_BYTES] = text

@@ -18,10 +18,10 @@ _NOT_EXACT = (
 
 def certainty(findings: Findings) -> list[str]:
     """How sure the report is, and what it cannot know: one sentence an item."""
-    recording, device = findings.recording, findings.main
+    recording, device, odd = findings.recording, findings.main, findings.snapshot.notes
     said = [clean(say(note), _LONGEST) for note in recording.notes]
     # The first note tells of the history, with its entries and its span.
-    items = said[:1]
+    items = [clean(say(note), _LONGEST) for note in odd if note.code == "reading.cut"] + said[:1]
     if device is not None and device.oom is not None:
         verdict = device.oom.verdict
         confidence = label(verdict.confidence, CONFIDENCE_LABELS)
@@ -30,7 +30,7 @@ def certainty(findings: Findings) -> list[str]:
         items.append(f"{format_bytes(recording.unattributed_live_bytes)} of the allocated memory has no stack.")
     if device is not None:
         items += _balance(device)
-    items += [*said, *(clean(say(note), _LONGEST) for note in findings.snapshot.notes)]
+    items += [*said, *(clean(say(note), _LONGEST) for note in odd)]
     return list(dict.fromkeys(items))
 
 

@@ -29,7 +29,7 @@ def elsewhere(at: At, device: DeviceFindings) -> str | None:
     """Where the verdict is about another instant than the figures: a sentence that says so."""
     if device.oom is None or device.oom.entry == device.at_entry:
         return None
-    where = instant(at, device.history.entries)
+    where = instant(at, device.history.recorded)
     verdict = f"the OOM at entry {format_count(device.oom.entry)}"
     return f"The verdict and its numbers describe {verdict}; everything else is shown {where}."
 

@@ -6,6 +6,7 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.remedies.replays import calm_citation
 from oomscope.analysis.verdict.records import Oom
 from oomscope.units import format_bytes
+from oomscope.wording import cut
 from oomscope.wording.asked import asked_text
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
@@ -24,7 +25,9 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     """What happened, in a line above the verdict: ``Out of memory · cuda:0 · 1.17 GiB requested at f (a.py:1)``."""
     device = findings.main
     if device is None:
-        return "No GPU memory in this snapshot"
+        return "No GPU memory in this snapshot" if not cut.is_cut(findings) else cut.what_happened(findings)
+    if device.oom is None and cut.is_cut(findings):
+        return f"{cut.what_happened(findings)} · {device.name}"
     if device.oom is None:
         what = "No out-of-memory error" if device.history.moves else "It is not known whether a request failed"
         return f"{what} · {device.name}"
@@ -47,9 +50,12 @@ def verdict_text(findings: Findings) -> str:
     """The verdict: one sentence, or two."""
     device = findings.main
     if device is None:
-        return "The snapshot contains no segments and no trace entries."
+        where = " before the place where its file is cut off" if cut.is_cut(findings) else ""
+        return f"The snapshot contains no segments and no trace entries{where}."
     if device.oom is not None:
         return headline(device.oom.verdict)
+    if cut.is_cut(findings):
+        return cut.verdict(findings, device)
     if device.peak is None:
         usage = device.usage
         return (

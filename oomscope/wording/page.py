@@ -10,6 +10,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.units import format_bytes, plural
+from oomscope.wording import cut
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
@@ -46,8 +47,10 @@ def occasion_parts(findings: Findings) -> tuple[str, ...]:
     """What happened, where, and how far the program had come: the line above the headline, in parts."""
     device = findings.main
     if device is None:
-        return ("No GPU memory in this snapshot",)
+        return ("No GPU memory in this snapshot" if not cut.is_cut(findings) else cut.what_happened(findings),)
     oom = device.oom
+    if oom is None and cut.is_cut(findings):
+        return (cut.what_happened(findings), device.name)
     if oom is None:
         return ("No out-of-memory error" if device.history.moves else "No history was recorded", device.name)
     happened = "Out of memory" + (", then recovered" if oom.recovered else "")
@@ -161,6 +164,8 @@ def sureness(findings: Findings) -> tuple[str, ...]:
     if device.oom is not None:
         verdict = device.oom.verdict
         parts = [cause_label(verdict), label(verdict.confidence, CONFIDENCE_LABELS)]
+    if cut.is_cut(findings):
+        parts.append("the file was cut off")
     parts.append(_recorded(findings))
     if not device.exact:
         parts.append("figures before the end are estimates")

@@ -82,6 +82,30 @@ def _requests_clamped(values: Mapping[str, Any]) -> str:
     return f"{_trace(values)} has {failed}; taken as {format_bytes(values['bytes'])}."
 
 
+def _cut(values: Mapping[str, Any]) -> str:
+    read = f"{plural(values['segments'], 'segment')} and {plural(values['entries'], 'trace entry', 'trace entries')}"
+    begin = f"The file is cut off after {values['size']:,} bytes; {read} are before the cut."
+    if not values["segments_whole"]:
+        return f"{begin} {_cut_before_segments_end(values)}"
+    if not values["traces_whole"]:
+        trace = "" if values["device"] is None else f" of device {values['device']} and of those after it"
+        return (
+            f"{begin} The rest of the trace{trace} is missing. The segments are whole and show the memory at the end, "
+            "which came later than the last entry; before that, bytes are lower bounds, peaks too."
+        )
+    return (
+        f"{begin} Segments and traces are whole. What stands behind them in the file is missing, which may be the "
+        "allocator's settings, annotations, and what oomscope recorded."
+    )
+
+
+def _cut_before_segments_end(values: Mapping[str, Any]) -> str:
+    missing = "the other segments" if values["traces_whole"] else "the other segments and the traces"
+    if not values["segments"]:
+        missing = "the segments" if values["traces_whole"] else "the segments and the traces"
+    return f"What is missing: {missing}. All sums of memory are lower bounds."
+
+
 READING: dict[str, Sentence] = {
     "reading.unknown_top_level_key": "Unknown top-level key '{name}' ({count:n time}); ignored.",
     "reading.unknown_trace_key": "Unknown key '{name}' in trace entries ({count:n time}); ignored.",
@@ -102,6 +126,7 @@ READING: dict[str, Sentence] = {
     "reading.streams_missing": _streams_missing,
     "reading.context_no_dict": "The key 'oomscope' holds {kind} instead of a dict; ignored.",
     "reading.context_not_plain": "The key 'oomscope' holds more than plain containers; ignored.",
+    "reading.cut": _cut,
     "reading.from_profile": (
         "Made from a profile, not recorded by the allocator: each device's memory is one made-up segment, and the last "
         "device is the CPU."

@@ -49,6 +49,8 @@ VERDICT: dict[str, Sentence] = {
     "verdict.unknown.recovered": "The program went on allocating after this failure, so it may have been caught on "
     "purpose.",
     "verdict.unknown.sizes": "Block sizes from before the recording, by up to {bytes:bytes} in all.",
+    "verdict.unknown.cut": "The file was cut off after {entry:n entry/entries}: what was allocated before the "
+    "recording cannot be told from what came after the cut, so more may have been in use than is shown.",
     "verdict.unknown.together": "Several kinds of free bytes together would have been enough, though no single one was."
     "",
 }

@@ -6,6 +6,7 @@ import io
 
 from oomscope.model import Snapshot
 from oomscope.reading.assemble import assemble
+from oomscope.reading.checked import CheckedStream
 from oomscope.reading.source import Source
 from oomscope.reading.streaming import load_streaming
 from oomscope.reading.tables import Tables
@@ -14,7 +15,8 @@ from oomscope.reading.unpickling import SafeUnpickler
 
 def plain(pickled: bytes) -> Snapshot:
     """Everything unpickled first."""
-    return assemble(SafeUnpickler(io.BytesIO(pickled)).load(), Tables())
+    with Source(io.BytesIO(pickled)) as source:
+        return assemble(SafeUnpickler(CheckedStream(source.stream(), source.limits)).load(), Tables())
 
 
 def streamed(pickled: bytes) -> Snapshot:

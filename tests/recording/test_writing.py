@@ -159,3 +159,10 @@ def test_secrets_on_the_command_line_are_hidden():
         "***",
         "tokens.txt",
     ]
+
+
+def test_what_a_person_needs_first_comes_first(tmp_path):
+    """A dump that is cut off has what oomscope found, then the segments, then as much of the trace as there is."""
+    document = pickle.loads(make(tmp_path).path.read_bytes())
+    assert list(document)[:2] == ["oomscope", "segments"]
+    assert list(document)[-1] == "device_traces"

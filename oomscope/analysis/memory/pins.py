@@ -32,6 +32,10 @@ class _BlockPieces:
     """The lifetime."""
 
 
+_MOST_UNITS = 1 << 24
+"""32 TiB of small pages: more than any device has, and enough for a file's claim to fill the memory."""
+
+
 def find_pins(study: DeviceStudy, entry: int, layout: Layout) -> tuple[Pin, ...]:
     """The sites that keep stranded bytes once `entry` has happened, in the order in which moving them frees most.
 
@@ -46,10 +50,16 @@ def find_pins(study: DeviceStudy, entry: int, layout: Layout) -> tuple[Pin, ...]
     if not len(rows) or not len(segments):
         return ()
     first_unit, page = _units(layout, history.config)
+    if first_unit[-1] > _MOST_UNITS:
+        return ()
     segment = np.searchsorted(segments.address, history.lifetimes.address[rows], side="right") - 1
     end = segments.address + segments.total_size
-    inside = (segment >= 0) & (history.lifetimes.address[rows] + history.size[rows] <= end[segment])
+    size = history.size[rows]
+    # A file may hold blocks of no bytes, which keep nothing.
+    inside = (segment >= 0) & (size > 0) & (history.lifetimes.address[rows] + size <= end[segment])
     rows, segment = rows[inside], segment[inside]
+    if not len(rows):
+        return ()
     pieces = _cut(history, rows, segment, segments.address, first_unit, page)
     stranded = _stranded(history, layout, rows, segment, first_unit, page)
     return _rank(history, study.attribution, study.sites, pieces, stranded)

@@ -24,6 +24,8 @@ def judge(circumstances: Circumstances) -> Verdict:
     confidence = cause.confidence(circumstances, tested)
     if tested.cause != first.cause and confidence == "high":
         confidence = "medium"  # a claim of ours did not hold: something here is not understood
+    if circumstances.study.is_cut:
+        confidence = "low"  # what was there before the recording cannot be told from what came after the cut
     return Verdict(
         cause=tested.cause,
         confidence=confidence,
@@ -74,6 +76,8 @@ def _cannot_know(circumstances: Circumstances, tested: Tested) -> tuple[Note, ..
         unknown.append(note("verdict.unknown.recovered"))
     if circumstances.uncertain_bytes:
         unknown.append(note("verdict.unknown.sizes", bytes=circumstances.uncertain_bytes))
+    if circumstances.study.is_cut:
+        unknown.append(note("verdict.unknown.cut", entry=circumstances.study.history.recorded))
     if tested.together and not tested.qualifying:
         unknown.append(note("verdict.unknown.together"))
     return tuple(unknown)

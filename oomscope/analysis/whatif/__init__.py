@@ -91,6 +91,8 @@ def whatif(
         phases=phases or {},
     )
     known = history or _history(snapshot, device)
+    if snapshot.device(device).cut:
+        raise RequestError("The file was cut off before the end of the trace, so there is no whole run to replay.")
     progress("preparing", 0.0)
     return sweep(snapshot, prepare(snapshot, known), question, progress)
 

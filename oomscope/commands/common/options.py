@@ -13,6 +13,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 DEBUG = "oomscope.debug"
 """The key in the context's ``meta`` that says that the user wants tracebacks."""
 
+_NO_LIMITS = "oomscope.no_limits"
+
 AT_NAMES = ("auto", "oom", "peak", "end")
 
 
@@ -40,8 +42,26 @@ class Instant(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 def snapshot_argument(function: Function) -> Function:
-    """SNAPSHOT: a path, or - for stdin; whether it is there, `reading` says."""
-    return click.argument("snapshot", type=click.Path(allow_dash=True))(function)
+    """SNAPSHOT: a path, or - for stdin; whether it is there, `reading` says. With it comes ``--no-limits``."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
+        if value:
+            ctx.meta[_NO_LIMITS] = True
+
+    limits = click.option(
+        "--no-limits",
+        is_flag=True,
+        expose_value=False,
+        callback=remember,
+        help="Read a file even if it unpacks to, or takes, far more memory than snapshots of its size do.",
+    )
+    return click.argument("snapshot", type=click.Path(allow_dash=True))(limits(function))
+
+
+def has_limits() -> bool:
+    """Whether a file may only ask for as much as snapshots of its size do: the command has no ``--no-limits``."""
+    context = click.get_current_context(silent=True)
+    return context is None or not context.meta.get(_NO_LIMITS, False)
 
 
 def device_option(function: Function) -> Function:

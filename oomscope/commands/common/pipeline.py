@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oomscope.commands.common.options import has_limits
 from oomscope.commands.common.output import STDOUT
 from oomscope.commands.common.progress import Progress
 
@@ -25,7 +26,13 @@ def read(snapshot: str, progress: Progress) -> Snapshot:
     from oomscope.reading import load
 
     source = sys.stdin.buffer if snapshot == STDOUT else snapshot
-    return load(source, progress=progress.read)
+    loaded = load(source, progress=progress.read, limits=has_limits())
+    if loaded.cut is not None:
+        from oomscope.wording import say
+
+        cut = next(note for note in loaded.notes if note.code == "reading.cut")
+        progress.warn(f"{snapshot}: {say(cut)}")
+    return loaded
 
 
 def find(

@@ -7,6 +7,8 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import click
+
 from oomscope.units import format_bytes, format_count
 from oomscope.wording.clean import clean
 from oomscope.wording.progress import STAGES
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 1.0
 """What takes less is not worth a line."""
 _LONGEST = 44
+_LONGEST_WARNING = 1000
 _NEARLY = 99.9
 """Percent: at 100 rich takes all to be done, and stops its clock."""
 
@@ -32,6 +35,7 @@ class Progress:
         self._bar: Bar | None = None
         self._text, self._share = "", 0.0
         self._timer: threading.Timer | None = None
+        self._warnings: list[str] = []
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
@@ -44,13 +48,18 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._timer is None:
-            return
-        self._timer.cancel()
-        with self._lock:
-            self._timer = None
-            if self._bar is not None:
-                self._bar.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            with self._lock:
+                self._timer = None
+                if self._bar is not None:
+                    self._bar.stop()
+        for warning in self._warnings:
+            click.echo(f"Warning: {warning}", err=True)
+
+    def warn(self, text: str) -> None:
+        """Have one line said on stderr at the end, whether that is a terminal or not."""
+        self._warnings.append(clean(text, _LONGEST_WARNING))
 
     def read(self, done: int, total: int, entries: int) -> None:
         """The callback of `oomscope.load`."""

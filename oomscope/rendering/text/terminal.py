@@ -82,7 +82,7 @@ def summary(
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
-    when = instant(findings.at, device.history.entries)
+    when = instant(findings.at, device.history.recorded)
     yield from section(tables.evidence(device, 10), headings=False)
     if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())

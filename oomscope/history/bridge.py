@@ -1,0 +1,156 @@
+"""From where a trace was cut off to the final segments: the least that must have happened between.
+
+A file that was cut off holds the final segments, which come first in it, and the beginning of the trace. Curves are
+anchored at the end, so the two have to be joined: what the trace left live and the segments do not hold was freed in
+between, and what they hold and the trace does not know came in between. Some of that may have been there before the
+recording began; nothing in the file tells. So before the cut, bytes are lower bounds: none is counted that was not
+certainly there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from oomscope.history.lifetimes import pair
+from oomscope.model import NO_STACK, Action, Blocks, BlockState, Device, IntArray, Layout, Trace
+
+_Row = tuple[int, int, int, int, int, int]
+"""Action, address, size, stream, stack and pool of an entry."""
+_NO_POOL = _NO_TEXT = -1
+
+
+def bridged(device: Device) -> tuple[Trace, int]:
+    """The trace of `device` with entries that lead to its final segments; and how many these are."""
+    trace = device.trace
+    if not (device.cut and len(trace)):
+        return trace, 0
+    freed, allocated = _blocks(trace, device.layout)
+    given_back, obtained = _segments(trace, device.layout)
+    rows = [*freed, *given_back, *obtained, *allocated]
+    return _extended(trace, rows), len(rows)
+
+
+def _extended(trace: Trace, rows: list[_Row]) -> Trace:
+    """`trace` with `rows` after its last entry, at the same time."""
+    action, address, size, stream, stack, pool = np.array(rows, np.int64).reshape(-1, 6).T
+    nothing = np.full(len(rows), _NO_TEXT, np.int32)
+    labels = (
+        None if column is None else np.concatenate([column, nothing])
+        for column in (trace.compile_context, trace.user_metadata)
+    )
+    compile_context, user_metadata = labels
+    return replace(
+        trace,
+        action=np.concatenate([trace.action, action.astype(np.uint8)]),
+        address=np.concatenate([trace.address, address]),
+        size=np.concatenate([trace.size, size]),
+        stream=np.concatenate([trace.stream, stream]),
+        time_us=np.concatenate([trace.time_us, np.full(len(rows), trace.time_us[-1])]),
+        stack=np.concatenate([trace.stack, stack.astype(np.int32)]),
+        pool=np.concatenate([trace.pool, pool.astype(np.int32)]),
+        compile_context=compile_context,
+        user_metadata=user_metadata,
+    )
+
+
+def _blocks(trace: Trace, layout: Layout) -> tuple[list[_Row], list[_Row]]:
+    """Frees of what the trace left and the final blocks lack; allocations of final blocks that it does not know."""
+    blocks = layout.blocks
+    live = np.flatnonzero(blocks.is_active)
+    values = (blocks.requested_size[live], blocks.state[live], live)
+    rows = zip(*(column.tolist() for column in values), strict=True)
+    final = dict(zip(blocks.address[live].tolist(), rows, strict=True))
+    known, freed = set(), []
+    for address, size, stream, stack, last in _left(trace):
+        requested, state, row = final.get(address, (None, None, -1))
+        may_be_the_same = last == Action.ALLOC or state == BlockState.ACTIVE_PENDING_FREE
+        if requested == size and may_be_the_same:
+            known.add(row)
+            continue
+        if last == Action.ALLOC:
+            freed.append((int(Action.FREE_REQUESTED), address, size, stream, stack, _NO_POOL))
+        freed.append((int(Action.FREE_COMPLETED), address, size, stream, stack, _NO_POOL))
+    return freed, _allocated(layout, np.array([row for row in live.tolist() if row not in known], np.int64))
+
+
+def _left(trace: Trace) -> list[tuple[int, int, int, int, int]]:
+    """Address, size, stream, stack and last action of each block that the trace leaves active."""
+    pairing = pair(trace, Blocks.empty(), np.zeros(0, np.int64))
+    left, lifetimes = pairing.missing, pairing.lifetimes
+    entries = trace.entries(Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)[::-1]
+    addresses, latest = np.unique(trace.address[entries], return_index=True)
+    address = lifetimes.address[left]
+    last = trace.action[entries[latest[np.searchsorted(addresses, address)]]]
+    columns = (address, lifetimes.requested[left], lifetimes.stream[left], lifetimes.stack[left], last)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _allocated(layout: Layout, rows: IntArray) -> list[_Row]:
+    """Allocations of the final blocks `rows`."""
+    blocks = layout.blocks
+    sizes = np.where(blocks.requested_size[rows] > 0, blocks.requested_size[rows], blocks.size[rows])
+    streams = layout.segments.stream[blocks.segment[rows]]
+    values = (blocks.address[rows], sizes, streams, blocks.stack[rows])
+    return [(int(Action.ALLOC), *row, _NO_POOL) for row in zip(*(column.tolist() for column in values), strict=True)]
+
+
+def _segments(trace: Trace, layout: Layout) -> tuple[list[_Row], list[_Row]]:
+    """What must have been given back and obtained: what was held at the cut against the final segments."""
+    blocks = np.sort(trace.address[trace.entries(Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)])
+    given_back: list[_Row] = []
+    obtained: list[_Row] = []
+    for expandable, obtain, give_back in (
+        (False, Action.SEGMENT_ALLOC, Action.SEGMENT_FREE),
+        (True, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP),
+    ):
+        rows = np.flatnonzero(layout.segments.is_expandable == expandable)
+        pieces = _Pieces(trace, layout, rows, obtain, give_back)
+        for low, high in pieces.held.keys() - pieces.final.keys():
+            given_back.append((int(give_back), low, high - low, pieces.held[low, high], NO_STACK, _NO_POOL))
+        for (low, high), row in pieces.final.items():
+            # What the trace never obtained or gave back, although blocks of it lie there, was there before it.
+            is_older = (low, high) not in pieces.known and _any_within(blocks, low, high)
+            if (low, high) not in pieces.held and not is_older:
+                stream, stack, pool = (int(getattr(layout.segments, name)[row]) for name in ("stream", "stack", "pool"))
+                obtained.append((int(obtain), low, high - low, stream, stack, pool))
+    return sorted(given_back), sorted(obtained)
+
+
+class _Pieces:
+    """Pieces of memory that were always obtained and given back as one, each from `low` to `high`.
+
+    Attributes:
+        held: those that the trace leaves obtained, with their streams.
+        known: those that it obtained or gave back.
+        final: those that the final segments hold, with the row of the segment.
+    """
+
+    def __init__(self, trace: Trace, layout: Layout, rows: IntArray, obtain: Action, give_back: Action) -> None:
+        events = trace.entries(obtain, give_back)
+        low, end = trace.address[events], trace.address[events] + trace.size[events]
+        first, last = layout.segments.address[rows], (layout.segments.address + layout.segments.total_size)[rows]
+        bounds = np.unique(np.concatenate([low, end, first, last]))
+        self.held: dict[tuple[int, int], int] = {}
+        self.known: set[tuple[int, int]] = set()
+        columns = (low, end, trace.action[events], trace.stream[events])
+        for begin, stop, action, stream in zip(*(column.tolist() for column in columns), strict=True):
+            for piece in _cut(bounds, begin, stop):
+                self.known.add(piece)
+                if action == obtain:
+                    self.held[piece] = stream
+                else:
+                    self.held.pop(piece, None)
+        ends = zip(first.tolist(), last.tolist(), rows.tolist(), strict=True)
+        self.final = {piece: row for begin, stop, row in ends for piece in _cut(bounds, begin, stop)}
+
+
+def _cut(bounds: IntArray, low: int, high: int) -> list[tuple[int, int]]:
+    at = bounds[np.searchsorted(bounds, low) : np.searchsorted(bounds, high) + 1].tolist()
+    return list(pairwise(at))
+
+
+def _any_within(ascending: IntArray, low: int, high: int) -> bool:
+    return bool(np.searchsorted(ascending, low) < np.searchsorted(ascending, high))

@@ -1,0 +1,37 @@
+"""What the fuzzer found, kept so that it stays found."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+
+from tests.builders import block, segment, settings, snapshot
+from tests.hostile.catalogue import A, base
+from tests.hostile.outcomes import outcome
+
+PIB = 1 << 50
+
+
+def ascii_of(value: object) -> str:
+    return ascii(value)[:20]
+
+
+def test_segments_without_bytes_pin_nothing() -> None:
+    held = [segment(A, []), segment(A, [block(0)])]
+    assert outcome(pickle.dumps(snapshot(held))) == "report"
+
+
+@pytest.mark.parametrize("divisions", [1 << 63, -1, 3, float("inf"), float("nan"), 10**1000], ids=ascii_of)
+def test_settings_that_divide_by_anything(divisions: object) -> None:
+    powers = {**settings()["roundup_power2_divisions"], "64": divisions}
+    document = {**base(), "allocator_settings": settings(roundup_power2_divisions=powers)}
+    assert outcome(pickle.dumps(document)) == "report"
+
+
+def test_a_pebibyte_of_small_pages_is_not_walked_page_by_page() -> None:
+    held = [segment(A, [block(PIB // 2, frames=[]), block(PIB // 2, "inactive")], kind="small", expandable=True)]
+    start = time.process_time()
+    assert outcome(pickle.dumps(snapshot(held))) == "report"
+    assert time.process_time() - start < 5
