@@ -71,7 +71,8 @@ class _Ending:
         self.previous: _Hook = sys.__excepthook__
 
     def on_error(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        self._end(error)
+        if not _goes_on():
+            self._end(error)
         self.previous(kind, error, trace)
 
     def at_exit(self) -> None:
@@ -81,3 +82,15 @@ class _Ending:
         session, self._session = self._session, None
         if session is not None:
             session.leave(error)
+
+
+_OUTERMOST = frozenset({"<module>", "_run_module_as_main", "_bootstrap"})
+"""What a program is run by: a script or its text, ``python -m``, a thread."""
+
+
+def _goes_on() -> bool:
+    """Whether the program is still running: the interpreter calls its hook last of all, a console before it goes on."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name in _OUTERMOST

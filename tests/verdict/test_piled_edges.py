@@ -12,7 +12,7 @@ from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.study import study_device
 from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
 from oomscope.analysis.verdict.failed_tries import left_by_failed_tries
-from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
+from oomscope.analysis.verdict.piled import MOST_GATHERED, LoopFacts, Piled, find_piled
 from oomscope.model import Snapshot
 from tests.analysis.programs import LOADING, MIB
 from tests.passes.scripts import Script
@@ -188,6 +188,22 @@ def test_what_is_kept_of_failed_tries_is_not_asked_for_where_objects_are_known()
 def test_a_pass_of_a_replaced_tensor_needs_the_old_and_the_new_one(blocks, per_pass):
     rows = (growth(kind="reallocation", bytes_per_step=100, blocks=blocks),)
     assert find_piled(rows, (), (), LoopFacts()).per_pass == per_pass
+
+
+@pytest.mark.parametrize(
+    ("facts", "steady"),
+    [
+        ({"optimizes_within": False}, 0),
+        ({"optimizes_within": True}, 900),
+        ({"optimizes_within": False, "trained_before": True}, 900),
+        ({"optimizes_within": False, "trains_within": False}, 900),
+    ],
+)
+def test_passes_with_a_backward_and_no_optimizers_step_may_be_one_step(facts, steady):
+    rows = (growth(generations=MOST_GATHERED, spared_bytes=900),)
+    assert find_piled(rows, (), (), LoopFacts(**{"trains_within": True, **facts})).steady == steady
+    many = (growth(generations=MOST_GATHERED + 1, spared_bytes=900),)
+    assert find_piled(many, (), (), LoopFacts(trains_within=True, optimizes_within=False)).steady == 900
 
 
 def test_a_join_that_fails_raises_what_is_needed_by_both_tensors():

@@ -52,6 +52,15 @@ def trains_within(study: DeviceStudy, entry: int) -> bool:
     return 2 * len(np.unique(number)) >= len(begins) - 1
 
 
+def optimizes_within(study: DeviceStudy, entry: int) -> bool:
+    """Whether an optimizer's step lies within the finished passes; without one they may be parts of a single step."""
+    begins = pass_begins(study, entry)
+    if len(begins) < 2:
+        return False
+    born = study.history.lifetimes.born[study.phases == OPTIMIZER]
+    return bool(np.any((born >= begins[0]) & (born < begins[-1])))
+
+
 def trained_before(study: DeviceStudy, entry: int) -> bool:
     """Whether the program had a backward or an optimizer's step before the passes that are counted."""
     begins = pass_begins(study, entry)

@@ -14,7 +14,7 @@ from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.failing_pass import find_failing_pass
-from oomscope.analysis.passes.finished import goes_on, trained_before, trains_within
+from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
 from oomscope.analysis.passes.left_from_before import left_from_before
@@ -90,6 +90,7 @@ class Circumstances:
             find_kept_models(study, entry),
             self.rising,
             left_by_failed_tries(study, entry),
+            optimizes_within(study, entry),
         )
 
     @cached_property

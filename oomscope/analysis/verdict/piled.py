@@ -33,6 +33,7 @@ class LoopFacts:
         models: whole models that finished passes left behind.
         rising: a tensor that grows, and that the request would replace by a larger one.
         failed_tries: bytes that earlier passes left which failed as well.
+        optimizes_within: whether an optimizer's step lies within its passes.
     """
 
     goes_on: bool = True
@@ -42,6 +43,14 @@ class LoopFacts:
     models: KeptModels | None = None
     rising: RisingRequest | None = None
     failed_tries: int = 0
+    optimizes_within: bool = True
+
+    def may_be_one_step(self, passes: int) -> bool:
+        """Whether few passes with a backward each, and no step of an optimizer, may be parts of one step.
+
+        Micro-batches whose gradients are kept, or objectives that are weighed against each other.
+        """
+        return self.trains_within and not self.optimizes_within and not self.trained_before and passes <= MOST_GATHERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +122,11 @@ def find_piled(
     if loop.models is not None and loop.models.bytes - retained > max(by_objects, by_sites):
         models = loop.models
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
+    sure = 0 if loop.may_be_one_step(passes) else max(surely, max(steady - retained, 0))
     return Piled(
         # Where an object is named, only what it keeps itself is promised; the sites see what others keep as well.
         grown=by_objects if holder is not None else max(by_objects, by_sites, rises),
-        steady=max(surely, max(steady - retained, 0)),
+        steady=sure,
         retained=retained,
         per_pass=each or None,
         passes=passes,
