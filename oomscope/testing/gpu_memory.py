@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import pytest
 from oomscope.analysis.compare.baseline import as_baseline
 from oomscope.analysis.compare.budget import Budget, Checked, CheckResult, check
 from oomscope.analysis.compare.figures import Figures, measure
+from oomscope.analysis.records import Location
 from oomscope.budgets import Limits, make_budget
 from oomscope.model import Snapshot
 from oomscope.reading import load
@@ -27,10 +29,12 @@ from oomscope.testing import MARKER, SAVE
 from oomscope.units import format_bytes
 from oomscope.version import __version__
 from oomscope.wording.check import INCOMPLETE, blamed, broken_text, check_headline, unknown_text
+from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 
 MAX_ENTRIES = 1_000_000
 MOST_SITES = 5
+MOST_TEXT = 100
 _KEY = pytest.StashKey["GpuMemory"]()
 _TABLES = ("max_site", "max_category")
 _TEXTS = ("max_peak", "max_reserved", "max_fragmentation", "max_growth", "baseline", "tolerance")
@@ -197,6 +201,12 @@ def _sites(one: Checked, shorten: Shorten, sources: Sources) -> Iterator[str]:
     for by in one.by[:MOST_SITES]:
         yield f"  {format_bytes(by.bytes):>10}  {blamed(by, shorten)}"
         where = by.caller or by.site
-        excerpt = sources.around(where.file, where.line, 0) if where is not None else None
-        if excerpt is not None:
-            yield f"              {excerpt.text}"
+        text = _line(where, sources) if where is not None else ""
+        if text:
+            yield f"              {text}"
+
+
+def _line(where: Location, sources: Sources) -> str:
+    """The text of a line: the dump has it for what is alive; the file is this process's own, so it may be read."""
+    excerpt = sources.around(where.file, where.line, 0)
+    return excerpt.text if excerpt is not None else clean(linecache.getline(where.file, where.line).strip(), MOST_TEXT)
