@@ -33,5 +33,7 @@ def no_growth(device: DeviceFindings) -> str:
     if spread > STEADY:
         differ = f"the peaks of the {steps.count} {several} differ by up to {spread:.0%}"
         return f"No line leaves more behind {one} after {one}; {differ}."
+    if len(device.ooms) > 1:
+        return f"No line leaves more behind {one} after {one}: several {several} ran into the limit."
     spread = max(spread, LEAST_SPREAD)
     return f"No growth: after the first, all {steps.count} {several} peak within {spread:.1%} of each other."

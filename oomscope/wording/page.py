@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.memory.records import Pin
-from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.passes.records import FailingPass, Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.units import format_bytes, plural
@@ -66,7 +66,14 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
     if _counts_another_loop(oom, known.completed):
         # The headline counts passes of other runs of the loop, or of another one.
         return f"{number} of this run of the loop in {place(known.loop)}" if known.loop is not None else ""
-    return f"{number}, after {known.completed:,} that fitted" if known.completed else f"{number}, the first"
+    if not known.completed:
+        return f"{number}, the first"
+    failed = any(_fails_earlier(other.verdict.failing_pass, known) for other in device.ooms)
+    return number if failed else f"{number}, after {known.completed:,} that fitted"
+
+
+def _fails_earlier(other: FailingPass | None, known: FailingPass) -> bool:
+    return other is not None and other.loop == known.loop and other.index < known.index
 
 
 def _counts_another_loop(oom: Oom, completed: int) -> bool:

@@ -104,8 +104,8 @@ REMEDIES: dict[str, RemedyWords] = {
         "faq",
     ),
     "detach_what_is_kept": RemedyWords(
-        "Keep numbers, not tensors: use `loss.item()` or `loss.detach()` for whatever is kept from pass to pass (a "
-        "running loss, a list, a dict of metrics, a hook).",
+        "Keep numbers, not tensors: use `.item()` or `.detach()` on whatever is kept from pass to pass (a running "
+        "loss, a hidden state that is carried on, a list, a dict of metrics, a hook), without `retain_graph=True`.",
         _many_places,
         "none, if nothing later calls backward on them",
         "faq",
@@ -188,6 +188,9 @@ REMEDIES: dict[str, RemedyWords] = {
         "They are there all the time.",
         "precision, or communication",
         "sharding",
+    ),
+    "shard_parameters.small": RemedyWords(
+        "Shard the model (FSDP).", "Its parameters are there all the time.", "communication", "sharding"
     ),
     "load_once": RemedyWords(
         'Load the weights on the CPU (`map_location="cpu"`), or share them between the two copies.',

@@ -65,7 +65,7 @@ def test_only_quick_programs_are_replayed(monkeypatch: pytest.MonkeyPatch, steps
 
 
 SAVED = {
-    shard_parameters: ("parameters", shard_parameters.IN_SIXTEEN_BITS, 0.5),
+    shard_parameters: ("parameters", shard_parameters.HALF, 0.5),
     shard_optimizer_state: ("optimizer_state", shard_optimizer_state.IN_EIGHT_BITS, 0.75),
     drop_gradients: ("gradients", drop_gradients.ALL, 1.0),
     fused_attention: ("attention_scores", fused_attention.ALL, 1.0),
@@ -162,6 +162,27 @@ def test_a_batch_that_holds_little_is_not_made_smaller(
     made_of_the_batch(monkeypatch, there)
     one = circumstances(asked=SimpleNamespace(phase="optimizer"), study=recorded_with())
     assert bool(list(smaller_batch.propose(one))) is advised
+
+
+@pytest.mark.parametrize(("item", "slug"), [(None, ""), (4, ""), (3, ""), (2, ".small"), (1, ".small")])
+def test_parameters_of_sixteen_bits_are_only_sharded(item: int | None, slug: str) -> None:
+    assert shard_parameters.SIXTEEN_BITS == 2
+    one = circumstances(drivers=(driver("parameters", 6000),), parameter_item=item)
+    assert [advice.slug for advice in shard_parameters.propose(one)] == [f"shard_parameters{slug}"]
+
+
+def test_an_object_that_keeps_much_comes_before_lines_that_grow_within_the_step() -> None:
+    kept = suspect(kind="dict", retained=5000)
+    rows = (growth(within_step=True),)
+    assert [one.slug for one in bound_what_is_kept.propose(circumstances(suspects=(kept,), growth=rows))] == [
+        "bound_what_is_kept.holder"
+    ]
+    assert list(bound_what_is_kept.propose(circumstances(growth=rows))) == []
+
+
+def test_graphs_that_a_recording_saw_saved_are_to_be_detached() -> None:
+    one = circumstances(growth=(growth(),), keeps_graphs=True, piled=Piled(grown=900, passes=3))
+    assert list(bound_what_is_kept.propose(one)) == []
 
 
 @pytest.mark.parametrize(("per_pass", "least"), [(None, 12_360), (100, 13_360)])

@@ -50,7 +50,7 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     trained = _trained(parameters, gradients, lines)
     states = int(asked[allocated & (categories == OPTIMIZER_STATE)].sum())
     expected = _expected_states(lines, usual_states(study, at_entry), trained, states)
-    recorded = _recorded_item_size(study.snapshot, study.index)
+    recorded = recorded_item_size(study.snapshot, study.index)
     # States twice as large as their parameters: float32 beside 16 bits.
     is_mixed = any(line.factor > 1 for line in lines)
     item = recorded or (_HALF_PRECISION if is_mixed else _FULL_PRECISION)
@@ -127,7 +127,7 @@ def _expected_states(lines: tuple[StatesOfLine, ...], usual: int | None, trained
     return round(max(begun, (usual or 0) * max(line.factor for line in lines)) * trained)
 
 
-def _recorded_item_size(snapshot: Snapshot, device: int) -> int | None:
+def recorded_item_size(snapshot: Snapshot, device: int) -> int | None:
     """Bytes of one element of most of the recorded parameters."""
     total: dict[int, int] = {}
     for tensor in snapshot.recorded.tensors_on(device):

@@ -11,6 +11,7 @@ from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.suspects import OF_THE_PASS
 from oomscope.model import BoolArray
 
 SLUG = "bound_what_is_kept"
@@ -32,15 +33,14 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         values = {"place": place, "others": None, "passes": rising.joins, "bytes": rising.risen}
         yield Advice(f"{SLUG}.reallocated", values, rising.risen, enough_by_sum(circumstances, rising.grown), at=place)
         return
-    if circumstances.growth:
-        graph = "retained_graph" in {driver.slug for driver in circumstances.drivers[:3]}
-        rows = [one for one in circumstances.growth if not (graph and one.kind == "generations")]
-        for kind in dict.fromkeys(one.kind for one in rows):
-            yield _lines(circumstances, [one for one in rows if one.kind == kind])
-        return
     for keeper in circumstances.suspects[:1]:
-        if keeper.share >= WORTH_BOUNDING and keeper.kind not in ("graph", "call", "in_flight", "tensor"):
+        if keeper.share >= WORTH_BOUNDING and keeper.kind not in OF_THE_PASS:
             yield _holder(circumstances, keeper.holder, keeper.retained, None)
+            return
+    kept = circumstances.keeps_graphs
+    rows = [one for one in circumstances.growth if not (kept and one.kind == "generations") and not one.within_step]
+    for kind in dict.fromkeys(one.kind for one in rows):
+        yield _lines(circumstances, [one for one in rows if one.kind == kind])
 
 
 def _holder(circumstances: Circumstances, holder: str, saves: int, rows: BoolArray | None) -> Advice:

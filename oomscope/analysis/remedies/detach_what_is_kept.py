@@ -18,8 +18,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where what is kept from pass to pass keeps the graph that made it."""
     piled = circumstances.piled
     holder = piled.holder
-    graph = "retained_graph" in {driver.slug for driver in circumstances.drivers[:3]}
-    if not (holder.keeps_graph if holder is not None else graph):
+    grows = any(one.kind == "generations" for one in circumstances.growth)
+    if not (holder.keeps_graph if holder is not None else grows and circumstances.keeps_graphs):
         return
     rows = kept_rows(circumstances)
     saves = piled.grown

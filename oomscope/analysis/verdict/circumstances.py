@@ -8,7 +8,7 @@ import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
-from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
+from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill, recorded_item_size
 from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
@@ -77,16 +77,20 @@ class Circumstances:
         return find_piled(self.growth, self.suspects, self.in_progress, self._loop)
 
     @cached_property
+    def keeps_graphs(self) -> bool:
+        """Whether autograd graphs are what is alive: by the trace, or since the recording saw blocks saved for them."""
+        graphs = any(driver.slug == "retained_graph" for driver in self.drivers)
+        return graphs or saved_share(self.study, self.request.entry) >= MOSTLY
+
+    @cached_property
     def _loop(self) -> LoopFacts:
         study, entry = self.study, self.request.entry
-        graphs = any(driver.slug == "retained_graph" for driver in self.drivers)
         unframed = bool(self.growth) and self.growth[0].site is None
-        saved = saved_share(study, entry) >= MOSTLY
         return LoopFacts(
             goes_on(study, entry),
             trains_within(study, entry),
             trained_before(study, entry),
-            graphs or unframed or saved,
+            self.keeps_graphs or unframed,
             find_kept_models(study, entry),
             self.rising,
             left_by_failed_tries(study, entry),
@@ -167,6 +171,11 @@ class Circumstances:
         rows = {what: (wanted or 0, there) for what, wanted, there in bill.rows} if bill else {}
         wanted, there = rows.get(OPTIMIZER_STATES, (0, 0))
         return there, max(wanted, there)
+
+    @property
+    def parameter_item(self) -> int | None:
+        """Bytes of one element of most parameters, where the recording knows them."""
+        return recorded_item_size(self.study.snapshot, self.study.index)
 
     @cached_property
     def uncertain_bytes(self) -> int:
