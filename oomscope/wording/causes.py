@@ -106,12 +106,12 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.allocated": "{bytes:bytes} are in use.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
     "{needs:bytes}.",
-    "causes.capacity.short": "Even with the free memory that it may use in one piece, the request for {size:bytes} "
-    "would be {bytes:bytes} short.",
-    "causes.capacity.close": "Even with the free memory that it may use in one piece, the request for {size:bytes} "
-    "would leave only {bytes:bytes} to spare.",
-    "causes.capacity.nothing_left": "Even with the free memory that it may use in one piece, the request for "
-    "{size:bytes} would leave nothing to spare.",
+    "causes.capacity.short": "Even if the free memory were all in one piece, the request for {size:bytes} would not "
+    "fit: {bytes:bytes} are missing.",
+    "causes.capacity.close": "Even if the free memory were all in one piece, the request for {size:bytes} would leave "
+    "only {bytes:bytes}.",
+    "causes.capacity.nothing_left": "Even if the free memory were all in one piece, the request for {size:bytes} would "
+    "leave nothing.",
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once.",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
