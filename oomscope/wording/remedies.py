@@ -211,6 +211,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "none",
         "traceback",
     ),
+    "forget_exception.shown": RemedyWords(
+        "Let go of the error that the console showed last: `del sys.last_value, sys.last_traceback` (and "
+        "`sys.last_exc` from Python 3.12 on).",
+        "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
+        "no post-mortem debugging of that error",
+        "traceback",
+    ),
     "drop_optimizer": RemedyWords(
         "Let go of {holder:holder} once its training is over: `del` what refers to it, or keep only the numbers that "
         "are still read.",

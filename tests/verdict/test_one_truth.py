@@ -84,3 +84,12 @@ def test_parts_of_an_object_count_for_the_object_and_no_tensor_twice():
         ("main: seen", "parameter", 5, 5, False),
         ("main: seconds", "list", 7, 7, False),
     ]
+
+
+def test_what_an_error_keeps_that_a_console_showed_is_told_of_that_error():
+    device = analyzed(PROGRAMS / "lab_console.pickle.xz")
+    (shown,) = [one for one in device.holders if one.holder == "sys: last_value"]
+    assert shown.kind == "exception"
+    assert shown.retained > 3 << 30
+    assert device.oom is not None
+    assert device.oom.verdict.advice[0].slug == "forget_exception.shown"

@@ -21,6 +21,7 @@ WRONG = {
     ("orbit_render", False): "a generator that is suspended may go on",
     ("resume_run", True): "a loaded checkpoint in a variable of the function that runs may still be read",
     ("resume_run", False): "a loaded checkpoint in a variable of the function that runs may still be read",
+    ("lab_console", False): "who keeps what an error left is not in a bare snapshot",
     ("pretrain_then_tune", False): "which optimizer has no model any more is not in a bare snapshot",
     ("distill", False): "an unreachable cycle looks like a teacher where nobody knows who holds it",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",

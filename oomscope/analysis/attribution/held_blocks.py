@@ -20,9 +20,9 @@ from oomscope.model.recorded import RecordedHolder, RecordedTensor
 BELONGINGS = frozenset({"parameter", "buffer", "gradient", "optimizer_state"})
 """Kinds of holders that every training has; what they hold is seldom what went wrong."""
 
-_OWN_TRACEBACK = re.compile(r"^sys: last_(?:exc|value|traceback)(?:\.__traceback__)? → ")
-"""The way through the very exception of this failure, where the dump was made while it was handled: its frames were
-running when the request failed."""
+_LAST_ERROR = re.compile(r"^(sys: last_(?:exc|value|traceback))(?:\.__traceback__)? → ")
+"""The way through the error that Python showed last. Where the dump was made while an error was handled, that is the
+very one of this failure, and its frames were running when the request failed; else it is an earlier one's."""
 _CYCLE = "reference cycle: "
 _COLLECTIONS = frozenset({"list", "dict", "deque", "set", "collection", "attribute"})
 """Kinds of holders that are objects with parts of their own."""
@@ -41,14 +41,19 @@ def holders_in_blocks(study: DeviceStudy) -> tuple[RecordedHolder, ...]:
     )
 
 
-def ways_to(tensor: RecordedTensor) -> tuple[str, ...]:
+def ways_to(study: DeviceStudy, tensor: RecordedTensor) -> tuple[str, ...]:
     """The ways from what a person knows to `tensor`, as they were when the request failed; its name where none is."""
-    return tuple(before_failure(way) for way in tensor.holders or (tensor.name or "",))
+    return tuple(_before_failure(study, way) for way in tensor.holders or (tensor.name or "",))
 
 
-def before_failure(way: str) -> str:
+def _before_failure(study: DeviceStudy, way: str) -> str:
     """`way` without the part that leads through the exception of this very failure."""
-    return _OWN_TRACEBACK.sub("", way)
+    return way if _shown_earlier(study) else _LAST_ERROR.sub("", way)
+
+
+def _shown_earlier(study: DeviceStudy) -> bool:
+    """Whether the error that Python showed last is an earlier one: this one had not been raised yet."""
+    return study.snapshot.recorded.captured_at == "observer"
 
 
 def is_within(path: str, holder: str) -> bool:
@@ -80,8 +85,17 @@ def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntAr
 
 
 def _recorded(study: DeviceStudy) -> list[RecordedHolder]:
-    holders = study.snapshot.recorded.holders_on(study.index)
-    return [one if one.holder is None else replace(one, holder=before_failure(one.holder)) for one in holders]
+    return [_told(study, one) for one in study.snapshot.recorded.holders_on(study.index)]
+
+
+def _told(study: DeviceStudy, one: RecordedHolder) -> RecordedHolder:
+    """`one` as it was when the request failed; all that an earlier error keeps is told of that error."""
+    found = _LAST_ERROR.match(one.holder or "")
+    if found is None or one.holder is None:
+        return one
+    if _shown_earlier(study):
+        return replace(one, holder=found[1], kind="exception")
+    return replace(one, holder=_before_failure(study, one.holder))
 
 
 def _outermost(holders: list[RecordedHolder]) -> list[tuple[RecordedHolder, bool]]:
@@ -100,7 +114,11 @@ def _outermost(holders: list[RecordedHolder]) -> list[tuple[RecordedHolder, bool
 
 
 def _is_part(one: RecordedHolder, of: RecordedHolder) -> bool:
-    if not (one.holder and of.holder) or one.kind in BELONGINGS or of.kind not in _COLLECTIONS:
+    if not (one.holder and of.holder) or one.kind in BELONGINGS:
+        return False
+    if one.kind == of.kind == "exception" and one.holder == of.holder:
+        return True
+    if of.kind not in _COLLECTIONS:
         return False
     return one.holder != of.holder and is_within(one.holder, of.holder)
 
@@ -134,7 +152,7 @@ def _tensors_of(study: DeviceStudy, holder: RecordedHolder) -> tuple[list[Record
         if holder.kind != "optimizer_state":
             own = [one for one in own if is_within(one.name or "", name)]
         return own, own
-    found = [(one, [is_within(way, name) for way in ways_to(one)]) for one in tensors]
+    found = [(one, [is_within(way, name) for way in ways_to(study, one)]) for one in tensors]
     return [one for one, ways in found if any(ways)], [one for one, ways in found if all(ways)]
 
 

@@ -9,12 +9,15 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
 SLUG = "forget_exception"
+SHOWN_LAST = "sys: last_"
+"""Where Python keeps the error that it showed last, for a debugger; a console goes on after it."""
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where stored exceptions keep memory."""
     for one in circumstances.piled.debris:
         if one.kind not in ("cycle", "optimizer"):
+            slug = f"{SLUG}.shown" if one.holder.startswith(SHOWN_LAST) else SLUG
             yield Advice(
-                SLUG, {"holder": one.holder}, one.retained, enough_by_sum(circumstances, one.retained), at=one.at
+                slug, {"holder": one.holder}, one.retained, enough_by_sum(circumstances, one.retained), at=one.at
             )

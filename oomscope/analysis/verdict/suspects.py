@@ -144,7 +144,7 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     told = [
         (tensor, path)
         for tensor in study.snapshot.recorded.tensors_on(study.index)
-        for path in ways_to(tensor)[:1]
+        for path in ways_to(study, tensor)[:1]
         if tensor.address is not None and (is_within(path, holder) or (states and tensor.category == "optimizer_state"))
     ]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))
