@@ -10,7 +10,7 @@ from tests.analysis.programs import MIB, Program
 from tests.builders import block, frame, segment, snapshot
 from tests.recording.fake import FakeBackend
 
-LOOP = frame("train_loop", 30, "/work/test_model.py")
+LOOP = frame("train_loop", 30, "/workspace/test_model.py")
 
 
 class _Clocked(Program):
@@ -53,7 +53,7 @@ def _gpu() -> FakeGpu:
 
 def alloc(size: int, function: str, line: int = 10) -> int:
     """A block that `function` makes."""
-    return _gpu().program.alloc(size, (frame(function, line, "/work/test_model.py"), LOOP))
+    return _gpu().program.alloc(size, (frame(function, line, "/workspace/test_model.py"), LOOP))
 
 
 def free(*addresses: int) -> None:
@@ -66,10 +66,10 @@ def step(*, keep: int) -> None:
     program = _gpu().program
 
     def at(line: int) -> dict[str, Any]:
-        return frame("train_loop", line, "/work/test_model.py")
+        return frame("train_loop", line, "/workspace/test_model.py")
 
-    first = program.alloc(8 * MIB, (frame("forward", 5, "/work/test_model.py"), at(31)))
+    first = program.alloc(8 * MIB, (frame("forward", 5, "/workspace/test_model.py"), at(31)))
     if keep:
-        program.alloc(keep, (frame("keep", 7, "/work/test_model.py"), at(32)))
-    second = program.alloc(4 * MIB, (frame("backward", 6, "/work/test_model.py"), at(33)))
+        program.alloc(keep, (frame("keep", 7, "/workspace/test_model.py"), at(32)))
+    second = program.alloc(4 * MIB, (frame("backward", 6, "/workspace/test_model.py"), at(33)))
     program.free(second, first)
