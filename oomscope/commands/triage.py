@@ -13,19 +13,7 @@ from oomscope.commands.common.output import check_target, write_or_show
 
 
 @click.command("triage")
-@click.argument("paths", nargs=-1, required=True, metavar="DIR|SNAPSHOT...")
-@click.option(
-    "-f",
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
-@options.output_options
-@options.redact_options
-@options.debug_option
+@options.of_many_snapshots
 def command(
     paths: tuple[str, ...], form: str, output: str | None, force: bool, redact: bool, redact_key: Path | None
 ) -> None:

@@ -191,9 +191,9 @@ def _recorded(findings: Findings) -> str:
 
 
 def limit_note(limit: int | None, beyond: int | None, *, capped: bool) -> str:
-    """The limit at the end of a bar: ``limit 11.2 GiB (cap; the card has 128 GiB more)``, or what is free."""
+    """The limit at the end of a bar: ``limit 11.2 GiB (cap; the card has 128 GiB free)``, or what is free."""
+    free = f"the card has {format_bytes(beyond)} free" if beyond else ""
     if limit is None:
-        return f"the card has {format_bytes(beyond)} free" if beyond else ""
-    more = f"the card has {format_bytes(beyond)} more" if beyond else ""
-    within = "; ".join(filter(None, ("a cap" if capped else "", more)))
+        return free
+    within = "; ".join(filter(None, ("a cap" if capped else "", free)))
     return f"limit {format_bytes(limit)}" + (f" ({within})" if within else "")

@@ -62,7 +62,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_what_torch_accepts_is_accepted(text: str) -> None:
-    AllocatorConfig.parse(text)
+    assert isinstance(AllocatorConfig.parse(text), AllocatorConfig)
 
 
 @pytest.mark.parametrize("text", REFUSED)

@@ -45,11 +45,25 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return made
 
 
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+
+
 class Browser:
     """A headless Chromium that notes every request and every message of the console."""
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
+
+    def axe(self) -> list[str]:
+        """What axe finds wrong with the page that is open."""
+        self.run(AXE.read_text(encoding="utf-8"))
+        found: list[str] = self.driver.execute_async_script(
+            "const done = arguments[0];"
+            "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map("
+            "v => v.id + ': ' + v.nodes.length + ' × ' + v.nodes[0].html.slice(0, 160)"
+            " + ' ' + v.nodes[0].failureSummary)))"
+        )
+        return found
 
     def open(
         self, path: Path, *, width: int = WIDE, scheme: str = "light", script: bool = True, media: str = ""

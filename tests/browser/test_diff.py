@@ -10,7 +10,6 @@ import pytest
 from oomscope.analysis.compare.diff import compare
 from oomscope.rendering.html.diff_page import diff_to_html
 from tests.browser.conftest import NARROW, WIDE, Browser
-from tests.browser.test_report import AXE
 from tests.rendering.test_diff import hostile, seeded
 from tests.samples import sample
 
@@ -56,13 +55,7 @@ def test_the_page_never_scrolls_sideways(browser: Browser, page: Page, name: str
 @pytest.mark.parametrize(("name", "scheme"), [*((name, "light") for name in MADE), ("seeded", "dark")])
 def test_axe_finds_nothing(browser: Browser, page: Page, name: str, scheme: str):
     browser.open(page(name), scheme=scheme)
-    browser.run(AXE.read_text(encoding="utf-8"))
-    found = browser.driver.execute_async_script(
-        "const done = arguments[0];"
-        "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map("
-        "v => v.id + ': ' + v.nodes.length + ' × ' + v.nodes[0].html.slice(0, 160) + ' ' + v.nodes[0].failureSummary)))"
-    )
-    assert found == []
+    assert browser.axe() == []
 
 
 def test_the_first_screen_has_the_total_the_rows_and_the_figure(browser: Browser, page: Page):

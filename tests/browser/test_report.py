@@ -18,7 +18,6 @@ pytestmark = pytest.mark.browser
 
 SITES = "#sites tbody tr:not(.later)"
 Report = Callable[[str], Path]
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 LEAK = "oom_leak_total_loss"
 LEFT, UP, RIGHT, DOWN, ENTER, ESCAPE = "\ue012", "\ue013", "\ue014", "\ue015", "\ue007", "\ue00c"
 """Keys, as the WebDriver protocol names them."""
@@ -46,13 +45,7 @@ def test_the_page_never_scrolls_sideways(browser: Browser, report: Report, name:
 @pytest.mark.parametrize(("name", "scheme"), VIEWS)
 def test_axe_finds_nothing(browser: Browser, report: Report, name: str, scheme: str):
     browser.open(report(name), scheme=scheme)
-    browser.run(AXE.read_text(encoding="utf-8"))
-    found = browser.driver.execute_async_script(
-        "const done = arguments[0];"
-        "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map("
-        "v => v.id + ': ' + v.nodes.length + ' × ' + v.nodes[0].html.slice(0, 160) + ' ' + v.nodes[0].failureSummary)))"
-    )
-    assert found == []
+    assert browser.axe() == []
 
 
 def test_strings_of_the_snapshot_do_not_run(browser: Browser, report: Report):

@@ -69,9 +69,8 @@ def test_what_is_read_is_the_beginning_of_the_whole(form: str) -> None:
     assert read > 0 or form == "bzip2"  # which writes one block, whole or not at all
 
 
-@pytest.mark.parametrize("protocol", range(6))
-def test_every_byte_of_a_small_file(protocol: int) -> None:
-    data = pickle.dumps(document(3), protocol)
+def assert_every_cut(data: bytes) -> None:
+    """Each longer part of `data` gives no less, and the whole gives all."""
     whole = load(io.BytesIO(data))
     entries = 0
     for size in range(1, len(data)):
@@ -81,19 +80,17 @@ def test_every_byte_of_a_small_file(protocol: int) -> None:
             assert part.entries >= entries
             entries = part.entries
     assert entries == whole.entries
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_every_byte_of_a_small_file(protocol: int) -> None:
+    data = pickle.dumps(document(3), protocol)
+    assert_every_cut(data)
 
 
 def test_every_byte_of_small_json() -> None:
     data = json.dumps(document(3)).encode()
-    whole = load(io.BytesIO(data))
-    entries = 0
-    for size in range(1, len(data)):
-        part = cut(data, size)
-        if part is not None:
-            assert_prefix(part, whole)
-            assert part.entries >= entries
-            entries = part.entries
-    assert entries == whole.entries
+    assert_every_cut(data)
 
 
 def test_json_in_the_middle_of_a_character() -> None:

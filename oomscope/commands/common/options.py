@@ -136,6 +136,21 @@ def output_options(function: Function) -> Function:
     return output(force(function))
 
 
+def of_many_snapshots(function: Function) -> Function:
+    """What commands on many snapshots take: the paths, ``--format``, the output and the redaction."""
+    form = click.option(
+        "-f",
+        "--format",
+        "form",
+        type=click.Choice(("text", "json")),
+        default="text",
+        show_default=True,
+        help="Output format.",
+    )
+    paths = click.argument("paths", nargs=-1, required=True, metavar="DIR|SNAPSHOT...")
+    return paths(form(output_options(redact_options(debug_option(function)))))
+
+
 def debug_option(function: Function) -> Function:
     """``--debug``: tracebacks instead of none."""
 
