@@ -20,6 +20,7 @@ from pathlib import PurePath
 from time import monotonic
 from typing import Any
 
+from oomscope.model.storing import stored_name, storing_lines
 from oomscope.recording.census.roots import is_library, is_own
 
 _MOST_PLACES = 400
@@ -31,6 +32,7 @@ _NEIGHBOURS = 1  # lines before and after
 _MOST_BLOCKS = 4000  # live ones, largest first; smaller ones seldom tell of another place
 _MOST_STACKS = 300  # of these blocks, by their bytes
 _MOST_OF_A_THREAD = 8  # places of one thread that is not the failing one
+_MOST_HOLDERS, _MOST_STORING = 8, 3  # the largest objects, and lines for each that store into it
 _PACKAGES = ("site-packages", "dist-packages")
 _SECRET = re.compile(
     r"(?i)((?:api[-_]?key|secret\w*|passw\w*|credential\w*|\w*auth\w*|\w*token)[\"']?\s*[=:]\s*)([\"']).*?\2"
@@ -55,7 +57,7 @@ def collect(
     files = _Files(None if started is None else started / 1_000_000)
     found: dict[Place, dict[str, Any]] = {}
     tried: set[Place] = set()
-    for place in _places(payload, key):
+    for place in _places(payload, key, files):
         if len(found) >= _MOST_PLACES or monotonic() > end:
             break
         if place not in tried:
@@ -126,18 +128,32 @@ class _Files:
         return filename in self._imported and PurePath(filename).is_absolute()
 
 
-def _places(payload: Mapping[str, Any], key: Mapping[str, Any]) -> Iterator[Place]:
+def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -> Iterator[Place]:
     """Places worth a line, the most telling first; places may come again."""
     stacks = key.get("stacks") or {}
     for frames in (*(stacks.get(name) for name in _STACKS), (key.get("autograd") or {}).get("forward")):
         yield from _site_and_callers(frames or ())
-    yield from _all(row["at"] for row in key.get("holders", []) if row.get("at"))
+    holders = [row for row in key.get("holders", []) if row.get("at")]
+    yield from _all(row["at"] for row in holders)
+    for row in holders[:_MOST_HOLDERS]:
+        yield from _stores(row, files)
     for frames in _live_stacks(payload):
         yield from _site_and_callers(frames)
     for thread in stacks.get("threads") or []:
         yield from islice(_site_and_callers(thread["frames"]), _MOST_OF_A_THREAD)
     for name in _STACKS:
         yield from _all(stacks.get(name) or ())
+
+
+def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:
+    """The lines of the function that holds an object, or of its module, that store into it."""
+    named, filename = stored_name(row.get("holder", ""), row.get("kind", "")), row["at"]["filename"]
+    if named is None or is_library(filename):
+        return
+    function, name = named
+    lines = dict(enumerate(files.lines(filename), 1))
+    for number in storing_lines(name, function, lines)[:_MOST_STORING]:
+        yield filename, number
 
 
 def _all(frames: Iterable[Mapping[str, Any]]) -> Iterator[Place]:

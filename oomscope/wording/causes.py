@@ -12,7 +12,32 @@ from oomscope.wording.template import Sentence, place
 
 def _drivers(values: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{DRIVER_PHRASES.get(slug, slug)} {format_bytes(count)}" for slug, count in values["parts"])
-    return f"The memory is in use: {parts}."
+    return f"In use are {parts}; {format_bytes(values['size'])} more did not fit."
+
+
+def _needs(values: Mapping[str, Any]) -> str:
+    needs, limit = format_bytes(values["needs"]), format_bytes(values["limit"])
+    about = "about " if values["about"] else ""
+    if needs == limit:
+        rest = f"{format_bytes(values['over'])} more at once than the limit of {about}{limit}"
+    else:
+        rest = f"at least {needs} at once; the limit is {about}{limit}"
+    return f"{_who(values)} needs {rest}{_capped(values)}."
+
+
+def _nearly(values: Mapping[str, Any]) -> str:
+    limit = f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}"
+    needs = format_bytes(values["needs"])
+    return f"{_who(values)} needs {needs} at once, too close to the limit of {limit}{_capped(values)}."
+
+
+def _who(values: Mapping[str, Any]) -> str:
+    who = "The program" if values["completed"] is None else "This pass" if values["completed"] else "The first pass"
+    return f"{who} of the loop in {place(values['loop'])}" if values["loop"] else who
+
+
+def _capped(values: Mapping[str, Any]) -> str:
+    return f" (a cap; the card has {format_bytes(values['free'])} free)" if values["free"] else ""
 
 
 def _outside(values: Mapping[str, Any]) -> str:
@@ -103,7 +128,10 @@ CAUSES: dict[str, Sentence] = {
     "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} from that line alive.",
     "causes.capacity.keeper": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use.",
     "causes.capacity.drivers": _drivers,
-    "causes.capacity.allocated": "{bytes:bytes} are in use.",
+    "causes.capacity.needs": _needs,
+    "causes.capacity.nearly": _nearly,
+    "causes.capacity.asked": "{size:bytes} more did not fit.",
+    "causes.capacity.allocated": "In use are {bytes:bytes}; {size:bytes} more did not fit.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
     "{needs:bytes}.",
     "causes.capacity.short": "Even if the free memory were all in one piece, the request for {size:bytes} would not "

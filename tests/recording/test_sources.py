@@ -203,3 +203,17 @@ def test_the_option_by_variable_and_by_command():
     assert build({}, {}).sources is True
     assert variables({"sources": False}) == {"OOMSCOPE_SOURCES": "False"}
     assert build({}, variables({"sources": False})).sources is False
+
+
+def test_the_lines_that_store_what_is_held_are_among_them(module):
+    path = module(
+        "def f():\n    errors = []\n    try:\n        g()\n    except Error as e:\n        errors.append(e)\n\n"
+    )
+    holder = {"holder": "f: errors[0]", "kind": "exception", "at": frame(path, 4)}
+    assert [row["line"] for row in sources.collect({}, {"holders": [holder]})] == [4, 6]
+
+
+def test_what_is_held_through_several_objects_names_no_line(module):
+    path = module("x = 1\ny.append(x)\n")
+    holder = {"holder": "f: x → g: y", "kind": "list", "at": frame(path, 1)}
+    assert [row["line"] for row in sources.collect({}, {"holders": [holder]})] == [1]

@@ -176,15 +176,20 @@ def test_a_line_that_keeps_a_tenth_of_the_holes_is_told(
 def test_what_is_worth_naming(bytes_: int, code: str) -> None:
     assert capacity.WORTH_NAMING == 0.05
     one = circumstances(drivers=(driver("logits", bytes_),))
-    assert codes(capacity.headline(one, outcome("capacity")))[0] == code
+    assert codes(capacity.headline(one, outcome("capacity")))[1] == code
 
 
-KEEPER, DRIVERS = "causes.capacity.keeper", "causes.capacity.drivers"
+NEEDS, KEEPER, DRIVERS = "causes.capacity.needs", "causes.capacity.keeper", "causes.capacity.drivers"
 
 
 @pytest.mark.parametrize(
     ("retained", "expected"),
-    [(1999, [DRIVERS]), (2000, [DRIVERS, KEEPER]), (4999, [DRIVERS, KEEPER]), (5000, [KEEPER])],
+    [
+        (1999, [NEEDS, DRIVERS]),
+        (2000, [NEEDS, DRIVERS, KEEPER]),
+        (4999, [NEEDS, DRIVERS, KEEPER]),
+        (5000, [KEEPER, NEEDS]),
+    ],
 )
 def test_an_object_that_keeps_much_is_named_and_one_that_keeps_most_comes_first(
     retained: int, expected: list[str]
@@ -202,7 +207,9 @@ def test_a_graph_is_named_once_it_spans_passes(passes: int, named: bool) -> None
 
 @pytest.mark.parametrize(("usable", "code"), [(1999, "short"), (2000, "nothing_left"), (2001, "close")])
 def test_what_one_piece_would_have_left(usable: int, code: str) -> None:
-    found = codes(capacity.headline(circumstances(free=free(usable=usable)), outcome("capacity")))
+    one = circumstances(free=free(usable=usable), allocated=8000)
+    found = codes(capacity.headline(one, outcome("capacity")))
+    assert found[0] == "causes.capacity.nearly"
     assert f"causes.capacity.{code}" in found
 
 

@@ -128,6 +128,11 @@ CHECKS: dict[str, Check] = {
     "causes.capacity.drivers": lambda values, about: (
         sum(count for _, count in values["parts"]) <= values["live"] and all(count > 0 for _, count in values["parts"])
     ),
+    "causes.capacity.needs": lambda values, about: (
+        values["needs"] > values["limit"] > 0 and values["over"] == values["needs"] - values["limit"]
+    ),
+    "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
+    "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,
     "causes.capacity.allocated": lambda values, about: values["bytes"] == about.request.totals.allocated,
     "causes.capacity.short": lambda values, about: values["bytes"] > 0,
     "causes.capacity.close": lambda values, about: values["bytes"] > 0,

@@ -27,7 +27,7 @@ CATEGORY_COLOURS = {
     "temporary": Colour("c-temporary", "#cc79a7", "#dd94bd"),
     "input": Colour("c-input", "#a89200", "#d9c64a"),
     "workspace": Colour("c-workspace", "#6a51a3", "#a08fd6"),
-    "unknown": Colour("c-unknown", "#8a8f98", "#80868f"),
+    "unknown": Colour("c-unknown", "#a08b72", "#b39c80"),
 }
 
 SITE_COLOURS = tuple(
@@ -41,7 +41,7 @@ SITE_COLOURS = tuple(
 )  # fmt: skip
 """For the largest sites in the timeline by site, and beside them in the table of sites."""
 
-OTHER_SITES = Colour("s-other", "#b3b7bd", "#5d636b")
+OTHER_SITES = Colour("s-other", "#767d87", "#8b929c")
 
 INK = Colour("ink", "#1b1f24", "#e7e9ec")
 QUIET = Colour("quiet", "#57606a", "#a5adb6")
@@ -55,13 +55,15 @@ KEPT = Colour("kept", "#8f1d55", "#d9639b")
 """What is kept alive though its pass or call is over: holders, graphs and lists of earlier passes."""
 FREED = Colour("freed", "#d3d8de", "#39414a")
 """What was given back before the instant that the report is about."""
+FREE_INSIDE = Colour("e-inactive", "#f2dfa8", "#6e5c20")
+"""Free inside PyTorch's segments."""
 LIMIT = Colour("limit", "#7a1fa2", "#cf9be6")
 BAR = Colour("bar", "#3f6e9a", "#79a9d6")
 SOFT_BAR = Colour("bar-soft", "#b9cde0", "#3d566e")
 
 ALL = (
     *CATEGORY_COLOURS.values(), *SITE_COLOURS, OTHER_SITES, INK, QUIET, FAINT, BAND, PAPER, RESERVED, ACTIVE, ALARM,
-    KEPT, FREED, LIMIT, BAR, SOFT_BAR,
+    KEPT, FREED, FREE_INSIDE, LIMIT, BAR, SOFT_BAR,
 )  # fmt: skip
 
 

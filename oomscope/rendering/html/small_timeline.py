@@ -34,6 +34,10 @@ LABEL_ROOM = 0.14
 """Of the width: the words "12 earlier OOMs" with air around them."""
 _NEAR = 2.5
 """A limit above so many times the highest value would press all else flat."""
+_WORTH_SHOWING = 0.03
+"""Of the highest value: where PyTorch held less than that free when the request failed, the picture goes without."""
+_ASKED_WIDTH, _MOST_ASKED = 0.012, 0.4
+"""The failed request: of the picture's width, and at most of its height above the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,12 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     bands = bytes_by_key(
         history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
     )
-    highest = int(bands.sum(axis=0).max(initial=1))
-    limit = device.oom.limit.low if device.oom is not None and device.oom.limit.low > 0 else None
-    limit = limit if limit is not None and limit < _NEAR * highest else None
-    top = 1.04 * max(highest, limit or 0)
+    picture = _scaled(device, at, bands, history.curves.reserved[1:][at])
     has_steps = 0 < len(device.steps.boundaries) <= _MOST_STEPS
     with settings("strip"):
-        figure = _draw(device, held, at, bands, limit, top, has_steps=has_steps)
+        figure = _draw(device, held, picture, has_steps=has_steps)
         svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)
+    limit, top = picture.limit, picture.top
     oom = device.oom
     stands = oom.entry if oom is not None else device.at_entry if findings.at.kind == "peak" else -1
     word = "OOM" if oom is not None else "peak"
@@ -102,43 +104,95 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     )
 
 
-def _draw(
-    device: DeviceFindings,
-    held: LiveParts,
-    at: IntArray,
-    bands: IntArray,
-    limit: int | None,
-    top: float,
-    *,
-    has_steps: bool,
-) -> Figure:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Picture:
+    """What is drawn, in bytes.
+
+    Attributes:
+        at: int64[instants], the entries.
+        bands: int64[parts + 1, instants]; the last is what was freed before the instant of the page.
+        free: int64[instants], free inside PyTorch's segments; None where that is little.
+        asked: the bottom and the top of the failed request, which stands on what was in use.
+        limit: None where it is not drawn.
+        top: of the picture.
+    """
+
+    at: IntArray
+    bands: IntArray
+    free: IntArray | None
+    asked: tuple[int, int] | None
+    limit: int | None
+    top: float
+
+
+def _scaled(device: DeviceFindings, at: IntArray, bands: IntArray, reserved: IntArray) -> _Picture:
+    allocated, oom = bands.sum(axis=0), device.oom
+    highest = int(allocated.max(initial=1))
+    spare = 0 if oom is None else oom.totals.reserved - oom.totals.active
+    free = np.maximum(reserved - allocated, 0) if spare > _WORTH_SHOWING * highest else None
+    if free is not None:
+        highest = max(highest, int((allocated + free).max()))
+    limit = oom.limit.low if oom is not None and oom.limit.low > 0 else None
+    limit = limit if limit is not None and limit < _NEAR * highest else None
+    top = max(highest, limit or 0)
+    asked = None
+    if oom is not None and 0 <= oom.entry <= at[-1]:
+        asked = oom.totals.allocated, oom.totals.allocated + oom.requested
+        top = max(top, int(min(asked[1], (1 + _MOST_ASKED) * top)))
+    return _Picture(at, bands, free, asked, limit, 1.04 * top)
+
+
+def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, *, has_steps: bool) -> Figure:
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    x = at.astype(np.float64)
+    x = picture.at.astype(np.float64)
     axes.set_xlim(float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1)
-    axes.set_ylim(0, top)
+    axes.set_ylim(0, picture.top)
     if has_steps:
-        _steps(axes, device.steps.boundaries, int(at[-1]))
-    # From below: the smallest part first, the largest and what was freed on top.
-    floor = np.zeros(len(at), np.int64)
-    for number in held.from_below:
-        if bands[number].any():
-            part = held.parts[number] if number < len(held.parts) else None
-            colour, opacity = (part.colour, part.opacity) if part is not None else (palette.FREED, 1.0)
-            corners, low, high = np.repeat(x, 2)[1:], _flat(floor), _flat(floor + bands[number])
-            if opacity < 1:  # nothing of what lies behind shows through
-                axes.fill_between(corners, low, high, color=palette.PAPER.light, linewidth=0)
-            axes.fill_between(corners, low, high, color=colour.light, alpha=opacity, linewidth=0)
-            floor = floor + bands[number]
-    if limit is not None:
-        axes.axhline(limit, color=palette.LIMIT.light, linewidth=1.2, dashes=(6, 3))
+        _steps(axes, device.steps.boundaries, int(picture.at[-1]))
+    _bands(axes, held, picture, np.repeat(x, 2)[1:])
     if device.oom is None:
         axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
     for oom in device.ooms[-_MOST_MARKED:]:
-        if 0 <= oom.entry <= at[-1]:
+        if 0 <= oom.entry <= picture.at[-1]:
             axes.axvline(float(oom.entry), color=palette.ALARM.light, linewidth=1.6)
+    if picture.asked is not None and device.oom is not None:
+        _asked(axes, picture.asked, float(device.oom.entry), picture.top)
+    if picture.limit is not None:
+        axes.axhline(picture.limit, color=palette.LIMIT.light, linewidth=1.2, dashes=(6, 3))
     return figure
+
+
+def _bands(axes: Axes, held: LiveParts, picture: _Picture, corners: FloatArray) -> None:
+    """From below: the smallest part first, then the larger ones, what was freed, and what PyTorch held free."""
+    floor = np.zeros(len(picture.at), np.int64)
+    for number in held.from_below:
+        band = picture.bands[number]
+        if band.any():
+            part = held.parts[number] if number < len(held.parts) else None
+            colour, opacity = (part.colour, part.opacity) if part is not None else (palette.FREED, 1.0)
+            low, high = _flat(floor), _flat(floor + band)
+            if opacity < 1:  # nothing of what lies behind shows through
+                axes.fill_between(corners, low, high, color=palette.PAPER.light, linewidth=0)
+            axes.fill_between(corners, low, high, color=colour.light, alpha=opacity, linewidth=0)
+            floor = floor + band
+    if picture.free is not None:
+        axes.fill_between(
+            corners, _flat(floor), _flat(floor + picture.free), color=palette.FREE_INSIDE.light, linewidth=0
+        )
+
+
+def _asked(axes: Axes, asked: tuple[int, int], entry: float, top: float) -> None:
+    """The failed request as a block on what was in use, beside the instant; drawn inside the picture."""
+    left, right = axes.get_xlim()
+    width = _ASKED_WIDTH * (right - left)
+    begin = max(entry - width, left)
+    low, high = asked[0], min(asked[1], top)
+    axes.fill_between(
+        [begin, max(entry, begin + width)], low, high, facecolor=palette.ALARM.light, edgecolor=palette.PAPER.light,
+        linewidth=0.8,
+    )  # fmt: skip
 
 
 def _flat(values: IntArray) -> FloatArray:

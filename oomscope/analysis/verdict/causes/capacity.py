@@ -53,35 +53,79 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
-    """What the memory is, what the request lacks, and how far the loop had come."""
+    """What is needed at once against the limit, what the memory is, and how far the loop had come."""
     del tested
-    request, case = circumstances.request, circumstances.shortage
-    spare = case.spare(request.free.usable, request.limit.low)
-    lacks = note("causes.capacity.short", bytes=-spare, size=request.size)
-    left = note("causes.capacity.close" if spare else "causes.capacity.nothing_left", bytes=spare, size=request.size)
+    first = circumstances.failing_pass is not None and not circumstances.failing_pass.completed
+    kept = _keeper(circumstances)
+    needs = _needs(circumstances)
     return (
-        *_filled_by(circumstances),
-        lacks if spare < 0 else left,
+        *((kept, needs) if kept is not None and kept.values["share"] >= MOST_KEPT else (needs,)),
+        *_filled_by(circumstances, kept),
+        *_left_over(circumstances),
         *clauses.optimizer_begins(circumstances),
         *clauses.calls_in_progress(circumstances),
-        *clauses.failing_pass(circumstances),
-        *clauses.cap(circumstances),
+        *(() if first else clauses.failing_pass(circumstances)),
     )
 
 
-def _filled_by(circumstances: Circumstances) -> tuple[Note, ...]:
+def _needs(circumstances: Circumstances) -> Note:
+    """What must be there at once, as far as the request shows it, against the limit."""
+    request, failing = circumstances.request, circumstances.failing_pass
+    needs, low = _at_once(circumstances), request.limit.low
+    capped = next(iter(clauses.cap(circumstances)), None)
+    values = {
+        "needs": needs,
+        "limit": low,
+        "over": max(needs - low, 0),
+        "about": request.limit.source == "bracket",
+        "free": None if capped is None else capped.values["free"],
+        "completed": None if failing is None else failing.completed,
+        "loop": None if failing is None or failing.completed else failing.loop,
+    }
+    return note("causes.capacity.needs" if needs > low else "causes.capacity.nearly", **values)
+
+
+def _at_once(circumstances: Circumstances) -> int:
+    """Bytes: what is in use with the request, or with all the state that an optimizer has begun to make."""
+    there, needs = circumstances.state_to_come
+    return circumstances.request.totals.active + max(circumstances.request.size, needs - there)
+
+
+def _left_over(circumstances: Circumstances) -> tuple[Note, ...]:
+    """Where the sum alone does not refute the request: what it would have left of the memory it may use."""
+    request = circumstances.request
+    if _at_once(circumstances) > request.limit.low:
+        return ()
+    spare = circumstances.shortage.spare(request.free.usable, request.limit.low)
+    if spare < 0:
+        return (note("causes.capacity.short", bytes=-spare, size=request.size),)
+    code = "causes.capacity.close" if spare else "causes.capacity.nothing_left"
+    return (note(code, bytes=spare, size=request.size),)
+
+
+def _keeper(circumstances: Circumstances) -> Note | None:
+    """The object, no part of the model, that keeps much of what is alive."""
     allocated = circumstances.request.totals.allocated
     keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and _is_worth_naming(one)), None)
-    kept: tuple[Note, ...] = ()
-    if keeper is not None:
-        kept = (note("causes.capacity.keeper", holder=keeper.holder, retained=keeper.retained, live=allocated),)
-        if keeper.share >= MOST_KEPT:
-            return kept
+    if keeper is None:
+        return None
+    values = {"holder": keeper.holder, "retained": keeper.retained, "live": allocated, "share": keeper.share}
+    return note("causes.capacity.keeper", **values)
+
+
+def _filled_by(circumstances: Circumstances, kept: Note | None) -> tuple[Note, ...]:
+    """What the live bytes are, and what was asked for beside them."""
+    allocated, size = circumstances.request.totals.allocated, circumstances.request.size
+    if kept is not None and kept.values["share"] >= MOST_KEPT:
+        return (note("causes.capacity.asked", size=size),)
     largest = [one for one in circumstances.drivers if one.bytes > WORTH_NAMING * max(allocated, 1)][:3]
-    if not largest:
-        return (note("causes.capacity.allocated", bytes=allocated), *kept)
     parts = tuple((one.slug, one.bytes) for one in largest)
-    return (note("causes.capacity.drivers", parts=parts, live=allocated), *kept)
+    filled = (
+        note("causes.capacity.drivers", parts=parts, live=allocated, size=size)
+        if parts
+        else note("causes.capacity.allocated", bytes=allocated, size=size)
+    )
+    return (filled,) if kept is None else (filled, kept)
 
 
 def _is_worth_naming(suspect: Suspect) -> bool:

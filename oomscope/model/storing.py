@@ -1,0 +1,65 @@
+"""Lines of Python that store into a name, told from their text: those to show for an object that a name keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+_ENDS = re.compile(r"(\[[^\]]*\]|\.__\w+__)+\Z")
+"""Items and dunder attributes at the end of a way: those of an object, not its name."""
+_METHODS = "append|appendleft|add|extend|insert|put|put_nowait|push|setdefault|update"
+_EMPTY = re.compile(r"(None|\[\]|\{\}|\(\)|(list|dict|set|tuple|deque|defaultdict|Queue|queue\.Queue|collections\.\w+)"
+                    r"\([^()]*\)|-?\d[\d.e]*|True|False|\"\"|'')\s*(#.*)?\Z")  # fmt: skip
+"""What a name begins with: nothing is kept by that."""
+_DEFINITION = re.compile(r"(\s*)(?:async\s+)?def\s+(\w+)\b")
+
+
+def stored_name(holder: str, kind: str) -> tuple[str, str] | None:
+    """The function and the name that a holder's way tells: ``("f", "errors")`` for ``f: errors[0]``.
+
+    The function is empty for a name of a module. None where the way tells no name of a function or a module, for it
+    leads through several, or through an unreachable cycle.
+    """
+    where = holder.rpartition(": ")[0]
+    name = name_at_end(holder)
+    if "→" in holder or not re.fullmatch(r"[\w.]+", name) or kind == "cycle":
+        return None
+    return "" if where.endswith(".py") else where.rpartition(".")[2], name
+
+
+def name_at_end(holder: str) -> str:
+    """What a person calls the object: ``failures`` for ``largest_batch: failures[0]``."""
+    return _ENDS.sub("", holder.rpartition(": ")[2])
+
+
+def storing_lines(name: str, function: str, lines: Mapping[int, str]) -> tuple[int, ...]:
+    """The numbers of those `lines` of `function` that store into `name`; of all lines where no function is told."""
+    return tuple(_storing(name, _within(lines, function)))
+
+
+def _within(lines: Mapping[int, str], function: str) -> dict[int, str]:
+    """The lines of `function` alone, where its first line is known; else all."""
+    begins = [(number, match) for number, text in sorted(lines.items()) if (match := _DEFINITION.match(text))]
+    own = [(number, match) for number, match in begins if match[2] == function]
+    if len(own) != 1:
+        return dict(lines)
+    first, match = own[0]
+    inside = {}
+    for number in sorted(number for number in lines if number > first):
+        text = lines[number]
+        if text.strip() and len(text) - len(text.lstrip()) <= len(match[1]):
+            break
+        inside[number] = text
+    return inside
+
+
+def _storing(name: str, lines: Mapping[int, str]) -> Iterator[int]:
+    last = re.escape(name.rpartition(".")[2])
+    owner = r"[\w\]\[.]*\." if "." in name else ""
+    stores = re.compile(
+        rf"(?:^|[^\w.]){owner}{last}(?:\[[^\]]*\])*\s*(?:\.(?:{_METHODS})\(|\+=|(?::[^=]*)?=(?!=)\s*(?P<value>.+))"
+    )
+    for number, text in lines.items():
+        match = stores.search(text.partition("#")[0])
+        if match is not None and not _EMPTY.fullmatch((match["value"] or "?").strip()):
+            yield number
