@@ -204,7 +204,7 @@ def _advice_item(advice: Advice, oom: Oom) -> str:
     words = advice_text(advice)
     action = prose(clean(words.action, 400).rstrip("."))
     why = f" {prose(clean(words.why, 600))}" if words.why else ""
-    price = f" Cost: {escaped(clean(words.price, 300))}." if words.price else ""
+    price = f" Price: {escaped(clean(words.price, 300))}." if words.price else ""
     effect = effect_text(advice, oom)
     return f"1. **{action}**{f' ({effect})' if effect else ''}.{why}{price}"
 

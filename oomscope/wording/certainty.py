@@ -27,7 +27,9 @@ def certainty(findings: Findings) -> list[str]:
         confidence = label(verdict.confidence, CONFIDENCE_LABELS)
         items.insert(0, f"Cause: {cause_label(verdict)} ({confidence}).")
     if recording.unattributed_live_bytes:
-        items.append(f"{format_bytes(recording.unattributed_live_bytes)} of the allocated memory has no stack.")
+        items.append(
+            f"{format_bytes(recording.unattributed_live_bytes)} of the allocated memory was recorded without a stack."
+        )
     if device is not None:
         items += _balance(device)
     items += [*said, *(clean(say(note), _LONGEST) for note in odd)]

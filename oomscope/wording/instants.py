@@ -15,14 +15,16 @@ def moment_words(findings: Findings) -> str:
 
 
 def instant(at: At, entries: int) -> str:
-    """Which instant the attribution is about: ``at the OOM (entry 2,973; the last one)``."""
+    """Which instant the attribution is about: ``at the OOM (the last entry, 2,973)``."""
     if at.kind == "end" or not entries:
         return "at the end of the snapshot"
     # Entries are counted from 0, as --at and the JSON report count them: "2,973 of 2,974" would puzzle.
     last = entries - 1
     what = f"entry {format_count(at.entry)}"
-    rest = "the last one" if at.entry == last else f"the last is {format_count(last)}"
-    return f"at {_MOMENTS[at.kind]} ({what}; {rest})" if at.kind in _MOMENTS else f"at {what} ({rest})"
+    if at.entry == last:
+        what = f"the last entry, {format_count(at.entry)}"
+    rest = "" if at.entry == last else f" of 0 to {format_count(last)}"
+    return f"at {_MOMENTS[at.kind]} ({what}{rest})" if at.kind in _MOMENTS else f"at {what}{rest}"
 
 
 def elsewhere(at: At, device: DeviceFindings) -> str | None:

@@ -18,7 +18,7 @@ from oomscope.wording.loops import pass_word
 from oomscope.wording.template import place, said_place
 
 RECORDED = {
-    "full": "recorded from the start, nothing missing",
+    "full": "every allocation was recorded",
     "wrapped": "the oldest entries were overwritten",
     "late": "recorded from the middle of the run",
     "state_only": "only the last instant was recorded",
@@ -119,9 +119,11 @@ def asked_note(oom: Oom) -> str:
 
 
 def effect_text(advice: Advice, oom: Oom) -> str:
-    """What a remedy gives: ``frees 9.77 GiB · enough alone``; empty where neither is known."""
-    saves = f"frees {format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
-    if advice.enough:
+    """What a remedy gives: ``saves 9.77 GiB · enough alone``; empty where neither is known."""
+    saves = f"saves {format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
+    if advice.enough and advice.slug == "raise_cap" and advice.values["passes"]:
+        enough = f"room for {advice.values['passes']} more passes"
+    elif advice.enough:
         enough = "enough alone"
     elif advice.enough is False:
         short = missing(advice, oom)

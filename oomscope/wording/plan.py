@@ -42,7 +42,7 @@ PLAN: dict[str, Sentence] = {
 
 TITLE = "Peak memory at other shapes"
 LARGEST_TITLE = "What fits"
-LARGEST_HEADINGS = ("card", "largest", "at", "headroom", "retries", "what sets the limit")
+LARGEST_HEADINGS = ("card", "largest", "at", "to spare", "retries", "what sets the limit")
 EXPLAINED = (
     "Allocated: what tensors take; reserved: what PyTorch takes from the card for them. In brackets: the range in "
     "which the true figure is expected. A shape fits a card only if the replay on that card survives at the upper end "

@@ -14,12 +14,12 @@ UNKNOWN = "–"
 TITLE = "What other settings would have done"
 EXPLAINED_BY = "The command oomscope whatif shows every row, and says what the columns mean and the answers assume."
 NOTHING_CHANGES = "No setting that was replayed changes the outcome."
-HEADINGS = ("setting", "outcome", "headroom", "peak", "end", "retries", "minimum")
+HEADINGS = ("setting", "outcome", "to spare", "peak", "at the end", "retries", "minimum")
 
 EXPLAINED = (
-    "Outcome: the run survives, or a request fails after so many allocations. Headroom: the limit minus the peak, or "
-    "by how much the failed request was short. Peak, end: reserved memory at its highest and at the end. Retries: how "
-    "often all cached blocks were released to serve one request, which costs time. Minimum: the smallest limit under "
+    "Outcome: the run survives, or a request fails after so many allocations. To spare: the limit minus the peak, or "
+    "by how much the failed request was short. Peak, at the end: reserved memory at its highest and at the end. Retries: "
+    "how often all cached blocks were released to serve one request, which costs time. Minimum: the smallest limit under "
     "which the run survives, rounded up."
 )
 """What the headings mean."""

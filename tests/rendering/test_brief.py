@@ -61,7 +61,7 @@ def test_hostile_names_move_no_cursor() -> None:
 
 
 def test_the_fix_says_what_it_saves_and_whether_it_is_enough() -> None:
-    assert "frees 10.1 GiB · enough alone" in shown(sample_findings("oom_leak_total_loss"))
+    assert "saves 10.1 GiB · enough alone" in shown(sample_findings("oom_leak_total_loss"))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 10])

@@ -183,9 +183,9 @@ def test_a_card_that_is_mostly_free_does_not_fill_the_bar():
 @pytest.mark.parametrize(
     ("saves", "enough", "said"),
     [
-        (2 * GIB, True, "frees 2.00 GiB · enough alone"),
+        (2 * GIB, True, "saves 2.00 GiB · enough alone"),
         (None, True, "enough alone"),
-        (2 * GIB, None, "frees 2.00 GiB · not certain to be enough alone"),
+        (2 * GIB, None, "saves 2.00 GiB · not certain to be enough alone"),
         (None, None, ""),
         (None, False, "not enough alone"),
     ],
@@ -203,7 +203,7 @@ def test_what_is_not_enough_says_how_much_is_missing():
     oom = replace(oom, alloc_size=oom.alloc_size + 3 * GIB)
     advice = Advice("smaller_batch", saves_bytes=GIB, enough=False)
     assert missing(advice, oom) == short + 2 * GIB
-    assert effect_text(advice, oom).startswith("frees 1.00 GiB · not enough alone: still ")
+    assert effect_text(advice, oom).startswith("saves 1.00 GiB · not enough alone: still ")
     assert missing(replace(advice, saves_bytes=short + 3 * GIB), oom) is None
 
 

@@ -124,8 +124,8 @@ def test_no_figure_is_cut_short_however_narrow_the_terminal(width: int) -> None:
     text = to_text(WhatIf(0, CHECK, (LONG,)), width)
     assert max(map(len, text.splitlines())) <= width
     assert (
-        "outcome fails after 1,234,567 allocations; headroom 1,020 MiB short; peak 1,020 MiB; end 1,020 MiB; retries"
-        " 1,234; minimum 1,020 MiB"
+        "outcome fails after 1,234,567 allocations; to spare 1,020 MiB short; peak 1,020 MiB; at the end 1,020 MiB; "
+        "retries 1,234; minimum 1,020 MiB"
     ) in " ".join(text.split())
 
 

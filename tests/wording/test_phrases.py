@@ -36,9 +36,9 @@ def test_a_limit_says_where_it_is_known_from_and_no_range_of_equal_ends(limit: P
 @pytest.mark.parametrize(
     ("kind", "entry", "entries", "text"),
     [
-        ("oom", 2973, 2974, "at the OOM (entry 2,973; the last one)"),
-        ("peak", 5, 2974, "at the peak (entry 5; the last is 2,973)"),
-        ("entry", 5, 2974, "at entry 5 (the last is 2,973)"),
+        ("oom", 2973, 2974, "at the OOM (the last entry, 2,973)"),
+        ("peak", 5, 2974, "at the peak (entry 5 of 0 to 2,973)"),
+        ("entry", 5, 2974, "at entry 5 of 0 to 2,973"),
         ("end", 2973, 2974, "at the end of the snapshot"),
         ("peak", -1, 0, "at the end of the snapshot"),
     ],

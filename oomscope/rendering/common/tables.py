@@ -188,7 +188,7 @@ def pins(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
         )
         for pin in device.pins[:most]
     ]
-    headings = ("stranded", "blocks", "live", "segments", "site")
+    headings = ("free beside", "blocks", "live", "segments", "site")
     more = len(device.pins) - len(rows)
     title = "What keeps free memory from being released"
     if len(device.pins) > 1:

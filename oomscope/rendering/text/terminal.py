@@ -189,7 +189,7 @@ def _advice(advice: Advice, oom: Oom) -> Text:
         text.append(f" ({effect})")
     text.append(f". {clean(words.why, 600)}" if words.why else ".")
     if words.price:
-        text.append(f" Cost: {clean(words.price, 300)}.")
+        text.append(f" Price: {clean(words.price, 300)}.")
     return text
 
 
