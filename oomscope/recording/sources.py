@@ -20,7 +20,6 @@ from pathlib import PurePath
 from time import monotonic
 from typing import Any
 
-from oomscope.model.storing import stored_name, storing_lines
 from oomscope.recording.census.roots import is_library, is_own
 
 _MOST_PLACES = 400
@@ -147,6 +146,8 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
 
 def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:
     """The lines of the function that holds an object, or of its module, that store into it."""
+    from oomscope.model.storing import stored_name, storing_lines  # not at start-up: it brings numpy
+
     named, filename = stored_name(row.get("holder", ""), row.get("kind", "")), row["at"]["filename"]
     if named is None or is_library(filename):
         return

@@ -18,9 +18,9 @@ HEADINGS = ("setting", "outcome", "to spare", "peak", "at the end", "retries", "
 
 EXPLAINED = (
     "Outcome: the run survives, or a request fails after so many allocations. To spare: the limit minus the peak, or "
-    "by how much the failed request was short. Peak, at the end: reserved memory at its highest and at the end. Retries: "
-    "how often all cached blocks were released to serve one request, which costs time. Minimum: the smallest limit under "
-    "which the run survives, rounded up."
+    "by how much the failed request was short. Peak, at the end: reserved memory at its highest and at the end. "
+    "Retries: how often all cached blocks were released to serve one request, which costs time. Minimum: the smallest "
+    "limit under which the run survives, rounded up."
 )
 """What the headings mean."""
 

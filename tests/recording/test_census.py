@@ -90,6 +90,34 @@ def test_a_graph_kept_by_the_sum_of_losses(taken):
     assert taken.first["retained"] > 0.9 * taken.first["bytes"] > 100 * KIB
 
 
+def test_a_graph_that_a_hidden_state_carries_is_not_put_down_to_the_last_loss(taken):
+    def train():
+        cell, head = torch.nn.LSTM(32, 32, 2), torch.nn.Linear(32, 8)
+        hidden = None
+        for _ in range(20):
+            output, hidden = cell(batch()[None], hidden)
+            loss = head(output).pow(2).mean()
+        taken()
+        return loss
+
+    train()
+    assert taken.first["holder"] == "train: hidden"
+    assert taken.first["nodes"] > 100
+
+
+def test_a_graph_that_a_buffer_keeps(taken):
+    def train():
+        model = torch.nn.Linear(32, 32)
+        model.register_buffer("spread", torch.ones(32))
+        for _ in range(20):
+            model.spread = 0.9 * model.spread + 0.1 * model(batch()).var(dim=0)
+        taken()
+
+    train()
+    assert (taken.first["holder"], taken.first["kind"]) == ("train: model.spread", "graph")
+    assert taken.first["nodes"] > 60
+
+
 def test_a_list_of_losses_still_in_the_graph(taken):
     def train():
         model = Model()

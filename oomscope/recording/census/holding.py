@@ -75,6 +75,10 @@ class Holding:
         # From the root down: a step may need what the one before it learned.
         return join(self.starts[node], [self.step(parent, child) for parent, child in reversed(steps)])
 
+    def is_claimed(self, node: int) -> bool:
+        """Whether a root has claimed this node already."""
+        return node in self.parents or node in self.starts
+
     def start(self, node: int) -> int:
         """Where the way to this node begins: at what a root refers to, or what nothing visible does."""
         while node not in self.starts and node in self.parents:
@@ -187,12 +191,12 @@ def flood(holding: Holding, all_roots: list[places.Root], references: References
     """Let every root claim what it reaches, in the order of the roots; what is left is in a cycle or nobody's."""
     for root in sorted(all_roots, key=lambda root: root.order):
         members = [(holding.numbers[key], name) for key, name in root.names.items() if key in holding.numbers]
-        # The latest result of a computation first: it holds the ones before it.
-        members.sort(key=lambda member: -sequence_number(holding.objects[member[0]]))
+        # What outlives a pass comes first; then the latest result of a computation, which holds the ones before it.
+        members.sort(key=lambda one: (one[1] not in root.carried, -sequence_number(holding.objects[one[0]])))
         for node, name in members:
             holding.children[SUPER_ROOT].append(node)
             holding.entries.append((root, node))
-            if not _is_claimed(holding, node):
+            if not holding.is_claimed(node):
                 holding.entered[node] = root
             _claim(holding, node, f"{root.label}: {name}" if name else root.label)
     _claim_suspended(holding)
@@ -208,36 +212,32 @@ def _claim_suspended(holding: Holding) -> None:
             continue
         if has_frames and (frame := frame_of(item)) is not None:
             holding.suspended.append(frame)
-        if not _is_claimed(holding, node):
+        if not holding.is_claimed(node):
             holding.children[SUPER_ROOT].append(node)
             _claim(holding, node, f"suspended {getattr(item, '__qualname__', type(item).__name__)}")
 
 
-def _is_claimed(holding: Holding, node: int) -> bool:
-    return node in holding.parents or node in holding.starts
-
-
 def _claim(holding: Holding, start: int, words: str) -> None:
-    if _is_claimed(holding, start):
+    if holding.is_claimed(start):
         return
     holding.starts[start] = words
     queue = [start]
     for node in queue:  # grows while it is walked: breadth first
         for child in holding.children[node]:
-            if not _is_claimed(holding, child):
+            if not holding.is_claimed(child):
                 holding.parents[child] = node
                 queue.append(child)
 
 
 def _claim_cycles(holding: Holding, references: References) -> None:
-    loose = [node for node in range(1, len(holding.objects)) if not _is_claimed(holding, node)]
+    loose = [node for node in range(1, len(holding.objects)) if not holding.is_claimed(node)]
     # Sources come last; whoever is at the source of what nothing else reaches stands for it.
     found = components(holding.children, loose)[::-1]
     proven = references.garbage([ring for ring in found if _may_be_garbage(holding, ring)], holding.objects)
     for component in found:
         first = component[0]
         is_cycle = _is_cycle(holding, component)
-        if _is_claimed(holding, first):
+        if holding.is_claimed(first):
             if is_cycle:
                 _start_within_garbage(holding, component)
             continue
@@ -251,7 +251,7 @@ def _claim_cycles(holding: Holding, references: References) -> None:
             if component[0] in proven:
                 holding.garbage[first] = proven[component[0]]
             words = f"reference cycle: {_cycle_words(holding, first, set(component))}"
-        elif holding.children[first] and all(_is_claimed(holding, child) for child in holding.children[first]):
+        elif holding.children[first] and all(holding.is_claimed(child) for child in holding.children[first]):
             # A value that is just being passed to a call, or a running function's cell: no holder of its own.
             continue
         else:

@@ -9,7 +9,7 @@ from typing import Any
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.storages import Key, TensorReader
 
-_MODULE_MEMBERS = ("_parameters", "_buffers", "_modules")
+MODULE_MEMBERS = ("_parameters", "_buffers", "_modules")
 
 
 @dataclass(slots=True, frozen=True)

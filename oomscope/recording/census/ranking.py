@@ -17,6 +17,7 @@ from oomscope.recording.census.heap import Deadline
 from oomscope.recording.census.holder_rows import HolderRow, merge
 from oomscope.recording.census.holding import SUPER_ROOT, Holding, is_graph_node, is_tensor_like
 from oomscope.recording.census.kinds import is_a, is_collection, kind_of
+from oomscope.recording.census.names import MODULE_MEMBERS
 from oomscope.recording.census.paths import instance_dict
 from oomscope.recording.census.roots import Root
 from oomscope.recording.census.storages import Storage
@@ -61,7 +62,7 @@ def _tops(holding: Holding, below: list[list[int]], bytes_below: list[int]) -> l
             named = instance_dict(item)
             if named is not None:
                 attributes.add(id(named))
-                attributes.update(id(named.get(key)) for key in ("_modules", "_parameters", "_buffers"))
+                attributes.update(id(named.get(key)) for key in MODULE_MEMBERS)
             open_nodes.extend(below[node])
             continue
         members = [child for child in below[node] if not _is_data(holding.objects[child])]
@@ -135,8 +136,17 @@ def _whose(holding: Holding, top: int) -> int:
 
 
 def _is_attributes(holding: Holding, node: int) -> bool:
+    """Whether this dict holds an object's attributes, or a module's parameters, buffers or modules."""
     parent = holding.parents.get(node)
-    return parent is not None and instance_dict(holding.objects[parent]) is holding.objects[node]
+    if parent is None:
+        return False
+    item, owner = holding.objects[node], holding.objects[parent]
+    named = instance_dict(owner)
+    if named is item:
+        return True
+    if named is None and _is_attributes(holding, parent):
+        named = owner
+    return is_a(named, dict) and any(named.get(key) is item for key in MODULE_MEMBERS)
 
 
 def _kind(holding: Holding, member: int) -> str | None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from oomscope.recording.census.carried import carried_names
+
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the frame of a function, whose locals are not a dict of their own
 _OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 
@@ -46,6 +48,7 @@ class Root:
     label: str
     names: Mapping[int, str]
     at: Place | None = None  # where the program is in it, if it runs
+    carried: frozenset[str] = frozenset()  # names that outlive a pass of the loops in it
 
     @property
     def kind(self) -> str:
@@ -151,7 +154,7 @@ def frame_roots(stacks: list[list[FrameType]]) -> Iterator[Root]:
             place, label, names = thread * _MOST_FRAMES + depth, function_name(frame), _names(local_variables(frame))
             at = place_of(frame)
             if not is_library(code.co_filename):
-                yield Root((USER_FRAME, place), label, names, at)
+                yield Root((USER_FRAME, place), label, names, at, carried_names(code))
                 continue
             passed = {key: name for key, name in names.items() if name in _PASSED_ON}
             own = {key: name for key, name in names.items() if key not in passed}
@@ -166,17 +169,14 @@ def _names(variables: Mapping[str, Any]) -> dict[int, str]:
     return names
 
 
-Globals = tuple[str, dict[str, Any], int, Place | None]
+Globals = tuple[str, dict[str, Any], int, FrameType | None]
 
 
 def module_globals(stacks: list[list[FrameType]]) -> dict[int, Globals]:
-    """For every imported module the id of its globals: (label, globals, order of the root, where its code is)."""
+    """For every imported module the id of its globals: (label, globals, order of the root, its frame if it runs)."""
     found: dict[int, Globals] = {}
     running = {
-        id(frame.f_globals): place_of(frame)
-        for stack in stacks
-        for frame in stack
-        if not frame.f_code.co_flags & _OPTIMIZED
+        id(frame.f_globals): frame for stack in stacks for frame in stack if not frame.f_code.co_flags & _OPTIMIZED
     }
     for name, module in list(sys.modules.items()):
         variables = getattr(module, "__dict__", None)
@@ -192,9 +192,11 @@ def module_globals(stacks: list[list[FrameType]]) -> dict[int, Globals]:
     return found
 
 
-def global_root(label: str, variables: dict[str, Any], kind: int, at: Place | None) -> Root:
+def global_root(label: str, variables: dict[str, Any], kind: int, frame: FrameType | None) -> Root:
     """The globals of one module as a root."""
-    return Root((kind, 0), label, _names(dict(variables)), at)
+    if frame is None:
+        return Root((kind, 0), label, _names(dict(variables)))
+    return Root((kind, 0), label, _names(dict(variables)), place_of(frame), carried_names(frame.f_code))
 
 
 def class_root(cls: type) -> Root:

@@ -156,11 +156,14 @@ class _Walk:
         return [item for item in {id(i): i for i in [*roots, *found.optimizers]}.values() if id(item) in used]
 
     def _is_loose(self, tensor: Any) -> bool:
-        """Whether a tensor's holder is asked for: it is on the device, or in the graph, and no module's own."""
-        if id(tensor) in self._names.owned:
-            return False
+        """Whether a tensor's holder is asked for: it is on the device, or in the graph, and no module's own.
+
+        A buffer that was computed from a module's own output keeps the graph that made it, whoever owns it.
+        """
         try:
-            return self._reader.key(tensor) is not None or tensor.grad_fn is not None
+            if tensor.grad_fn is not None:
+                return True
+            return id(tensor) not in self._names.owned and self._reader.key(tensor) is not None
         except Exception:
             return False
 
