@@ -105,3 +105,30 @@ def test_a_kept_exception_is_found_however_deep_its_call_was(holders):
     row = next(row for row in holders() if "errors" in row["holder"])
     assert (row["kind"], row["finished"]) == ("exception", True)
     assert row["path"][0].endswith("__traceback__ → deep: activation")
+
+
+def test_models_of_failed_calls_are_held_by_the_exceptions_that_somebody_kept(holders, no_collector):
+    taken = []
+
+    def attempt(last):
+        model = torch.nn.Linear(64, 64)
+        optimizer = torch.optim.Adam(model.parameters())
+        model(torch.randn(8, 64)).sum().backward()
+        optimizer.step()
+        if last:
+            taken.extend(holders())
+        raise ValueError
+
+    def search():
+        failures = []
+        for index in range(3):
+            try:
+                attempt(index == 2)
+            except ValueError as error:
+                failures.append(error)
+
+    search()
+    row = next(row for row in taken if row["holder"] == "search: failures[*]")
+    assert (row["kind"], row["finished"], row["count"]) == ("exception", True, 2)
+    assert row["retained"] == 2 * (4 * 4 * (64 * 64 + 64) + 2 * 4)
+    assert {row["holder"] for row in taken if row["kind"] == "parameter"} == {"model"}

@@ -23,7 +23,7 @@ def explain(holding: Holding, row: HolderRow) -> None:
         return
     first = min(row.members)
     row.length, row.maxlen = _lengths(holding, row)
-    row.place = _place(holding, first)
+    row.place = place_kind(holding, first)
     row.at = _at(holding, first)
     if row.kind == "cycle":
         known = [holding.garbage[node] for node in row.members if node in holding.garbage]
@@ -63,7 +63,17 @@ def _way(holding: Holding, node: int) -> Iterator[tuple[Any, Any]]:
         node = parent
 
 
-def _place(holding: Holding, node: int) -> str | None:
+def outermost_raised(holding: Holding, node: int) -> int | None:
+    """The exception or traceback on the way to `node` that is nearest to the root; None where there is none."""
+    found = None
+    while node not in holding.starts and node in holding.parents:
+        node = holding.parents[node]
+        if is_a(holding.objects[node], (BaseException, types.TracebackType)):
+            found = node
+    return found
+
+
+def place_kind(holding: Holding, node: int) -> str | None:
     """``global``, ``local``, ``class``, ``closure``, ``exception``, ``suspended`` or ``cycle``: where its way begins.
 
     A closure's variable is of the closure, wherever the function is kept.

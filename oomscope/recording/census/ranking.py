@@ -146,7 +146,7 @@ def _is_attributes(holding: Holding, node: int) -> bool:
         return True
     if named is None and _is_attributes(holding, parent):
         named = owner
-    return is_a(named, dict) and any(named.get(key) is item for key in MODULE_MEMBERS)
+    return named is not None and is_a(named, dict) and any(named.get(key) is item for key in MODULE_MEMBERS)
 
 
 def _kind(holding: Holding, member: int) -> str | None:

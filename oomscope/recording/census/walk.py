@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from oomscope.recording.census import roots as places
+from oomscope.recording.census.explaining import outermost_raised, place_kind
 from oomscope.recording.census.garbage import References, Witness
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
@@ -232,8 +233,24 @@ class _Walk:
             storage: Storage = self._reader.storages[key]
             words = self._bases.get(name.owner)
             row = HolderRow(words, name.category, storage.device, storage.bytes, storage.bytes, 1)
-            rows.append(self._as_garbage(row, name.owner, storage))
+            rows.append(self._as_leftover(row, name.owner, storage))
         return rows
+
+    def _as_leftover(self, row: HolderRow, owner: int, storage: Storage) -> HolderRow:
+        """The row as one of what keeps the module or optimizer, where the program has finished with it."""
+        node = self._holding.numbers.get(owner)
+        if node is None:
+            return row
+        raised = outermost_raised(self._holding, node)
+        if raised is None:
+            return self._as_garbage(row, owner, storage)
+        row.holder, row.kind, row.finished = self._holding.label(raised), "exception", True
+        row.members, row.place = {raised}, place_kind(self._holding, raised)
+        way = self._holding.label(node)
+        if way is not None:
+            row.path = [way]
+            storage.holders.append(way)
+        return row
 
     def _as_garbage(self, row: HolderRow, owner: int, storage: Storage) -> HolderRow:
         """The row as one of a reference cycle, where the module or optimizer is in proven garbage."""
