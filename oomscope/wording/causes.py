@@ -130,6 +130,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.drivers": _drivers,
     "causes.capacity.needs": _needs,
     "causes.capacity.nearly": _nearly,
+    "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "In use are {bytes:bytes}; {size:bytes} more did not fit.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "

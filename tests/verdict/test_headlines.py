@@ -132,6 +132,7 @@ CHECKS: dict[str, Check] = {
         values["needs"] > values["limit"] > 0 and values["over"] == values["needs"] - values["limit"]
     ),
     "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
+    "causes.capacity.tensor": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,
     "causes.capacity.allocated": lambda values, about: values["bytes"] == about.request.totals.allocated,
     "causes.capacity.short": lambda values, about: values["bytes"] > 0,

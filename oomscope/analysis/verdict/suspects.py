@@ -137,6 +137,12 @@ def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
     return _held(study, entry, holder)[0]
 
 
+def own_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
+    """Of what a variable keeps alive, what is not saved for backward: its own memory, and not of its graph."""
+    rows, _, _, saved = _held(study, entry, holder)
+    return np.asarray(rows[~saved])
+
+
 def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[str, ...], BoolArray, BoolArray]:
     """Rows that `holder` keeps; the ways to the largest; which it keeps through a traceback, and for a backward."""
     # A state is named after its parameter, not after its optimizer.

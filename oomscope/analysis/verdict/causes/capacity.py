@@ -7,8 +7,8 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import LEAST_PASSES
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
-from oomscope.analysis.verdict.suspects import OF_THE_PASS
-from oomscope.model import Note, note
+from oomscope.analysis.verdict.suspects import OF_THE_PASS, own_rows
+from oomscope.model import FrameKind, Note, frame_kind, note
 
 SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
@@ -24,6 +24,9 @@ WORTH_NAMING = 0.05
 
 MUCH_KEPT = 0.2
 """Of the allocated bytes; an object that is no part of the model and keeps so much is named beside the drivers."""
+
+MOST_OF_ALL = 0.4
+"""Of the allocated bytes: one tensor of that size is named by its variable."""
 
 MOST_KEPT = 0.5
 """Of the allocated bytes; where one object that is no part of the model keeps more, it is the headline."""
@@ -125,7 +128,18 @@ def _filled_by(circumstances: Circumstances, kept: Note | None) -> tuple[Note, .
         if parts
         else note("causes.capacity.allocated", bytes=allocated, size=size)
     )
-    return (filled,) if kept is None else (filled, kept)
+    return (filled, *_largest_tensor(circumstances)) if kept is None else (filled, kept)
+
+
+def _largest_tensor(circumstances: Circumstances) -> tuple[Note, ...]:
+    """The one tensor of this pass that is much of what is in use, by the variable that the recording saw it in."""
+    study, entry = circumstances.study, circumstances.request.entry
+    for one in circumstances.suspects:
+        if one.kind in ("tensor", "graph") and one.at is not None and frame_kind(one.at.file) is FrameKind.OWN:
+            largest = int(study.history.size[own_rows(study, entry, one.holder)].max(initial=0))
+            if largest >= MOST_OF_ALL * circumstances.request.totals.allocated:
+                return (note("causes.capacity.tensor", holder=one.holder, bytes=largest),)
+    return ()
 
 
 def _is_worth_naming(suspect: Suspect) -> bool:
