@@ -229,7 +229,7 @@ class RecordedHolder:
         count: how many objects are told by this row.
         path: ways to some of what it retains, largest first.
         length: the number of items of the collections in this row.
-        maxlen: of a deque that drops its oldest items.
+        maxlen: of a deque that drops its oldest items, or that a bounded `queue.Queue` fills.
         place: what the way to it begins with: ``global``, ``local``, ``class``, ``closure``, ``exception``,
             ``suspended`` (a generator or coroutine that will go on) or ``cycle``.
         finished: whether the program has finished with what it keeps: calls that have ended, or a cycle that is

@@ -7,7 +7,7 @@ from typing import Any
 
 from oomscope.units import format_bytes, plural
 from oomscope.wording.drivers import DRIVER_PHRASES
-from oomscope.wording.template import Sentence, place
+from oomscope.wording.template import Sentence, holder, place
 
 
 def _drivers(values: Mapping[str, Any]) -> str:
@@ -130,6 +130,10 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.drivers": _drivers,
     "causes.capacity.needs": _needs,
     "causes.capacity.nearly": _nearly,
+    "causes.capacity.like_last": lambda values: (
+        f"{_who(values)} needs {format_bytes(values['needs'])} at once if it needs what the last one did; the limit is "
+        f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}{_capped(values)}."
+    ),
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "In use are {bytes:bytes}; {size:bytes} more did not fit.",
@@ -144,6 +148,11 @@ CAUSES: dict[str, Sentence] = {
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once.",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
+    "causes.pass.left": lambda values: (
+        f"{holder(values['holder'])} still reaches {format_bytes(values['bytes'])} of the pass before."
+        if values["holder"]
+        else f"{format_bytes(values['bytes'])} of it are of the pass before, and still alive."
+    ),
     "causes.pass.longer": _longer,
     "causes.pass.staircase": "The batches grow: from {first:bytes} in the first pass to {last:bytes} in this one[, at "
     "{place:place}].",

@@ -225,6 +225,27 @@ REMEDIES: dict[str, RemedyWords] = {
         "none, if that training does not go on",
         "optimizers",
     ),
+    "drop_optimizer.parameters": RemedyWords(
+        "Take parameters that are not trained any more out of {holder:holder} (`param_groups` and `state`), or make a "
+        "new optimizer.",
+        "It keeps parameters that no module holds any more, with their gradients and states.",
+        "none, if they are not trained again",
+        "optimizers",
+    ),
+    "drop_last_pass": RemedyWords(
+        "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
+        "{holder:holder}].",
+        "{bytes:bytes} of the pass before are still alive.",
+        "none, if they are not read again",
+        "faq",
+    ),
+    "drop_last_pass.graph": RemedyWords(
+        "Let go of {holder:holder} before the next pass (`del`), or run the loop under `torch.no_grad()` if it needs "
+        "no backward.",
+        "It keeps the graph of the pass before: {bytes:bytes}.",
+        "none, if it is not read again",
+        "faq",
+    ),
     "collect_garbage": RemedyWords(
         _break_cycle,
         "Nothing reaches it, but only the garbage collector can free it.",

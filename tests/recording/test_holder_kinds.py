@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import queue
 from collections import OrderedDict, defaultdict, deque
 from typing import ClassVar
 
@@ -423,3 +424,27 @@ def test_the_frames_of_what_is_just_being_raised_count_as_running():
     assert row["holder"].endswith("fail: hidden")
     assert (row["kind"], row["place"], row["finished"]) == ("list", "local", False)
     assert row["at"]["name"] == "fail"
+
+
+def test_what_the_hooks_of_a_tensor_keep_is_not_put_down_to_the_tensor(holders):
+    def train():
+        weight = torch.nn.Parameter(batch())
+        for _ in range(5):
+            mask = batch()
+            weight.register_hook(lambda gradient, mask=mask: gradient * mask)
+        return next(row for row in holders().values() if row["tensors"] >= 5)
+
+    row = train()
+    assert row["holder"] == "train: weight._backward_hooks"
+    assert row["path"][0].startswith("train: weight._backward_hooks[")
+
+
+def test_a_bounded_queue_says_how_much_it_takes(holders):
+    def serve():
+        ready = queue.Queue(maxsize=3)
+        for _ in range(3):
+            ready.put(batch())
+        return next(row for row in holders().values() if row["kind"] == "deque")
+
+    row = serve()
+    assert (row["holder"], row["length"], row["maxlen"]) == ("serve: ready.queue", 3, 3)

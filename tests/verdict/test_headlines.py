@@ -131,6 +131,9 @@ CHECKS: dict[str, Check] = {
     "causes.capacity.needs": lambda values, about: (
         values["needs"] > values["limit"] > 0 and values["over"] == values["needs"] - values["limit"]
     ),
+    "causes.capacity.like_last": lambda values, about: (
+        values["needs"] > values["limit"] > 0 and about.still_to_come > about.request.size
+    ),
     "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
     "causes.capacity.tensor": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,
@@ -141,6 +144,7 @@ CHECKS: dict[str, Check] = {
     "causes.in_progress": lambda values, about: values["calls"] >= LEAST_CALLS,
     "causes.pass.first": always,
     "causes.pass.after": lambda values, about: values["completed"] > 0,
+    "causes.pass.left": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > LONGER,
     "causes.pass.staircase": lambda values, about: 0 < values["first"] < values["last"],
     "causes.cap": lambda values, about: had_room(values, about) and values["cap"] > 0,

@@ -71,6 +71,7 @@ class Candidates:
         passes: int = 0,
         keeps_all: bool = False,
         within_step: bool = False,
+        in_another_thread: bool = False,
     ) -> Growth:
         """The record for one site, of which the rows `live` are alive; its first row was made by it."""
         stack = self.history.lifetimes.stack[live[:1]]
@@ -91,6 +92,7 @@ class Candidates:
             blocks=len(live),
             keeps_all=keeps_all,
             within_step=within_step,
+            in_another_thread=in_another_thread,
         )
 
     def rows_like(self, growth: Growth) -> IntArray:

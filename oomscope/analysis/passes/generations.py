@@ -17,7 +17,7 @@ from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.candidates import Candidates, in_private_pool
-from oomscope.analysis.passes.loop_that_matters import born_in, gathers_and_gives_back, is_failure
+from oomscope.analysis.passes.loop_that_matters import born_in, gathers_and_gives_back, in_thread, is_failure
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.passes.straight_rise import straight_rise
@@ -284,6 +284,7 @@ def _of_site(
         passes=len(old),
         keeps_all=_share_kept(candidates, grid, inside) >= KEEPS_ALL,
         within_step=_is_within_step(study, candidates, live),
+        in_another_thread=bool(grid.runs) and grid.runs[-1].thread and not in_thread(study, candidates.at),
     )
 
 

@@ -12,8 +12,9 @@ no loop: lines must come again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -70,16 +71,29 @@ class LoopFinder:
     Attributes:
         runs: outer ones before the ones within.
         places: the location of each loop.
+        straight: lines, by function, that some call of a Module ran one after the other, and none of them again.
+        calls_again: whether lines came again below a Module's call, of which that call may be the loop's body.
     """
 
-    def __init__(self, script: ScriptStacks, stack: IntArray, *, midway: bool = False) -> None:
+    def __init__(
+        self,
+        script: ScriptStacks,
+        stack: IntArray,
+        *,
+        midway: bool = False,
+        straight: Mapping[int, Set[int]] = MappingProxyType({}),
+    ) -> None:
         """Find them.
 
         Args:
             script: of the snapshot's stacks.
             stack: int64[events], the stack of each allocation of one thread, in order.
             midway: whether the program ran before the first event, so that it may lie within a pass.
+            straight: of functions that a Module's call runs, lines that are known to be no loop within the call.
         """
+        self.straight: dict[int, set[int]] = {}
+        self.calls_again = False
+        self._known_straight = straight
         self.runs: list[FoundRun] = []
         self.places: list[int] = []
         self._depths: list[int] = []
@@ -130,6 +144,8 @@ class LoopFinder:
         least = keys[:]
         for number in range(len(keys) - 2, -1, -1):
             least[number] = min(least[number], least[number + 1])
+        if below and len(set(keys)) == len(keys):
+            self._note_straight(groups)
         begin, most = 0, keys[0]
         for number in range(1, len(groups) + 1):
             if number < len(groups) and most >= least[number]:
@@ -142,6 +158,18 @@ class LoopFinder:
                 self._loop(groups[begin:number], keys[begin:number], depth, parent, nest, below=below)
             if number < len(groups):
                 begin, most = number, keys[number]
+
+    def _note_straight(self, groups: list[_Group]) -> None:
+        functions = {self._function[group.token] for group in groups if group.token >= 0}
+        if len(functions) == 1:
+            self.straight.setdefault(functions.pop(), set()).update(group.token for group in groups)
+
+    def _is_called_again(self, groups: list[_Group]) -> bool:
+        """Whether lines below a Module's call come again that another call of it ran just once: it is called again."""
+        self.calls_again = True
+        tokens = {group.token for group in groups}
+        known = self._known_straight.get(self._function[groups[0].token], set()) if groups[0].token >= 0 else set()
+        return len(tokens) > 1 and tokens <= known
 
     def _keys(self, groups: list[_Group]) -> list[tuple[int, int]]:
         """What orders lines: functions by their first call, then lines."""
@@ -163,12 +191,13 @@ class LoopFinder:
                 for group in groups:
                     self._walk(group.low, group.high, depth + 1, parent, nest)
             return
+        again = below and self._is_called_again(groups)
         events = [self._first[groups[start].low] for start in starts]
         end = self._first[groups[-1].high]
         loop = self._number(groups, keys, depth, parent, below=below)
-        if loop < 0 or (below and parent >= 0):
+        if loop < 0 or (below and parent >= 0 and not again):
             return
-        self.runs.append(FoundRun(loop, events[0], end, events, parent, not below))
+        self.runs.append(FoundRun(loop, events[0], end, events, parent, not below or again))
         self._depths.append(depth)
         if below:
             return

@@ -27,7 +27,7 @@ def loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
 
 def _loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
     loops = study.loops
-    running = [loops.runs[number] for number in loops.running(entry, thread=_in_thread(study, entry))]
+    running = [loops.runs[number] for number in loops.running(entry, thread=in_thread(study, entry))]
     finished = [run for run in running if run.completed(entry)]
     if not finished:
         return running[-1] if running else None
@@ -39,7 +39,7 @@ def _loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
     return chosen
 
 
-def _in_thread(study: DeviceStudy, entry: int) -> bool:
+def in_thread(study: DeviceStudy, entry: int) -> bool:
     """Whether `entry` was made by a thread that the program started."""
     if not 0 <= entry < study.history.entries:
         return False

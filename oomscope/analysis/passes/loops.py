@@ -78,6 +78,9 @@ class Loops:
 
     def _add(self, events: IntArray, stack: IntArray, thread: bool) -> None:
         finder = LoopFinder(self.script, stack, midway=self._midway)
+        if finder.calls_again and finder.straight:
+            # What one call of a Module runs straight through is no loop within it elsewhere: it is called again.
+            finder = LoopFinder(self.script, stack, midway=self._midway, straight=finder.straight)
         offset, known = len(self.runs), len(self._places)
         self._places += finder.places
         after = np.append(events, self.entries)

@@ -36,6 +36,8 @@ class Growth:
     """Whether the passes give back next to nothing of all that they make: a list is filled, or a data set."""
     within_step: bool = False
     """Found only among the rounds of a loop inside one step, such as micro-batches, which may end with that step."""
+    in_another_thread: bool = False
+    """Its loop runs in a thread of the program that is not the failing one: it may only run ahead, as a loader does."""
 
 
 @dataclass(frozen=True, slots=True)

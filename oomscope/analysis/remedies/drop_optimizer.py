@@ -1,4 +1,4 @@
-"""Let go of an optimizer whose model is gone: it alone keeps the parameters, their gradients and its states."""
+"""Let go of an optimizer, or of those of its parameters, whose model is gone: it alone keeps them with their states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ SLUG = "drop_optimizer"
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
-    """Where an optimizer holds parameters that no module holds any more."""
+    """Where an optimizer holds parameters that no module holds any more: one model's, or more with each pass."""
+    kept = circumstances.piled.holder
+    if kept is not None and kept.kind == "optimizer":
+        enough = enough_by_sum(circumstances, kept.earlier_bytes)
+        yield Advice(f"{SLUG}.parameters", {"holder": kept.holder}, kept.earlier_bytes, enough, at=kept.at)
     for one in circumstances.piled.debris:
         if one.kind == "optimizer":
             yield Advice(

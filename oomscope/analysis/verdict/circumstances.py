@@ -17,6 +17,7 @@ from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
+from oomscope.analysis.passes.last_pass import left_by_last_pass, still_to_come
 from oomscope.analysis.passes.left_from_before import left_from_before
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
@@ -214,7 +215,24 @@ class Circumstances:
         older = left_from_before(self.study, self.request.entry)
         second = sum(one.bytes for one in self.drivers if one.slug == "duplicate_model")
         kept = sum(one.retained for one in self.suspects if one.kind not in OF_THE_PASS)
-        return max(older + second, kept)
+        return max(older + second, kept, self.left_by_last_pass)
+
+    @cached_property
+    def left_by_last_pass(self) -> int:
+        """Bytes of the last finished pass of the loop that are still alive while the next one runs."""
+        return left_by_last_pass(self.study, self.request.entry)
+
+    @cached_property
+    def keeper_of_last_pass(self) -> Suspect | None:
+        """The object that reaches most of them, where the recording knows it."""
+        least = self.left_by_last_pass // 2
+        found = [one for one in self.suspects if max(one.reaches, one.retained) >= max(least, 1) and one.passes]
+        return max(found, key=lambda one: max(one.reaches, one.retained), default=None)
+
+    @cached_property
+    def still_to_come(self) -> int | None:
+        """Bytes that this pass will still need, if it needs what the last one did; None where none has finished."""
+        return still_to_come(self.study, self.request.entry)
 
     @property
     def card_unknown(self) -> bool:

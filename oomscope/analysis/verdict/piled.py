@@ -100,14 +100,15 @@ def find_piled(
     if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
         # Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
         growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
-    debris = tuple(one for one in suspects if is_finished_with(one))
+    debris = tuple(one for one in suspects if is_finished_with(one) and not _adds_up(one))
     retained = sum(one.retained for one in debris)
     if not suspects:
         retained = loop.failed_tries
     kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
     by_objects = sum(one.earlier_bytes for one in kept)
-    by_sites = max(sum(one.spared_bytes for one in growth) - retained, 0)
-    steady = sum(one.spared_bytes for one in growth if one.fit >= STEADY and not one.within_step)
+    bounded = sum(one.retained for one in suspects if one.is_full)
+    by_sites = max(sum(one.spared_bytes for one in growth) - retained - bounded, 0)
+    steady = sum(one.spared_bytes for one in growth if _is_steady(one))
     surely = sum(one.earlier_bytes for one in kept if _surely(one, loop))
     holder = max(kept, key=lambda one: one.earlier_bytes, default=None)
     if holder is not None and 2 * holder.earlier_bytes < by_sites:
@@ -133,6 +134,15 @@ def find_piled(
         holder=holder,
         debris=debris,
     )
+
+
+def _is_steady(growth: Growth) -> bool:
+    return growth.fit >= STEADY and not growth.within_step and not growth.in_another_thread
+
+
+def _adds_up(suspect: Suspect) -> bool:
+    """Whether an optimizer was given more parameters pass after pass: it is in use, whatever became of its modules."""
+    return suspect.kind == "optimizer" and suspect.passes >= LEAST_PASSES
 
 
 def _per_pass(growth: Growth) -> int:
@@ -164,7 +174,7 @@ def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
     are summed, steps of an inner loop that is differentiated through, layers of a model that is a plain function.
     """
     enough = LEAST_PASSES - 1 if suspect.share >= MOSTLY else LEAST_PASSES
-    if not loop.goes_on or suspect.passes < enough:
+    if not loop.goes_on or suspect.passes < enough or suspect.is_full:
         return False
     whole = loop.trains_within or loop.trained_before
     return whole or suspect.kind in _COLLECTIONS or not suspect.keeps_graph

@@ -62,6 +62,7 @@ class Suspect:
         keeps_graph: whether most of it was saved for a backward.
         reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
+        is_full: whether it is bounded, and holds as many items as it ever will.
     """
 
     holder: str
@@ -76,6 +77,7 @@ class Suspect:
     keeps_graph: bool = False
     reaches: int = 0
     at: Location | None = None
+    is_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

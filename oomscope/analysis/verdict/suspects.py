@@ -129,7 +129,14 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
         keeps_graph=0 < whole <= 2 * int(size[saved].sum()),
         reaches=holder.bytes or 0,
         at=None if holder.at is None else Location(*holder.at[:3]),
+        is_full=_is_full(holder),
     )
+
+
+def _is_full(holder: RecordedHolder) -> bool:
+    """Whether it is bounded and holds all it may: collections alike stand in one row."""
+    most = (holder.maxlen or 0) * max(holder.count or 1, 1)
+    return 0 < most <= (holder.length or 0)
 
 
 def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 from collections.abc import Iterator
 from heapq import nlargest
+from itertools import islice
+from queue import Queue
 from typing import Any
 
 from oomscope.recording.census.holder_rows import MOST_EXAMPLES, MOST_PATHS, HolderRow
@@ -38,8 +41,22 @@ def explain(holding: Holding, row: HolderRow) -> None:
 def _lengths(holding: Holding, row: HolderRow) -> tuple[int | None, int | None]:
     items = [holding.objects[node] for node in row.members]
     lengths = [count for item in items if (count := length(item)) is not None]
-    bounds = {getattr(item, "maxlen", None) if type(item).__name__ == "deque" else None for item in items}
+    bounds = {_bound(holding, node) for node in row.members}
     return sum(lengths) if lengths else None, bounds.pop() if len(bounds) == 1 else None
+
+
+def _bound(holding: Holding, node: int) -> int | None:
+    """The most that a deque takes, by itself or as the one of a `queue.Queue`; None where there is no bound."""
+    item = holding.objects[node]
+    if not is_a(item, deque):
+        return None
+    maxlen: int | None = deque.maxlen.__get__(item)
+    if maxlen is not None:
+        return maxlen
+    for parent, _ in islice(_way(holding, node), 2):  # its attributes, and the queue itself
+        if is_a(parent, Queue) and isinstance(parent.maxsize, int) and parent.maxsize > 0:
+            return parent.maxsize
+    return None
 
 
 def _paths(holding: Holding, row: HolderRow) -> list[str]:

@@ -91,10 +91,18 @@ class Holding:
             return ""
         if is_tensor_like(parent) and is_tensor_like(child):
             return ".grad"
+        if is_tensor_like(parent) and is_a(child, dict) and (hooks := _hooks_name(parent, child)):
+            return hooks
         try:
             return self.paths.step(parent, child)
         except Exception:
             return f".<{type(parent).__name__}>"
+
+
+def _hooks_name(tensor: Any, hooks: dict[Any, Any]) -> str:
+    """What a tensor calls the dict of its hooks, which is none of its attributes; empty for another dict."""
+    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    return next((f".{name}" for name in names if getattr(tensor, name, None) is hooks), "")
 
 
 def is_graph_node(item: Any) -> bool:

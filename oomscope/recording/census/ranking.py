@@ -67,7 +67,9 @@ def _tops(holding: Holding, below: list[list[int]], bytes_below: list[int]) -> l
             continue
         members = [child for child in below[node] if not _is_data(holding.objects[child])]
         inner = max(members, key=bytes_below.__getitem__, default=0)
-        if is_collection(item) and inner and bytes_below[inner] >= _NEARLY_ALL * bytes_below[node]:
+        # A tensor stands for its memory and its graph, not for what its hooks keep.
+        is_open = is_collection(item) or is_tensor_like(item)
+        if is_open and inner and bytes_below[inner] >= _NEARLY_ALL * bytes_below[node]:
             open_nodes.extend(below[node])
         else:
             tops.append(node)

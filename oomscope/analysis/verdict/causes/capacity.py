@@ -13,9 +13,9 @@ from oomscope.model import FrameKind, Note, frame_kind, note
 SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
-    "raise_cap", "limit_calls_in_progress", "bound_what_is_kept", "smaller_batch", "checkpoint_activations",
-    "chunk_loss", "fused_attention", "shard_optimizer_state", "fused_optimizer", "drop_gradients",
-    "shard_parameters", "load_once", "bound_cache", "allocator_setting",
+    "raise_cap", "drop_last_pass", "limit_calls_in_progress", "bound_what_is_kept", "smaller_batch",
+    "checkpoint_activations", "chunk_loss", "fused_attention", "shard_optimizer_state", "fused_optimizer",
+    "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip
 LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_on_the_card")
 
@@ -65,6 +65,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         *((kept, needs) if kept is not None and kept.values["share"] >= MOST_KEPT else (needs,)),
         *_filled_by(circumstances, kept),
         *_left_over(circumstances),
+        *_last_pass(circumstances),
         *clauses.optimizer_begins(circumstances),
         *clauses.calls_in_progress(circumstances),
         *(() if first else clauses.failing_pass(circumstances)),
@@ -75,6 +76,10 @@ def _needs(circumstances: Circumstances) -> Note:
     """What must be there at once, as far as the request shows it, against the limit."""
     request, failing = circumstances.request, circumstances.failing_pass
     needs, low = _at_once(circumstances), request.limit.low
+    like_last = request.totals.active + (circumstances.still_to_come or 0)
+    code = "causes.capacity.needs" if needs > low else "causes.capacity.nearly"
+    if needs <= low < like_last:
+        code, needs = "causes.capacity.like_last", like_last
     capped = next(iter(clauses.cap(circumstances)), None)
     values = {
         "needs": needs,
@@ -85,7 +90,7 @@ def _needs(circumstances: Circumstances) -> Note:
         "completed": None if failing is None else failing.completed,
         "loop": None if failing is None or failing.completed else failing.loop,
     }
-    return note("causes.capacity.needs" if needs > low else "causes.capacity.nearly", **values)
+    return note(code, **values)
 
 
 def _at_once(circumstances: Circumstances) -> int:
@@ -104,6 +109,14 @@ def _left_over(circumstances: Circumstances) -> tuple[Note, ...]:
         return (note("causes.capacity.short", bytes=-spare, size=request.size),)
     code = "causes.capacity.close" if spare else "causes.capacity.nothing_left"
     return (note(code, bytes=spare, size=request.size),)
+
+
+def _last_pass(circumstances: Circumstances) -> tuple[Note, ...]:
+    """That two passes are alive at once, where what is left of the first is much."""
+    left, keeper = circumstances.left_by_last_pass, circumstances.keeper_of_last_pass
+    if left < MUCH_KEPT * circumstances.request.totals.allocated:
+        return ()
+    return (note("causes.pass.left", bytes=left, holder=None if keeper is None else keeper.holder),)
 
 
 def _keeper(circumstances: Circumstances) -> Note | None:

@@ -76,7 +76,15 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     lasts = not piled.per_pass or spare >= LASTING_PASSES * piled.per_pass
     fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
     ample = spare >= SURE_OF_HOLES * case.limit.low
-    return fits and lasts and spare >= MARGIN * case.limit.low and (ample or _has_fitted(circumstances))
+    goes_on = _has_room_for_the_pass(circumstances)
+    return fits and lasts and goes_on and spare >= MARGIN * case.limit.low and (ample or _has_fitted(circumstances))
+
+
+def _has_room_for_the_pass(circumstances: Circumstances) -> bool:
+    """Whether this pass could go on, with all that is free in one piece, if it needs what the last one needed."""
+    still = circumstances.still_to_come
+    request = circumstances.request
+    return still is None or max(still, request.size) <= request.limit.low - request.totals.active
 
 
 def _has_fitted(circumstances: Circumstances) -> bool:
