@@ -149,7 +149,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
     "causes.pass.left": lambda values: (
-        f"{holder(values['holder'])} still reaches {format_bytes(values['bytes'])} of the pass before."
+        f"{holder(values['holder'])} still keeps {format_bytes(values['bytes'])} of the pass before."
         if values["holder"]
         else f"{format_bytes(values['bytes'])} of it are of the pass before, and still alive."
     ),

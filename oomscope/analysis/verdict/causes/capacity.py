@@ -56,16 +56,20 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
-    """What is needed at once against the limit, what the memory is, and how far the loop had come."""
+    """What is needed at once against the limit, what the memory is, and how far the loop had come.
+
+    An object that keeps most of it, or the pass before where most is of that one, comes first.
+    """
     del tested
     first = circumstances.failing_pass is not None and not circumstances.failing_pass.completed
-    kept = _keeper(circumstances)
-    needs = _needs(circumstances)
+    kept, left, needs = _keeper(circumstances), _last_pass(circumstances), _needs(circumstances)
+    mostly = [one for one in (*kept, *left) if one.values["share"] >= MOST_KEPT][:1]
     return (
-        *((kept, needs) if kept is not None and kept.values["share"] >= MOST_KEPT else (needs,)),
-        *_filled_by(circumstances, kept),
-        *_left_over(circumstances),
-        *_last_pass(circumstances),
+        *mostly,
+        needs,
+        *_filled_by(circumstances, told=bool(mostly)),
+        *(one for one in (*kept, *left) if one not in mostly),
+        *_left_over(circumstances, needs),
         *clauses.optimizer_begins(circumstances),
         *clauses.calls_in_progress(circumstances),
         *(() if first else clauses.failing_pass(circumstances)),
@@ -99,10 +103,10 @@ def _at_once(circumstances: Circumstances) -> int:
     return circumstances.request.totals.active + max(circumstances.request.size, needs - there)
 
 
-def _left_over(circumstances: Circumstances) -> tuple[Note, ...]:
+def _left_over(circumstances: Circumstances, needs: Note) -> tuple[Note, ...]:
     """Where the sum alone does not refute the request: what it would have left of the memory it may use."""
     request = circumstances.request
-    if _at_once(circumstances) > request.limit.low:
+    if needs.code != "causes.capacity.nearly":
         return ()
     spare = circumstances.shortage.spare(request.free.usable, request.limit.low)
     if spare < 0:
@@ -114,34 +118,33 @@ def _left_over(circumstances: Circumstances) -> tuple[Note, ...]:
 def _last_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     """That two passes are alive at once, where what is left of the first is much."""
     left, keeper = circumstances.left_by_last_pass, circumstances.keeper_of_last_pass
-    if left < MUCH_KEPT * circumstances.request.totals.allocated:
+    share = left / max(circumstances.request.totals.allocated, 1)
+    if share < MUCH_KEPT:
         return ()
-    return (note("causes.pass.left", bytes=left, holder=None if keeper is None else keeper.holder),)
+    holder = None if keeper is None else keeper.holder
+    return (note("causes.pass.left", bytes=left, holder=holder, share=share),)
 
 
-def _keeper(circumstances: Circumstances) -> Note | None:
+def _keeper(circumstances: Circumstances) -> tuple[Note, ...]:
     """The object, no part of the model, that keeps much of what is alive."""
     allocated = circumstances.request.totals.allocated
     keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and _is_worth_naming(one)), None)
     if keeper is None:
-        return None
+        return ()
     values = {"holder": keeper.holder, "retained": keeper.retained, "live": allocated, "share": keeper.share}
-    return note("causes.capacity.keeper", **values)
+    return (note("causes.capacity.keeper", **values),)
 
 
-def _filled_by(circumstances: Circumstances, kept: Note | None) -> tuple[Note, ...]:
-    """What the live bytes are, and what was asked for beside them."""
+def _filled_by(circumstances: Circumstances, *, told: bool) -> tuple[Note, ...]:
+    """What the live bytes are, and what was asked for beside them; `told`: what most of them are was said already."""
     allocated, size = circumstances.request.totals.allocated, circumstances.request.size
-    if kept is not None and kept.values["share"] >= MOST_KEPT:
+    if told:
         return (note("causes.capacity.asked", size=size),)
     largest = [one for one in circumstances.drivers if one.bytes > WORTH_NAMING * max(allocated, 1)][:3]
     parts = tuple((one.slug, one.bytes) for one in largest)
-    filled = (
-        note("causes.capacity.drivers", parts=parts, live=allocated, size=size)
-        if parts
-        else note("causes.capacity.allocated", bytes=allocated, size=size)
-    )
-    return (filled, *_largest_tensor(circumstances)) if kept is None else (filled, kept)
+    if not parts:
+        return (note("causes.capacity.allocated", bytes=allocated, size=size), *_largest_tensor(circumstances))
+    return (note("causes.capacity.drivers", parts=parts, live=allocated, size=size), *_largest_tensor(circumstances))
 
 
 def _largest_tensor(circumstances: Circumstances) -> tuple[Note, ...]:
