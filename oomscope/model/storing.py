@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-_ENDS = re.compile(r"(\[[^\]]*\]|\.__\w+__)+\Z")
-"""Items and dunder attributes at the end of a way: those of an object, not its name."""
+_ENDS = re.compile(r"(\[[^\]]*\]|\.__\w+__|\._exception)+\Z")
+"""Items, dunder attributes and a future's error at the end of a way: those of an object, not its name."""
 _METHODS = "append|appendleft|add|extend|insert|put|put_nowait|push|setdefault|update"
 _EMPTY = re.compile(r"(None|\[\]|\{\}|\(\)|(list|dict|set|tuple|deque|defaultdict|Queue|queue\.Queue|collections\.\w+)"
                     r"\([^()]*\)|-?\d[\d.e]*|True|False|\"\"|'')\s*(#.*)?\Z")  # fmt: skip
@@ -59,7 +59,9 @@ def _storing(name: str, lines: Mapping[int, str]) -> Iterator[int]:
     stores = re.compile(
         rf"(?:^|[^\w.]){owner}{last}(?:\[[^\]]*\])*\s*(?:\.(?:{_METHODS})\(|\+=|(?::[^=]*)?=(?!=)\s*(?P<value>.+))"
     )
+    several = re.compile(rf"\s*(?:[\w.*]+\s*,\s*)*{owner}{last}\s*,\s*[\w.*,\s]+=(?!=)")
     for number, text in lines.items():
-        match = stores.search(text.partition("#")[0])
-        if match is not None and not _EMPTY.fullmatch((match["value"] or "?").strip()):
+        code = text.partition("#")[0]
+        match = stores.search(code)
+        if several.match(code) or (match is not None and not _EMPTY.fullmatch((match["value"] or "?").strip())):
             yield number

@@ -51,6 +51,8 @@ def collect(
         key: the dump's own key so far.
         seconds: when to stop, whatever is still to be read.
     """
+    from oomscope.model import storing  # noqa: F401 - before the time begins; not at start-up: it brings numpy
+
     end = monotonic() + seconds
     started = (key.get("recording") or {}).get("started_us")
     files = _Files(None if started is None else started / 1_000_000)
@@ -146,7 +148,7 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
 
 def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:
     """The lines of the function that holds an object, or of its module, that store into it."""
-    from oomscope.model.storing import stored_name, storing_lines  # not at start-up: it brings numpy
+    from oomscope.model.storing import stored_name, storing_lines
 
     named, filename = stored_name(row.get("holder", ""), row.get("kind", "")), row["at"]["filename"]
     if named is None or is_library(filename):

@@ -12,7 +12,7 @@ from oomscope.wording.template import Sentence, holder, place
 
 def _drivers(values: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{DRIVER_PHRASES.get(slug, slug)} {format_bytes(count)}" for slug, count in values["parts"])
-    return f"In use are {parts}; {format_bytes(values['size'])} more did not fit."
+    return f"{format_bytes(values['live'])} are in use ({parts}); {format_bytes(values['size'])} more did not fit."
 
 
 def _needs(values: Mapping[str, Any]) -> str:
@@ -55,7 +55,7 @@ def _stream(values: Mapping[str, Any]) -> str:
 
 def _pinned(values: Mapping[str, Any], holes: str) -> str:
     keep = "keeps" if values["blocks"] == 1 else "keep"
-    return f"{plural(values['blocks'], 'block')} from {place(values['place'])} {keep} {holes} open."
+    return f"{plural(values['blocks'], 'block')} from {place(values['place'])} {keep} {holes} apart."
 
 
 def _longer(values: Mapping[str, Any]) -> str:
@@ -74,7 +74,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
     "never held more than {limit:bytes}.",
     "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ "
-    "from {passes:n finished pass/finished passes}][, {per_pass:bytes} more every pass].",
+    "from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
     "with gradients and optimizer state: {bytes:bytes} are still alive.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
@@ -91,8 +91,8 @@ CAUSES: dict[str, Sentence] = {
     "it may hold.",
     "causes.growth.without_capped": "Without it, this process would have needed only {needs:bytes}; it is capped at "
     "{limit:bytes}, while the card has {free:bytes} free.",
-    "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: stored "
-    "exceptions hold the frames of calls that have ended.",
+    "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: a stored "
+    "exception holds the variables of calls that have ended.",
     "causes.retained.cycle": "{retained:bytes} of the {live:bytes} in use are garbage: a reference cycle that nothing "
     "reaches ({cycle}).",
     "causes.retained.optimizer": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: parameters "
@@ -136,7 +136,7 @@ CAUSES: dict[str, Sentence] = {
     ),
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
-    "causes.capacity.allocated": "In use are {bytes:bytes}; {size:bytes} more did not fit.",
+    "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
     "{needs:bytes}.",
     "causes.capacity.short": "Even if the free memory were all in one piece, the request for {size:bytes} would not "

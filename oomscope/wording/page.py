@@ -54,7 +54,15 @@ def occasion_parts(findings: Findings) -> tuple[str, ...]:
     if oom is None:
         return ("No out-of-memory error" if device.history.moves else "No history was recorded", device.name)
     happened = "Out of memory" + (", then recovered" if oom.recovered else "")
-    return tuple(filter(None, (happened, device.name, _how_far(device, oom))))
+    return tuple(filter(None, (happened, device.name, _how_far(device, oom), _asked_elsewhere(oom))))
+
+
+def _asked_elsewhere(oom: Oom) -> str:
+    """What was asked for and where, if the line that the page shows is not that one."""
+    where = oom.caller or oom.site
+    if oom.verdict.cause not in ("growth", "retained", "fragmentation") or where is None:
+        return ""
+    return f"{format_bytes(oom.requested)} asked for at {place(where)}"
 
 
 def _how_far(device: DeviceFindings, oom: Oom) -> str:
@@ -63,6 +71,8 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
         name = next((step.name for step in device.steps.steps if step.begin <= oom.entry <= step.end), None)
         return f"{pass_word(device)[0]} {clean(name, 40)}" if name is not None else ""
     number = f"pass {known.index + 1:,}"
+    if device.steps.count > known.completed + 1 and known.loop is not None:
+        return f"{number} of the loop in {place(known.loop)}"  # steps elsewhere are numbered otherwise
     if _counts_another_loop(oom, known.completed):
         # The headline counts passes of other runs of the loop, or of another one.
         return f"{number} of this run of the loop in {place(known.loop)}" if known.loop is not None else ""
@@ -97,9 +107,13 @@ def growth_note(growth: Growth, per_pass: int | None = None) -> str:
     return f"leaves {format_bytes(growth.bytes_per_step)} behind every pass"
 
 
+TWO_ALIVE = "here the pass before is still alive"
+"""What is said of the line of a loop that goes on."""
+
+
 def pin_note(pin: Pin) -> str:
     """What a line does whose blocks keep holes open."""
-    return f"{plural(pin.blocks, 'block')} made here {'keeps' if pin.blocks == 1 else 'keep'} the holes open"
+    return f"{plural(pin.blocks, 'block')} made here {'lies' if pin.blocks == 1 else 'lie'} between the holes"
 
 
 def made_note(bytes_: int) -> str:
@@ -124,13 +138,19 @@ def effect_text(advice: Advice, oom: Oom) -> str:
     if advice.enough and advice.slug == "raise_cap" and advice.values["passes"]:
         enough = f"room for {advice.values['passes']} more passes"
     elif advice.enough:
-        enough = "enough alone"
+        enough = "enough alone" if _knows_the_rest(oom) else "enough for this request"
     elif advice.enough is False:
         short = missing(advice, oom)
         enough = f"not enough alone: still {format_bytes(short)} short" if short else "not enough alone"
     else:
         enough = "not certain to be enough alone" if saves else ""
     return " · ".join(filter(None, (saves, enough)))
+
+
+def _knows_the_rest(oom: Oom) -> bool:
+    """Whether it is known what the program would have asked for next: no more than passes that fitted had needed."""
+    known = oom.verdict.failing_pass
+    return oom.verdict.cause != "capacity" or (known is not None and known.has_fitted)
 
 
 def missing(advice: Advice, oom: Oom) -> int | None:
@@ -141,9 +161,9 @@ def missing(advice: Advice, oom: Oom) -> int | None:
     return -spare if spare < 0 else None
 
 
-def else_text(advice: tuple[Advice, ...]) -> str:
-    """What other advice there is: ``2 more · 3 that would not have helped``."""
-    more = sum(not item.refuted for item in advice) - 1
+def else_text(advice: tuple[Advice, ...], told: int = 1) -> str:
+    """What advice there is beside the first ones that were told: ``2 more · 3 that would not have helped``."""
+    more = sum(not item.refuted for item in advice) - told
     refuted = sum(item.refuted for item in advice)
     parts = [f"{more} more" if more > 0 else "", f"{refuted} that would not have helped" if refuted else ""]
     return " · ".join(filter(None, parts))
@@ -172,7 +192,7 @@ def sureness(findings: Findings) -> tuple[str, ...]:
     parts = []
     if device.oom is not None:
         verdict = device.oom.verdict
-        parts = [cause_label(verdict), label(verdict.confidence, CONFIDENCE_LABELS)]
+        parts = [f"cause: {cause_label(verdict)}, {label(verdict.confidence, CONFIDENCE_LABELS)}"]
     if cut.is_cut(findings):
         parts.append("the file was cut off")
     parts.append(_recorded(findings))

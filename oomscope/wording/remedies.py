@@ -97,7 +97,7 @@ _PRICES = {
 
 REMEDIES: dict[str, RemedyWords] = {
     "detach_what_is_kept.holder": RemedyWords(
-        "Store numbers or detached tensors in {holder:holder} (`.item()`, `.detach()`), or run that code under "
+        "Store numbers (`.item()`) or `.detach().cpu()` tensors in {holder:holder}, or run that code under "
         "`torch.no_grad()`.",
         "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
         "none, if nothing later calls backward on them",
@@ -115,6 +115,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "It keeps {bytes:bytes} on the device.",
         "a copy back where the device needs it again",
         "faq",
+    ),
+    "bound_what_is_kept.hooks": RemedyWords(
+        "Remove hooks from {holder:holder} that are not needed any more: keep what registering returns, and call its "
+        "`remove()`.",
+        "Hooks that were registered again and again keep {bytes:bytes}.",
+        "none",
+        "",
     ),
     "bound_what_is_kept": RemedyWords(
         "Free what {place:place}[ (and {others:n other line})] makes once its pass is over, or move it to the CPU "
@@ -205,10 +212,10 @@ REMEDIES: dict[str, RemedyWords] = {
         "faq",
     ),
     "forget_exception": RemedyWords(
-        "Store the text of the exception in {holder:holder}, not the exception itself, or empty the frames of its "
-        "traceback first (`traceback.clear_frames`).",
+        "Let go of the exception in {holder:holder} once it is handled: `del` it, store its text instead, or empty its "
+        "frames (`traceback.clear_frames(error.__traceback__)`).",
         "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
-        "none",
+        "a debugger no longer sees those variables",
         "traceback",
     ),
     "forget_exception.shown": RemedyWords(
@@ -231,6 +238,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "It keeps parameters that no module holds any more, with their gradients and states.",
         "none, if they are not trained again",
         "optimizers",
+    ),
+    "release_closure": RemedyWords(
+        "Unregister {holder:holder} when its call ends (`atexit.unregister`, a hook's `remove()`), or let it refer to "
+        "no more than it reads.",
+        "It keeps the variables of a call that has ended.",
+        "none",
+        "",
     ),
     "drop_last_pass": RemedyWords(
         "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
@@ -305,13 +319,13 @@ REMEDIES: dict[str, RemedyWords] = {
     "move_pins": RemedyWords(
         "Allocate what {place:place} keeps before the large tensors, or in one tensor, or copy it to the CPU.",
         _scattered,
-        "a change of the program",
+        "",
         "memory",
     ),
     "move_pins.one": RemedyWords(
         "Move or free what {place:place} keeps: allocate it before the large tensors, or copy it to the CPU.",
         "One block of {largest:bytes} keeps the rest of its segment.",
-        "a change of the program",
+        "",
         "memory",
     ),
     "bucket_lengths": RemedyWords(

@@ -19,6 +19,7 @@ from oomscope.analysis.remedies import (
     bucket_lengths,
     collect_garbage,
     drop_gradients,
+    drop_last_pass,
     drop_optimizer,
     effect,
     forget_exception,
@@ -94,6 +95,12 @@ def test_which_drivers_are_worth_shrinking(remedy: Any, bytes_: int, advised: bo
 def test_gradients_are_dropped_for_a_forward_only() -> None:
     one = circumstances(drivers=(driver("gradients", 4000),), in_forward=False)
     assert list(drop_gradients.propose(one)) == []
+
+
+@pytest.mark.parametrize(("left", "advised"), [(2500, False), (2501, True)])
+def test_the_pass_before_is_let_go_of_where_it_is_a_quarter(left: int, advised: bool) -> None:
+    assert drop_last_pass.WORTH_ADVISING == 0.25
+    assert bool(list(drop_last_pass.propose(circumstances(left_by_last_pass=left)))) is advised
 
 
 def made_of_the_batch(monkeypatch: pytest.MonkeyPatch, there: int) -> None:

@@ -100,7 +100,7 @@ def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
     ("name", "line", "note"),
     [
         ("oom_leak_total_loss", 206, "leaves 325 MiB behind every pass"),
-        ("oom_fragmentation", 227, "592 blocks made here keep the holes open"),
+        ("oom_fragmentation", 227, "592 blocks made here lie between the holes"),
         ("oom_activations", 29, "asked for 1.12 GiB in the forward pass"),
         ("train_ok", 64, "834 MiB was allocated here"),
     ],
@@ -183,8 +183,8 @@ def test_a_card_that_is_mostly_free_does_not_fill_the_bar():
 @pytest.mark.parametrize(
     ("saves", "enough", "said"),
     [
-        (2 * GIB, True, "saves 2.00 GiB · enough alone"),
-        (None, True, "enough alone"),
+        (2 * GIB, True, "saves 2.00 GiB · enough for this request"),
+        (None, True, "enough for this request"),
         (2 * GIB, None, "saves 2.00 GiB · not certain to be enough alone"),
         (None, None, ""),
         (None, False, "not enough alone"),
@@ -194,6 +194,15 @@ def test_an_effect_says_what_is_freed_and_whether_it_is_enough(saves: int | None
     oom = sample_findings("oom_activations").devices[0].oom
     assert oom is not None
     assert effect_text(Advice("smaller_batch", saves_bytes=saves, enough=enough), oom) == said
+
+
+def test_what_is_enough_for_passes_that_have_fitted_is_enough_alone():
+    oom = sample_findings("oom_activations").devices[0].oom
+    assert oom is not None
+    assert oom.verdict.failing_pass is not None
+    fitted = replace(oom.verdict, failing_pass=replace(oom.verdict.failing_pass, completed=3, ratio=1.0))
+    advice = Advice("smaller_batch", saves_bytes=2 * GIB, enough=True)
+    assert effect_text(advice, replace(oom, verdict=fitted)) == "saves 2.00 GiB · enough alone"
 
 
 def test_what_is_not_enough_says_how_much_is_missing():
@@ -224,7 +233,7 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert findings.main is not None
     found = draw_strip(findings, findings.main, live_parts(findings.main, str), StyleSheet())
     assert found is not None
-    assert found.mark == ("100.0", "OOM")
+    assert found.mark == ("98.8", "OOM")
     assert found.end == "the OOM"
     assert found.limit is not None
     assert found.limit[0] == "limit 11.9 GiB"
@@ -243,6 +252,6 @@ def test_earlier_failures_are_labelled_and_those_close_together_at_once():
     found = draw_strip(findings, earlier, live_parts(device, str), StyleSheet())
     assert found is not None
     assert [word for _, word in found.earlier] == ["an earlier OOM", "2 earlier OOMs"]
-    assert [float(place) for place, _ in found.earlier] == pytest.approx([25, 50], abs=0.1)
+    assert [float(place) for place, _ in found.earlier] == pytest.approx([24.7, 49.4], abs=0.1)
     assert found.svg.count("M") > draw_strip(findings, device, live_parts(device, str), StyleSheet()).svg.count("M")
     assert "<text" not in found.svg

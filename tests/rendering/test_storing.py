@@ -35,6 +35,8 @@ def suspect(holder: str, kind: str = "exception", at: Location | None = STANDS) 
         ("job.py: last_error", "last_error = error"),
         ("job.py: job.last_error", "self.last_error = error"),
         ("job.py: job.last_error.__traceback__", "job.last_error: Exception = error"),
+        ("f: loss", "loss, accuracy = loss_of(model(x), y)"),
+        ("f: hidden", "output, hidden = model(x, hidden)"),
         ("f: seen", "seen.setdefault(size, []).append(error)"),
         ("f: metric.outputs", "self.outputs.append({'logits': logits})"),
     ],
@@ -48,6 +50,7 @@ def test_a_line_that_stores_into_the_name_is_found(holder: str, text: str):
 @pytest.mark.parametrize(
     ("holder", "text"),
     [
+        ("f: errors", "f(errors, size=3)"),
         ("f: errors", "errors = []"),
         ("f: errors", "errors: list = list()  # all of them"),
         ("job.py: job.last_error", "self.last_error = None"),

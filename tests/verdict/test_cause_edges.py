@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oomscope.analysis.passes.records import FailingPass
+from oomscope.analysis.passes.records import NO_LONGER, FailingPass
+from oomscope.analysis.records import Location
 from oomscope.analysis.verdict import clauses, decide, shortage
 from oomscope.analysis.verdict.causes import capacity, fragmentation, growth, outside_allocator, oversized_request
 from oomscope.analysis.verdict.piled import Piled
@@ -71,7 +72,7 @@ def test_a_wall_is_not_sure_where_sizes_are_uncertain(uncertain: int, confidence
 
 @pytest.mark.parametrize(("ratio", "code"), [(1.05, "causes.pass.after"), (1.06, "causes.pass.longer")])
 def test_a_pass_is_longer_from_a_twentieth_on(ratio: float, code: str) -> None:
-    assert clauses.LONGER == 1.05
+    assert NO_LONGER == 1.05
     found = FailingPass(stand_ins.PLACE, 3, 3, ratio=ratio)
     assert codes(clauses.failing_pass(circumstances(failing_pass=found))) == [code]
 
@@ -116,7 +117,7 @@ def test_what_no_card_could_hold_is_sure(size: int, confidence: str) -> None:
 
 def passed(completed: int = 3, ratio: float | None = 1.0) -> Any:
     """Finished passes of the loop, and how much longer this one is."""
-    return SimpleNamespace(completed=completed, ratio=ratio)
+    return FailingPass(stand_ins.PLACE, completed, completed, ratio=ratio)
 
 
 @pytest.mark.parametrize(("spare", "confidence"), [(1000, "high"), (999, "medium")])
@@ -137,7 +138,7 @@ def test_holes_of_a_first_pass_are_sure_where_more_would_have_been_left(spare: i
     [(1, 1.05, True), (1, 1.06, False), (1, 0.4, True), (0, 1.0, False), (1, None, False)],
 )
 def test_little_to_spare_counts_where_such_a_pass_has_fitted(completed: int, ratio: float | None, holds: bool) -> None:
-    assert fragmentation.NO_LONGER == 1.05
+    assert NO_LONGER == 1.05
     one = circumstances(free=free(usable=2300), failing_pass=passed(completed, ratio))
     assert fragmentation.holds(one, outcome("fragmentation", 999)) is holds
 
@@ -197,6 +198,30 @@ def test_an_object_that_keeps_much_is_named_and_one_that_keeps_most_comes_first(
     assert (capacity.MUCH_KEPT, capacity.MOST_KEPT) == (0.2, 0.5)
     one = circumstances(drivers=(driver("logits", 9000),), suspects=(suspect(retained=retained),))
     assert codes(capacity.headline(one, outcome("capacity")))[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(("largest", "named"), [(4000, True), (3999, False)])
+def test_one_tensor_that_is_much_of_it_is_named(monkeypatch: pytest.MonkeyPatch, largest: int, named: bool) -> None:
+    assert capacity.MOST_OF_ALL == 0.4
+    monkeypatch.setattr(capacity, "own_rows", lambda *_: np.array([0]))
+    study = SimpleNamespace(history=SimpleNamespace(size=np.array([largest])))
+    held = suspect("main: scores", kind="tensor", retained=1000, at=Location("/home/me/a.py", 1, "main"))
+    found = codes(capacity.headline(circumstances(suspects=(held,), study=study), outcome("capacity")))
+    assert ("causes.capacity.tensor" in found) is named
+
+
+@pytest.mark.parametrize(("left", "place"), [(1999, None), (2000, 2), (5000, 0)])
+def test_two_passes_alive_at_once_are_told_and_come_first_where_most_is_of_the_one_before(
+    left: int, place: int | None
+) -> None:
+    found = codes(capacity.headline(circumstances(left_by_last_pass=left), outcome("capacity")))
+    assert (found.index("causes.pass.left") if "causes.pass.left" in found else None) == place
+
+
+@pytest.mark.parametrize(("still", "holds"), [(3000, True), (3001, False)])
+def test_holes_are_no_cause_where_the_pass_underway_needs_more_than_all_of_them(still: int, holds: bool) -> None:
+    one = circumstances(free=free(usable=3000), allocated=7000, still_to_come=still)
+    assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
 
 
 @pytest.mark.parametrize(("passes", "named"), [(2, False), (3, True)])

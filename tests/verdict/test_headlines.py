@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oomscope.analysis.passes.records import NO_LONGER
 from oomscope.analysis.study import SnapshotStudy
 from oomscope.analysis.verdict.calls import LEAST_CALLS
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.circumstances import Circumstances
-from oomscope.analysis.verdict.clauses import LONGER
 from oomscope.analysis.verdict.decide import decide
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.analysis.verdict.judge import judge
@@ -145,7 +145,7 @@ CHECKS: dict[str, Check] = {
     "causes.pass.first": always,
     "causes.pass.after": lambda values, about: values["completed"] > 0,
     "causes.pass.left": lambda values, about: within(values["bytes"], about.request.totals.allocated),
-    "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > LONGER,
+    "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > NO_LONGER,
     "causes.pass.staircase": lambda values, about: 0 < values["first"] < values["last"],
     "causes.cap": lambda values, about: had_room(values, about) and values["cap"] > 0,
     "causes.cap.inferred": lambda values, about: had_room(values, about) and values["limit"] > 0,

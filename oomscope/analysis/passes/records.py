@@ -85,6 +85,15 @@ class FailingPass:
     staircase: tuple[int, int] | None = None
     earlier_run_passes: int | None = None
 
+    @property
+    def has_fitted(self) -> bool:
+        """Whether the last finished pass asked for as much as this one has so far."""
+        return self.completed > 0 and self.ratio is not None and self.ratio <= NO_LONGER
+
+
+NO_LONGER = 1.05
+"""Batches whose sizes differ by less are called the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallsInProgress:

@@ -21,7 +21,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         to_come = _to_come(circumstances, best.headroom)
         values = served_values(best, request) | {"setting": best.conf or best.setting, "to_come": to_come}
         code = "empty_cache" if best.setting.startswith("empty_cache") else "replayed"
-        yield Advice(f"{SLUG}.{code}", values, None, to_come is None)
+        gets_through = to_come is None and _gets_through(circumstances, best.headroom)
+        yield Advice(f"{SLUG}.{code}", values, None, gets_through)
     elif _untried(circumstances):
         yield Advice(f"{SLUG}.untried", {"setting": EXPANDABLE}, None, None)
 
@@ -30,6 +31,12 @@ def _to_come(circumstances: Circumstances, spare: int | None) -> int | None:
     """Bytes of optimizer state that the same step will still ask for, where they do not fit into `spare`; else None."""
     there, needs = circumstances.state_to_come
     return needs - there if needs - there > max(spare or 0, 0) else None
+
+
+def _gets_through(circumstances: Circumstances, spare: int | None) -> bool:
+    """Whether `spare` is enough for the rest of the pass, where a pass that finished tells how much it needs."""
+    further = (circumstances.still_to_come or 0) - circumstances.shortage.size
+    return spare is None or further <= spare
 
 
 def _untried(circumstances: Circumstances) -> bool:

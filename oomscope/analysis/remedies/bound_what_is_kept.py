@@ -24,7 +24,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where an object, or a line, keeps what could go."""
     piled = circumstances.piled
     if piled.holder is not None:
-        if not piled.holder.keeps_graph:
+        if not piled.holder.keeps_graph and piled.holder.kind != "optimizer":
             yield _holder(circumstances, piled.holder.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
         return
     rising = circumstances.rising
@@ -45,8 +45,9 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
 
 def _holder(circumstances: Circumstances, holder: str, saves: int, rows: BoolArray | None) -> Advice:
     enough = served_if_freed(circumstances, rows) if rows is not None and np.any(rows) else None
+    code = "hooks" if holder.endswith("_hooks") else "holder"
     return Advice(
-        f"{SLUG}.holder",
+        f"{SLUG}.{code}",
         {"holder": holder, "bytes": saves},
         saves,
         enough_by_sum(circumstances, saves) if enough is None else enough,

@@ -10,7 +10,7 @@ from oomscope.analysis.verdict.records import Advice
 
 SLUG = "drop_last_pass"
 
-WORTH_ADVISING = 0.1
+WORTH_ADVISING = 0.25
 """Of the allocated bytes; most programs keep an output and a loss, and need not care."""
 
 

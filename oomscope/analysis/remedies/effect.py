@@ -21,11 +21,15 @@ QUICK_STEPS = 150_000
 
 
 def enough_by_sum(circumstances: Circumstances, saves: int) -> bool | None:
-    """Whether `saves` bytes less would have been enough: with margin, without the free holes; None in between."""
+    """Whether `saves` bytes less would have been enough: with margin, without the free holes; None in between.
+
+    Enough for the pass underway, where a pass that finished tells how much more it will need.
+    """
     case = circumstances.shortage
-    if case.spare(saves, case.limit.low) >= MARGIN * case.limit.low:
+    further = max((circumstances.still_to_come or 0) - case.size, 0)
+    if case.spare(saves, case.limit.low) - further >= MARGIN * case.limit.low:
         return True
-    return None if case.spare(saves + case.free.usable, case.limit.low) >= 0 else False
+    return None if case.spare(saves + case.free.usable, case.limit.low) - further >= 0 else False
 
 
 def served_if_freed(circumstances: Circumstances, rows: BoolArray) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.records import NO_LONGER
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.places import live_at_places
@@ -79,13 +80,9 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     if found.staircase is not None:
         first, last = found.staircase
         return (note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values),)
-    if found.ratio is not None and found.ratio > LONGER:
+    if found.ratio is not None and found.ratio > NO_LONGER:
         return (note("causes.pass.longer", ratio=found.ratio, place=found.grew_at, **values),)
     return (note("causes.pass.first" if not found.completed else "causes.pass.after", **values),)
-
-
-LONGER = 1.05
-"""Of the last pass; batches whose sizes differ by less are called the same."""
 
 
 def without(circumstances: Circumstances, bytes_: int) -> Note:

@@ -63,6 +63,7 @@ class Suspect:
         reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
         is_full: whether it is bounded, and holds as many items as it ever will.
+        is_ended_closure: whether it is a function that a call has left behind, with that call's variables.
     """
 
     holder: str
@@ -78,6 +79,7 @@ class Suspect:
     reaches: int = 0
     at: Location | None = None
     is_full: bool = False
+    is_ended_closure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,8 +101,8 @@ def orphaned(study: DeviceStudy) -> Iterator[RecordedHolder]:
 
 
 def is_finished_with(suspect: Suspect) -> bool:
-    """Whether no running code uses what it keeps: a stored exception, an unreachable cycle."""
-    return suspect.kind in _FINISHED_WITH
+    """Whether no running code uses what it keeps: a stored exception, an unreachable cycle, an ended call's closure."""
+    return suspect.kind in _FINISHED_WITH or suspect.is_ended_closure
 
 
 def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: int) -> Suspect:
@@ -130,6 +130,7 @@ def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: 
         reaches=holder.bytes or 0,
         at=None if holder.at is None else Location(*holder.at[:3]),
         is_full=_is_full(holder),
+        is_ended_closure=kind == "closure" and holder.finished is True,
     )
 
 

@@ -90,6 +90,14 @@ def outermost_raised(holding: Holding, node: int) -> int | None:
     return found
 
 
+def unseen_closure(holding: Holding, node: int) -> int | None:
+    """The function of an ended call that keeps `node` and that nothing visible holds, such as one for `atexit`."""
+    start = holding.start(node)
+    item = holding.objects[start]
+    is_unseen = start not in holding.entered and start not in holding.cycles and start != node
+    return start if is_unseen and is_a(item, types.FunctionType) and item.__closure__ else None
+
+
 def place_kind(holding: Holding, node: int) -> str | None:
     """``global``, ``local``, ``class``, ``closure``, ``exception``, ``suspended`` or ``cycle``: where its way begins.
 

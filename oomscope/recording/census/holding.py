@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from oomscope.recording.census import roots as places
@@ -304,6 +304,9 @@ def _unheld_words(item: Any) -> str:
     """What only C++ holds has no words; a Python object without a visible holder is at least named by its type."""
     if is_a(item, Storage) or is_graph_node(item) or is_tensor_like(item):
         return ""
+    if is_a(item, FunctionType) and "<locals>." in item.__qualname__:
+        # Registered where Python cannot look, such as atexit.
+        return "{0}: {2}".format(*item.__qualname__.rpartition(".<locals>."))
     return f"a {type(item).__name__} that nothing visible holds"
 
 

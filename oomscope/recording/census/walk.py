@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from oomscope.recording.census import roots as places
-from oomscope.recording.census.explaining import outermost_raised, place_kind
+from oomscope.recording.census.explaining import outermost_raised, place_kind, unseen_closure
 from oomscope.recording.census.garbage import References, Witness
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
@@ -241,11 +241,13 @@ class _Walk:
         node = self._holding.numbers.get(owner)
         if node is None:
             return row
-        raised = outermost_raised(self._holding, node)
-        if raised is None:
+        raised, function = outermost_raised(self._holding, node), unseen_closure(self._holding, node)
+        keeper = function if raised is None else raised
+        if keeper is None:
             return self._as_garbage(row, owner, storage)
-        row.holder, row.kind, row.finished = self._holding.label(raised), "exception", True
-        row.members, row.place = {raised}, place_kind(self._holding, raised)
+        row.holder, row.finished = self._holding.label(keeper), True
+        row.kind = "exception" if keeper == raised else "closure"
+        row.members, row.place = {keeper}, place_kind(self._holding, keeper)
         way = self._holding.label(node)
         if way is not None:
             row.path = [way]

@@ -73,6 +73,8 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
             if driver.site is not None:
                 made = sum(use.bytes for use in device.sites if use.site == driver.site)
                 return driver.site, words.made_note(made or driver.bytes)
+    if verdict.cause == "capacity" and (found := _of_last_pass(device, oom, sources)) is not None:
+        return found
     if verdict.cause == "fragmentation":
         for pin in device.pins:
             where = pin.caller or pin.site
@@ -82,6 +84,22 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
     return None if where is None else (where, words.asked_note(oom))
+
+
+def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Location, str] | None:
+    """Where most of the memory is of the pass before: the line that stores it, or the loop's line that goes on."""
+    first = oom.verdict.headline[0]
+    failing = oom.verdict.failing_pass
+    if first.code != "causes.pass.left" or failing is None or failing.loop is None:
+        return None
+    keeper = next((one for one in oom.verdict.suspects if one.holder == first.values["holder"]), None)
+    if keeper is not None and (stores := store_line(keeper, sources)) is not None:
+        return stores, words.stored_note(name_of(keeper))
+    loop = failing.loop
+    for frame in device.study.snapshot.stacks[int(device.history.trace.stack[oom.entry])]:
+        if (frame.filename, frame.name) == (loop.file, loop.function):
+            return Location(frame.filename, frame.line, frame.name), words.TWO_ALIVE
+    return None
 
 
 def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> tuple[Location, str] | None:

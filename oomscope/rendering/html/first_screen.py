@@ -61,6 +61,7 @@ class FirstScreen:
         headline: the verdict's first sentence, and what follows it.
         culprit: the line to look at.
         fix: the best remedy; None where there is none, or nothing failed.
+        second: the next one.
         others: how many more there are.
         parts: the memory that PyTorch holds and may have, in parts.
         limit: the limit in words.
@@ -73,6 +74,7 @@ class FirstScreen:
     headline: tuple[Markup, Markup]
     culprit: Culprit | None
     fix: Fix | None
+    second: Fix | None
     others: str
     parts: tuple[HeldPart, ...]
     limit: str
@@ -87,8 +89,8 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
     first, rest = split_verdict(findings)
     headline = quoted(first), quoted(rest)
     if device is None:
-        return FirstScreen(words.occasion_parts(findings), headline, None, None, "", (), "", None, None, ())
-    held, bar = live_parts(device, shorten), memory_bar(device)
+        return FirstScreen(words.occasion_parts(findings), headline, None, None, None, "", (), "", None, None, ())
+    held, bar, proposed = live_parts(device, shorten), memory_bar(device), fixes(device, sources)
     advice = device.oom.verdict.advice if device.oom is not None else ()
     named = [(part.label, f"k-{part.colour.variable}", part.opacity, part.bytes) for part in held.parts] + [
         (part.label, f"e-{part.key}", 1.0, part.bytes) for part in bar.parts if part.key != "allocated"
@@ -97,8 +99,9 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
         occasion=words.occasion_parts(findings),
         headline=headline,
         culprit=culprit(device, shorten, sources),
-        fix=next((_fix(device, item, sources) for item in advice if not item.refuted), None),
-        others=words.else_text(advice),
+        fix=next(iter(proposed), None),
+        second=next(iter(proposed[1:]), None),
+        others=words.else_text(advice, told=2),
         parts=_placed(named),
         limit=_limit(device, bar),
         asked=bar.asked,

@@ -36,8 +36,8 @@ _NEAR = 2.5
 """A limit above so many times the highest value would press all else flat."""
 _WORTH_SHOWING = 0.03
 """Of the highest value: where PyTorch held less than that free when the request failed, the picture goes without."""
-_ASKED_WIDTH, _MOST_ASKED = 0.012, 0.4
-"""The failed request: of the picture's width, and at most of its height above the limit."""
+_ROOM, _MOST_ASKED = 0.012, 0.4
+"""For what is alive at the last entry and the request on it: of the width, and at most of the height over the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         _begin(time_axis(history, device.at_entry, zero), zero),
         zero if device.at_entry == last else "end of the recording",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
-        (_percent(stands / last), word) if 0 <= stands <= last else None,
-        _earlier(device, last),
+        (_percent(stands / _right(at)), word) if 0 <= stands <= last else None,
+        _earlier(device, last, _right(at)),
         oom is not None,
         given_back(zero, is_last=device.at_entry == last) if bands[-1].any() else "",
         f"shaded: every other {pass_word(device)[0]}" if has_steps else "",
@@ -147,11 +147,11 @@ def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, *, has_ste
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     x = picture.at.astype(np.float64)
-    axes.set_xlim(float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1)
+    axes.set_xlim(float(x[0]), _right(picture.at))
     axes.set_ylim(0, picture.top)
     if has_steps:
         _steps(axes, device.steps.boundaries, int(picture.at[-1]))
-    _bands(axes, held, picture, np.repeat(x, 2)[1:])
+    _bands(axes, held, picture, np.append(np.repeat(x, 2)[1:], _right(picture.at)))
     if device.oom is None:
         axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
     for oom in device.ooms[-_MOST_MARKED:]:
@@ -184,20 +184,22 @@ def _bands(axes: Axes, held: LiveParts, picture: _Picture, corners: FloatArray) 
 
 
 def _asked(axes: Axes, asked: tuple[int, int], entry: float, top: float) -> None:
-    """The failed request as a block on what was in use, beside the instant; drawn inside the picture."""
+    """The failed request as a block on what was in use at that entry; drawn inside the picture."""
     left, right = axes.get_xlim()
-    width = _ASKED_WIDTH * (right - left)
-    begin = max(entry - width, left)
-    low, high = asked[0], min(asked[1], top)
     axes.fill_between(
-        [begin, max(entry, begin + width)], low, high, facecolor=palette.ALARM.light, edgecolor=palette.PAPER.light,
-        linewidth=0.8,
+        [entry, max(entry + 1, entry + _ROOM * (right - left))], asked[0], min(asked[1], top),
+        facecolor=palette.ALARM.light, edgecolor=palette.PAPER.light, linewidth=0.8,
     )  # fmt: skip
 
 
 def _flat(values: IntArray) -> FloatArray:
-    """The corners of a curve that keeps each value until the next instant."""
-    return np.repeat(values.astype(np.float64), 2)[:-1]
+    """The corners of a curve that keeps each value until the next instant, and the last one to the end."""
+    return np.repeat(values.astype(np.float64), 2)
+
+
+def _right(at: IntArray) -> float:
+    """The right end of the picture."""
+    return float(at[-1]) + max(_ROOM * float(at[-1] - at[0]), 1.0)
 
 
 def _steps(axes: Axes, boundaries: tuple[int, ...], last: int) -> None:
@@ -216,7 +218,7 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
     )
 
 
-def _earlier(device: DeviceFindings, last: int) -> tuple[tuple[str, str], ...]:
+def _earlier(device: DeviceFindings, last: int, right: float) -> tuple[tuple[str, str], ...]:
     """Earlier failures: one label for all whose own would overprint each other."""
     groups: list[list[int]] = []
     for entry in sorted(oom.entry for oom in device.ooms[-_MOST_MARKED:] if oom is not device.oom):
@@ -227,7 +229,7 @@ def _earlier(device: DeviceFindings, last: int) -> tuple[tuple[str, str], ...]:
         else:
             groups.append([entry])
     return tuple(
-        (_percent(group[0] / last), "an earlier OOM" if len(group) == 1 else f"{len(group)} earlier OOMs")
+        (_percent(group[0] / right), "an earlier OOM" if len(group) == 1 else f"{len(group)} earlier OOMs")
         for group in groups
     )
 

@@ -20,9 +20,6 @@ some request; one that fits into the holes with little to spare was followed by 
 CERTAIN_OF_HOLES = 0.15
 """The same, where no pass like this one has fitted: the rest of a first pass may need more than a few requests."""
 
-NO_LONGER = 1.05
-"""Of the last finished pass: up to this much a pass needs what passes that fitted have needed."""
-
 LASTING_PASSES = 10
 """Relief that lasts for fewer passes of what is being filled is none: the run would have failed a little later."""
 
@@ -93,4 +90,4 @@ def _has_fitted(circumstances: Circumstances) -> bool:
     With little to spare, a first pass, or one with a longer batch, would have failed at one of its next requests.
     """
     found = circumstances.failing_pass
-    return found is not None and found.completed > 0 and found.ratio is not None and found.ratio <= NO_LONGER
+    return found is not None and found.has_fitted

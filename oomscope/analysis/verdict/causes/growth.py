@@ -34,13 +34,15 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     piled, growth = circumstances.piled, circumstances.growth
     if piled.holder is not None:
         holder = piled.holder
+        passes = holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None
         first = note(
             "causes.growth.holder",
             holder=holder.holder,
             retained=holder.retained,
             live=circumstances.request.totals.allocated,
             tensors=holder.tensors,
-            passes=holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None,
+            passes=passes,
+            this=" and this one" if passes and holder.retained > holder.earlier_bytes else "",
             per_pass=piled.per_pass,
         )
     elif piled.models is not None:

@@ -13,7 +13,7 @@ from oomscope.model import Note, note
 
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
-REMEDIES = ("forget_exception", "collect_garbage", "drop_optimizer", "raise_cap")
+REMEDIES = ("forget_exception", "collect_garbage", "drop_optimizer", "release_closure", "raise_cap")
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
 
