@@ -10,6 +10,7 @@ import numpy as np
 
 from oomscope.analysis.passes.loop_that_matters import born_in, loop_that_matters, may_pass
 from oomscope.analysis.study import DeviceStudy
+from oomscope.model import Action
 
 
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
@@ -27,12 +28,14 @@ def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
 def still_to_come(study: DeviceStudy, entry: int) -> int | None:
     """Bytes that the pass underway at `entry` will need beyond what is allocated, if it needs what the last one did.
 
-    None where no pass of this run of the loop has finished. Never negative.
+    None where no pass of this run of the loop has finished, or the last one failed. Never negative.
     """
     last = _last_finished(study, entry)
     if last is None:
         return None
     begin, end = last
+    if bool((study.history.trace.action[begin:end] == Action.OOM).any()):
+        return None  # a pass that failed has not shown what it needs
     allocated = study.history.curves.allocated  # one longer than the entries: what is allocated before the first
     needed = int(allocated[begin : end + 1].max()) - int(allocated[begin])
     return max(needed - (int(allocated[entry + 1]) - int(allocated[end])), 0)

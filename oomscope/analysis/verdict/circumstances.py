@@ -19,7 +19,7 @@ from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
 from oomscope.analysis.passes.last_pass import left_by_last_pass, still_to_come
 from oomscope.analysis.passes.left_from_before import left_from_before
-from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
+from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
@@ -231,8 +231,14 @@ class Circumstances:
 
     @cached_property
     def still_to_come(self) -> int | None:
-        """Bytes that this pass will still need, if it needs what the last one did; None where none has finished."""
-        return still_to_come(self.study, self.request.entry)
+        """Bytes that this pass will still need, if it needs what the last one did.
+
+        None where no pass has finished, where this one asks for less, or where the last one failed as well.
+        """
+        found, entry = self.failing_pass, self.request.entry
+        if found is None or found.ratio is None or found.ratio < 1 / NO_LONGER:
+            return None
+        return still_to_come(self.study, entry)
 
     @property
     def card_unknown(self) -> bool:
