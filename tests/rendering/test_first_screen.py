@@ -139,7 +139,7 @@ def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_th
     [
         ("oom_leak_in_validation", "oom_leak_in_validation.py:36", "leaves 391 MiB behind every pass"),
         ("oom_leak_total_loss", "oom_leak_total_loss.py:25", "stored in total_loss here, 249 MiB more every pass"),
-        ("oom_kept_exception", "gpt.py:22", "of it was allocated here"),
+        ("oom_kept_exception", "oom_kept_exception.py:21", "stored in failures here"),
     ],
 )
 def test_the_line_is_that_of_the_loop_that_the_headline_counts(name: str, line: str, note: str):

@@ -79,9 +79,9 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
 
 def _has_room_for_the_pass(circumstances: Circumstances) -> bool:
     """Whether this pass could go on, with all that is free in one piece, if it needs what the last one needed."""
-    still = circumstances.still_to_come
-    request = circumstances.request
-    return still is None or max(still, request.size) <= request.limit.low - request.totals.active
+    still, request = circumstances.still_to_come, circumstances.request
+    most = request.limit.high if request.limit.high is not None else request.limit.low
+    return still is None or max(still, request.size) <= most - request.totals.active
 
 
 def _has_fitted(circumstances: Circumstances) -> bool:
