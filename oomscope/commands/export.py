@@ -42,6 +42,12 @@ class _Conversion:
     show_default=True,
     help="speedscope: the instant at which live bytes are shown.",
 )
+@click.option(
+    "--window",
+    type=options.WindowText(),
+    help="Export only this part of the trace, such as 95%:100%, 1000:2000, peak: or :oom, as though nothing else had"
+    " been recorded; what lived before it is kept.",
+)
 @click.option("--device", type=click.IntRange(min=0), metavar="N", help="Export this device only (CUDA index).")
 @options.output_options
 @options.redact_options
@@ -50,6 +56,7 @@ def command(
     snapshot: str,
     form: str,
     at: str | int,
+    window: str | None,
     device: int | None,
     output: str | None,
     force: bool,
@@ -75,6 +82,8 @@ def command(
             loaded = pipeline.redacted(loaded, redact_key, force)
         if device is not None:
             loaded = _only(loaded, device)
+        if window is not None:
+            loaded = _cut(loaded, window)
         progress.stage("writing")
         from oomscope.reading.unpickling import collector_paused
 
@@ -94,6 +103,14 @@ def _only(snapshot: Snapshot, index: int) -> Snapshot:
 
     SnapshotStudy(snapshot).device(index)
     return replace(snapshot, devices=(snapshot.device(index),))
+
+
+def _cut(snapshot: Snapshot, window: str) -> Snapshot:
+    from oomscope.analysis.study import SnapshotStudy
+    from oomscope.export.window import cut, windows
+
+    study = SnapshotStudy(snapshot)
+    return cut(study, windows(study, window))
 
 
 def _chunks(snapshot: Snapshot, wanted: _Conversion) -> Iterator[bytes]:

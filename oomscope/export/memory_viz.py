@@ -10,7 +10,6 @@ import json
 import pickle
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from oomscope.model import Action, BlockState, Device, Segments, Snapshot, StackTable, Trace
@@ -30,24 +29,6 @@ _TEXTS = {"compile_context": (2, 8), "user_metadata": (2, 10)}
 def to_pickle(snapshot: Snapshot) -> bytes:
     """`snapshot` as ``torch.cuda.memory._dump_snapshot`` would write it."""
     return pickle.dumps(as_snapshot(snapshot), protocol=_PROTOCOL)
-
-
-def newest(snapshot: Snapshot, entries: int) -> Snapshot:
-    """`snapshot` with only the newest `entries` of each device's trace, as a ring of that size would have kept them."""
-    devices = tuple(replace(device, trace=_newest(device.trace, entries)) for device in snapshot.devices)
-    begins = [int(d.trace.time_us[0]) for d in devices if d.trace.timed and len(d.trace)]
-    since = min(begins, default=0)
-    annotations = tuple(mark for mark in snapshot.annotations if mark.time_us >= since)
-    return replace(snapshot, devices=devices, annotations=annotations, ring_entries=entries or None)
-
-
-def _newest(trace: Trace, entries: int) -> Trace:
-    first = max(len(trace) - entries, 0)
-    names = ("action", "address", "size", "stream", "time_us", "stack", "pool", *_TEXTS)
-    columns = {name: getattr(trace, name) for name in names}
-    kept: dict[str, Any] = {name: None if column is None else column[first:] for name, column in columns.items()}
-    forward = {entry - first: lines for entry, lines in trace.forward_stacks.items() if entry >= first}
-    return replace(trace, **kept, forward_stacks=forward)
 
 
 def to_json(snapshot: Snapshot) -> str:
