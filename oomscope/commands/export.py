@@ -20,6 +20,7 @@ SUFFIXES = {
     "memory-viz": ".pickle",
     "json": ".json",
     "speedscope": ".speedscope.json",
+    "perfetto": ".perfetto.json",
 }
 
 
@@ -69,6 +70,7 @@ def command(
     memory-viz  the pickle that torch writes, from any SNAPSHOT; opens at pytorch.org/memory_viz
     json        the same as JSON
     speedscope  bytes by stack, live at --at and allocated in all; opens at speedscope.app
+    perfetto    memory over time with steps, phases, passes and OOMs; opens at ui.perfetto.dev
 
     Unless -o is given, the result goes to a file in the current folder, named after the snapshot: run.pickle.xz
     becomes run.export.pickle. For a snapshot from stdin (-) it goes to stdout.
@@ -114,12 +116,19 @@ def _cut(snapshot: Snapshot, window: str) -> Snapshot:
 
 
 def _chunks(snapshot: Snapshot, wanted: _Conversion) -> Iterator[bytes]:
+    if wanted.form in ("memory-viz", "json"):
+        from oomscope.export import memory_viz
+
+        yield memory_viz.to_json(snapshot).encode() if wanted.form == "json" else memory_viz.to_pickle(snapshot)
+        return
+    from oomscope.analysis.study import SnapshotStudy
+
+    study = SnapshotStudy(snapshot)
     if wanted.form == "speedscope":
-        from oomscope.analysis.study import SnapshotStudy
         from oomscope.export.speedscope import to_speedscope
 
-        yield from to_speedscope(SnapshotStudy(snapshot), wanted.name, wanted.at)
-        return
-    from oomscope.export import memory_viz
+        yield from to_speedscope(study, wanted.name, wanted.at)
+    else:
+        from oomscope.export.perfetto import to_perfetto
 
-    yield memory_viz.to_json(snapshot).encode() if wanted.form == "json" else memory_viz.to_pickle(snapshot)
+        yield from to_perfetto(study)
