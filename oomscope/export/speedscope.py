@@ -25,6 +25,8 @@ from oomscope.wording.labels import SITE_LABELS, label
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _Stack = tuple[int, ...]
+_HIGHEST_LINE = (1 << 31) - 1
+"""Unresolved C++ frames have numbers beyond, which are no lines."""
 _UNRESOLVED = ("", "??")
 
 
@@ -72,8 +74,8 @@ class _SharedFrames:
     def _add(self, name: str, file: str = "", line: int = 0) -> int:
         number = self._number.setdefault((name, file, line), len(self.shared))
         if number == len(self.shared):
-            where = {"file": file, "line": line} if file else {}
-            self.shared.append({"name": name, **where})
+            where = {"file": file} if file else {}
+            self.shared.append({"name": name, **where, **({"line": line} if 0 < line <= _HIGHEST_LINE else {})})
         return number
 
     def stack(self, number: int, reason: str | None) -> _Stack:
