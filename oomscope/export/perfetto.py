@@ -190,7 +190,7 @@ def _full(at: Location) -> str:
 def _instants(device: DeviceStudy, clock: _EntryTimes) -> Iterator[_Event]:
     trace, stacks = device.history.trace, device.snapshot.stacks
     for entry in trace.entries(Action.OOM, Action.SNAPSHOT).tolist():
-        event = {"ph": "i", "s": "p", "pid": _process(device.index), "tid": _track(device.index, EVENTS)}
+        event = {"ph": "i", "s": "t", "pid": _process(device.index), "tid": _track(device.index, EVENTS)}
         event["ts"] = clock.at(entry)
         if trace.action[entry] == Action.SNAPSHOT:
             yield {**event, "name": "snapshot", "args": {"entry": entry}}
@@ -226,6 +226,6 @@ def _ranges(snapshot: Snapshot, devices: Iterable[int], default: int) -> Iterato
         key = (mark.name, index)
         if mark.stage == "START":
             opened.setdefault(key, []).append(number)
-            yield {"ph": "b", "id": number, **event}
+            yield {"ph": "b", "id2": {"local": hex(number)}, **event}
         elif mark.stage == "END" and opened.get(key):
-            yield {"ph": "e", "id": opened[key].pop(), **event}
+            yield {"ph": "e", "id2": {"local": hex(opened[key].pop())}, **event}

@@ -69,13 +69,16 @@ class _SharedFrames:
         """None for C++ frames that were never resolved: they say nothing."""
         if frame.filename in _UNRESOLVED and not frame.line:
             return None
-        return self._add(clean(frame.name), clean(frame.filename), frame.line)
+        file, line = clean(frame.filename), frame.line if 0 < frame.line <= _HIGHEST_LINE else 0
+        base = file.replace("\\", "/").rpartition("/")[2]
+        # speedscope shows file and line only of the frame that is pointed at.
+        return self._add(f"{clean(frame.name)} ({base}:{line})" if line else clean(frame.name), file, line)
 
     def _add(self, name: str, file: str = "", line: int = 0) -> int:
         number = self._number.setdefault((name, file, line), len(self.shared))
         if number == len(self.shared):
             where = {"file": file} if file else {}
-            self.shared.append({"name": name, **where, **({"line": line} if 0 < line <= _HIGHEST_LINE else {})})
+            self.shared.append({"name": name, **where, **({"line": line} if line else {})})
         return number
 
     def stack(self, number: int, reason: str | None) -> _Stack:

@@ -27,8 +27,8 @@ _NEEDS = {
     "C": {"ts", "args"},
     "X": {"ts", "dur", "tid", "args"},
     "i": {"ts", "tid", "s"},
-    "b": {"ts", "cat", "id"},
-    "e": {"ts", "cat", "id"},
+    "b": {"ts", "cat", "id2"},
+    "e": {"ts", "cat", "id2"},
 }
 _METADATA = {"process_name": "name", "process_sort_index": "sort_index", "thread_name": "name"}
 _METADATA |= {"thread_sort_index": "sort_index"}
@@ -54,7 +54,7 @@ def check_rules(file: Any) -> None:
         assert isinstance(event["pid"], int)
         assert event["pid"] > 0
         assert (event["pid"], None) in named, "a process without a name"
-        assert all(isinstance(event[key], int) for key in ("ts", "dur", "tid", "id") if key in event)
+        assert all(isinstance(event[key], int) for key in ("ts", "dur", "tid") if key in event)
         assert event.get("ts", 0) >= -1
         if "tid" in event:
             assert (event["pid"], event["tid"]) in named, "a track without a name"
@@ -84,9 +84,10 @@ def check_slices(slices: list[Event]) -> None:
 
 
 def check_pairs(events: list[Event]) -> None:
-    opened: dict[tuple[str, int], Event] = {}
+    """Each begins once and ends at most once; numbers are those of the process."""
+    opened: dict[tuple[str, int, str], Event] = {}
     for event in events:
-        key = (event["cat"], event["id"])
+        key = (event["cat"], event["pid"], event["id2"]["local"])
         if event["ph"] == "b":
             assert key not in opened
             opened[key] = event
@@ -185,8 +186,8 @@ def test_ranges_within_ranges_and_those_that_overlap_are_paired_by_name():
     marks = [("START", "a", 1000), ("START", "b", 1001), ("START", "a", 1001), ("END", "a", 1002), ("END", "a", 1003)]
     file = made(SnapshotStudy(annotated(("END", "lost", 1000), *marks, ("END", "b", 1004), ("START", "open", 1004))))
     check_rules(file)
-    begun = {event["id"]: event["ts"] for event in events_of(file, "b")}
-    ended = sorted((event["name"], begun[event["id"]], event["ts"]) for event in events_of(file, "e"))
+    begun = {event["id2"]["local"]: event["ts"] for event in events_of(file, "b")}
+    ended = sorted((event["name"], begun[event["id2"]["local"]], event["ts"]) for event in events_of(file, "e"))
     assert ended == [("a", 1000, 1003), ("a", 1001, 1002), ("b", 1001, 1004)]
     assert {event["name"] for event in events_of(file, "b")} == {"a", "b", "open"}
 

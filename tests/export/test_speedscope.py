@@ -29,7 +29,7 @@ def made(study: SnapshotStudy, **options: Any) -> Any:
 def stacks_of(file: Any, profile: Any) -> dict[tuple[str, ...], int]:
     """Weight by stack, each frame as text, outermost first."""
     names = [
-        f"{frame['file']}:{frame['line']} {frame['name']}" if "file" in frame else frame["name"]
+        f"{frame['file']}:{frame['line']} {frame['name'].rpartition(' (')[0]}" if "file" in frame else frame["name"]
         for frame in file["shared"]["frames"]
     ]
     found: dict[tuple[str, ...], int] = {}
@@ -69,6 +69,7 @@ def test_each_stack_has_its_own_bytes_outermost_frame_first():
         expected[path] = expected.get(path, 0) + int(history.size[row])
     framed = {path: weight for path, weight in stacks_of(file, file["profiles"][0]).items() if "(" not in path[0]}
     assert framed == {path: weight for path, weight in expected.items() if path}
+    assert "attention (workloads.py:20)" in {frame["name"] for frame in file["shared"]["frames"]}
     assert len(framed) > 5
 
 
