@@ -152,7 +152,7 @@ def _write(snapshot: Snapshot, wanted: list[_Conversion], name: str, at: str | i
     for one in wanted:
         if several and one.table == _RECORDED and not snapshot.recorded.steps:
             continue
-        with collector_paused() if one.form == "memory-viz" else nullcontext():
+        with collector_paused() if one.form in ("memory-viz", "json") else nullcontext():
             write_chunks(_chunks(study, one, name, at), one.output, force=force)
 
 
@@ -175,5 +175,5 @@ def _chunks(study: SnapshotStudy, wanted: _Conversion, name: str, at: str | int)
     else:
         from oomscope.export import memory_viz
 
-        snapshot = study.snapshot
-        yield memory_viz.to_json(snapshot).encode() if wanted.form == "json" else memory_viz.to_pickle(snapshot)
+        write = memory_viz.as_json if wanted.form == "json" else memory_viz.pickled
+        yield from write(study.snapshot)
