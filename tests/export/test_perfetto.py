@@ -182,6 +182,17 @@ def annotated(*marks: tuple[str, str, int]) -> Snapshot:
     return loaded([segment(0x7F0000000000, [block(2 << 20) for _ in range(5)])], [trace], external_annotations=notes)
 
 
+def test_marks_of_the_program_and_earlier_snapshots_are_instants():
+    trace = [{**entry("alloc", 0x7F0000000000, 2 << 20), "time_us": 1000}]
+    trace.append({**entry("snapshot", 0, 2 << 20), "time_us": 1005})
+    context = {"schema_version": 1, "marks": [{"name": "eval\x1b[31m", "time_us": 1003}]}
+    study = SnapshotStudy(loaded([segment(0x7F0000000000, [block(2 << 20)])], [trace], oomscope=context))
+    file = made(study)
+    check_rules(file)
+    found = {one["name"]: (one["ts"], one["s"]) for one in events_of(file, "i")}
+    assert found == {"eval\\x1b[31m": (1003, "g"), "snapshot": (1005, "t")}
+
+
 def test_ranges_within_ranges_and_those_that_overlap_are_paired_by_name():
     marks = [("START", "a", 1000), ("START", "b", 1001), ("START", "a", 1001), ("END", "a", 1002), ("END", "a", 1003)]
     file = made(SnapshotStudy(annotated(("END", "lost", 1000), *marks, ("END", "b", 1004), ("START", "open", 1004))))
