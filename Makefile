@@ -3,12 +3,13 @@
 # its whole path, which fails where that path is long and is worked around where it holds a space.
 PYTHON ?= python3
 VENV   ?= .venv
+SUPPLY := $(VENV)-supply
 BIN    := $(VENV)/bin
 TORCH  ?= 0
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix lint bench gpu clean
+.PHONY: help demo test coverage matrix lint audit sbom bench gpu clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -40,6 +41,9 @@ demo: $(VENV)/.demo ## Write a report from a real out-of-memory snapshot
 test: $(VENV)/.test $(if $(filter 1,$(TORCH)),$(VENV)/.torch) ## Run the tests (TORCH=1: also those that need torch)
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
+coverage: $(VENV)/.test ## Run the tests and show which lines and branches none of them takes
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term $(ARGS)
+
 matrix: ## Run the tests under every Python from 3.10 on that is found here
 	@"$(PYTHON)" tests/matrix.py $(ARGS)
 
@@ -49,6 +53,21 @@ lint: $(VENV)/.dev ## Check style, types and the direction of imports
 	$(BIN)/python -m mypy
 	$(BIN)/python $(BIN)/lint-imports
 
+$(SUPPLY)/.tools: | $(BIN)/python
+	"$(PYTHON)" -m venv --clear $(SUPPLY)
+	$(SUPPLY)/bin/python -m pip install -q --disable-pip-version-check 'pip-audit>=2.7' 'cyclonedx-bom>=4'
+	@touch $@
+
+audit: $(SUPPLY)/.tools ## Look the dependencies up among known vulnerabilities (needs the network)
+	$(SUPPLY)/bin/python -m pip_audit --strict $(ARGS) .
+
+sbom: $(SUPPLY)/.tools ## Write what is installed with oomscope to dist/oomscope.cdx.json (CycloneDX)
+	@mkdir -p dist
+	"$(PYTHON)" -m venv --clear --without-pip $(SUPPLY)/installed
+	$(SUPPLY)/bin/python -m pip --python $(SUPPLY)/installed/bin/python install -q --disable-pip-version-check .
+	$(SUPPLY)/bin/python -m cyclonedx_py environment --output-reproducible --pyproject pyproject.toml -o dist/oomscope.cdx.json $(SUPPLY)/installed/bin/python
+	@echo dist/oomscope.cdx.json
+
 bench: $(VENV)/.test ## Measure time, memory and size (tests/benchmarks)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
@@ -56,4 +75,4 @@ gpu: $(VENV)/.test ## Run the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SUPPLY) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

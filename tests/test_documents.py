@@ -75,7 +75,9 @@ def test_the_picture_of_the_readme_is_small():
     assert 10_000 < (PACKAGE / "docs" / "report.png").stat().st_size < 200_000
 
 
-@pytest.mark.parametrize("document", [REPOSITORY / "README.md", PACKAGE / "docs" / "whatif.md"], ids=identify)
+@pytest.mark.parametrize(
+    "document", [REPOSITORY / "README.md", PACKAGE / "docs" / "whatif.md", PACKAGE / "docs" / "export.md"], ids=identify
+)
 def test_every_command_and_option_that_a_document_shows_is_there(document: Path):
     shown = re.findall(r"^\$ oomscope (\w+)([^#\n]*)", document.read_text(encoding="utf-8"), re.MULTILINE)
     assert shown

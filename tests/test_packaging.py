@@ -128,6 +128,23 @@ def test_the_sdist_carries_what_people_look_for(unpacked: Path):
     assert {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "tests"} <= names
 
 
+def test_whoever_builds_it_gets_the_same_bytes(dist: Path, unpacked: Path, tmp_path: Path):
+    """From the sdist, elsewhere, at another time, by a user with other habits, in another language."""
+    copy, target = tmp_path / "elsewhere", tmp_path / "dist"
+    shutil.copytree(unpacked, copy)
+    for number, path in enumerate(sorted(copy.rglob("*"))):
+        os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
+    before = os.umask(0o077)
+    try:
+        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(target), str(copy)]
+        run(command, tmp_path, TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="7")
+    finally:
+        os.umask(before)
+    assert {path.name for path in target.iterdir()} == {path.name for path in dist.iterdir()}
+    for path in target.iterdir():
+        assert path.read_bytes() == (dist / path.name).read_bytes(), f"{path.name} differs"
+
+
 def test_samples_are_small_enough_to_travel():
     assert sum(path.stat().st_size for path in (REPOSITORY / "sample_snapshots").iterdir()) <= 1 << 20
 

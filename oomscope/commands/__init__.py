@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
     "explain": "Say what an out-of-memory message in a log proves; needs no snapshot.",
     "export": "Convert a snapshot for other tools.",
+    "schema": "List the JSON Schemas of oomscope's documents, or print one.",
     "demo": "List the bundled snapshots, or report on one.",
 }
 """Each command, which lives in the module of its name as ``command``, with its short help."""

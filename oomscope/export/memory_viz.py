@@ -7,12 +7,15 @@ memory, frames of the forward pass and further fields of frames are not.
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from itertools import islice
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from oomscope.export.pickled import PickleWriter
 from oomscope.model import Action, BlockState, Device, Segments, Snapshot, StackTable, Trace
 
 _UNSIGNED = (1 << 64) - 1
@@ -21,38 +24,55 @@ _STATES = {
     BlockState.ACTIVE_ALLOCATED: "active_allocated",
     BlockState.ACTIVE_PENDING_FREE: "active_pending_free",
 }
-_PROTOCOL = 4
-"""The newest that the viewer on pytorch.org reads."""
+_TRACES = "device_traces"
+_BATCH = 1000
+_PART = 50_000
 _TEXTS = {"compile_context": (2, 8), "user_metadata": (2, 10)}
 """Fields of entries by the first release that wrote them: by such marks a reader knows the release."""
 
 
 def to_pickle(snapshot: Snapshot) -> bytes:
     """`snapshot` as ``torch.cuda.memory._dump_snapshot`` would write it."""
-    return pickle.dumps(as_snapshot(snapshot), protocol=_PROTOCOL)
+    return b"".join(pickled(snapshot))
 
 
-def newest(snapshot: Snapshot, entries: int) -> Snapshot:
-    """`snapshot` with only the newest `entries` of each device's trace, as a ring of that size would have kept them."""
-    devices = tuple(replace(device, trace=_newest(device.trace, entries)) for device in snapshot.devices)
-    begins = [int(d.trace.time_us[0]) for d in devices if d.trace.timed and len(d.trace)]
-    since = min(begins, default=0)
-    annotations = tuple(mark for mark in snapshot.annotations if mark.time_us >= since)
-    return replace(snapshot, devices=devices, annotations=annotations, ring_entries=entries or None)
-
-
-def _newest(trace: Trace, entries: int) -> Trace:
-    first = max(len(trace) - entries, 0)
-    names = ("action", "address", "size", "stream", "time_us", "stack", "pool", *_TEXTS)
-    columns = {name: getattr(trace, name) for name in names}
-    kept: dict[str, Any] = {name: None if column is None else column[first:] for name, column in columns.items()}
-    forward = {entry - first: lines for entry, lines in trace.forward_stacks.items() if entry >= first}
-    return replace(trace, **kept, forward_stacks=forward)
+def pickled(snapshot: Snapshot) -> Iterator[bytes]:
+    """The same in pieces of a thousand entries."""
+    frames = _frames(snapshot.stacks)
+    return PickleWriter().document(_without_entries(snapshot, frames), _TRACES, _traces(snapshot, frames))
 
 
 def to_json(snapshot: Snapshot) -> str:
     """The same containers as JSON, which `oomscope.load` reads back."""
-    return json.dumps(as_snapshot(snapshot)) + "\n"
+    return b"".join(as_json(snapshot)).decode()
+
+
+def as_json(snapshot: Snapshot) -> Iterator[bytes]:
+    """The same in pieces of a thousand entries."""
+    frames = _frames(snapshot.stacks)
+    texts = {id(stack): json.dumps(stack) for stack in frames}
+    opened = "{"
+    for key, value in _without_entries(snapshot, frames).items():
+        yield f"{opened}{json.dumps(key)}: ".encode()
+        opened = ", "
+        if key != _TRACES:
+            yield json.dumps(value).encode()
+            continue
+        for number, entries in enumerate(_traces(snapshot, frames)):
+            yield b", [" if number else b"[["
+            between = ""
+            while batch := list(islice(entries, _BATCH)):
+                yield (between + ", ".join(_entry_text(entry, texts) for entry in batch)).encode()
+                between = ", "
+            yield b"]"
+        yield b"]"
+    yield b"}\n"
+
+
+def _entry_text(entry: dict[str, Any], stacks: dict[int, str]) -> str:
+    """An entry as JSON; a stack is turned into text once, however many entries share it."""
+    stack = stacks[id(entry.pop("frames"))]
+    return f'{json.dumps(entry)[:-1]}, "frames": {stack}}}'
 
 
 def as_snapshot(snapshot: Snapshot) -> dict[str, Any]:
@@ -61,13 +81,16 @@ def as_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     A stack stands in it once, however many entries share it, as in torch's own files.
     """
     frames = _frames(snapshot.stacks)
-    traces: list[list[dict[str, Any]]] = [[] for _ in range(1 + max((d.index for d in snapshot.devices), default=0))]
-    for device in snapshot.devices:
-        traces[device.index] = list(_entries(device.trace, snapshot, frames))
+    plain = _without_entries(snapshot, frames)
+    return {**plain, _TRACES: [list(entries) for entries in _traces(snapshot, frames)]}
+
+
+def _without_entries(snapshot: Snapshot, frames: list[list[dict[str, Any]]]) -> dict[str, Any]:
+    """All of a snapshot but its traces, for which there is an empty list."""
     release = _release(snapshot)
     plain: dict[str, Any] = {
         "segments": [segment for device in snapshot.devices for segment in _segments(device, snapshot, frames)],
-        "device_traces": traces,
+        _TRACES: [],
     }
     if snapshot.settings is not None:
         plain["allocator_settings"] = dict(snapshot.settings)
@@ -77,10 +100,14 @@ def as_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         plain |= {"host_segments": [], "host_traces": []}
     if snapshot.ring_entries is not None:
         plain["trace_alloc_max_entries"] = snapshot.ring_entries
-    for trace in filter(None, traces):
-        for key in (key for key, first in _TEXTS.items() if release >= first):
-            trace[-1].setdefault(key, "")
     return plain if snapshot.context is None else {**plain, "oomscope": snapshot.context}
+
+
+def _traces(snapshot: Snapshot, frames: list[list[dict[str, Any]]]) -> Iterator[Iterator[dict[str, Any]]]:
+    """The entries of each device from 0 on; none for those that the snapshot does not know."""
+    known = {device.index: device.trace for device in snapshot.devices}
+    for index in range(1 + max(known, default=0)):
+        yield _entries(known[index], snapshot, frames) if index in known else iter(())
 
 
 def _release(snapshot: Snapshot) -> tuple[int, int]:
@@ -137,8 +164,8 @@ def _entries(trace: Trace, snapshot: Snapshot, frames: list[list[dict[str, Any]]
     names = {int(action): action.name.lower() for action in Action}
     columns = (trace.action, trace.address, trace.size, trace.stream, trace.time_us, trace.stack, trace.pool)
     texts = _texts(trace)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    for row, (action, address, size, stream, time, stack, pool) in enumerate(rows):
+    last, release = len(trace) - 1, _release(snapshot)
+    for row, (action, address, size, stream, time, stack, pool) in enumerate(_rows(columns)):
         entry: dict[str, Any] = {"action": names[action]}
         entry["device_free" if action == Action.OOM else "addr"] = address & _UNSIGNED
         entry |= {"size": size, "stream": stream, "frames": frames[stack]}
@@ -148,7 +175,15 @@ def _entries(trace: Trace, snapshot: Snapshot, frames: list[list[dict[str, Any]]
             entry["pool_id"] = snapshot.pools[pool]
         if row in texts:
             entry |= texts[row]
+        if row == last:
+            entry = {**{key: "" for key, first in _TEXTS.items() if release >= first}, **entry}
         yield entry
+
+
+def _rows(columns: tuple[npt.NDArray[np.integer], ...]) -> Iterator[tuple[int, ...]]:
+    """Rows as Python's numbers, which are many times as large as the columns, a part at a time."""
+    for begin in range(0, len(columns[0]), _PART):
+        yield from zip(*(column[begin : begin + _PART].tolist() for column in columns), strict=True)
 
 
 def _texts(trace: Trace) -> dict[int, dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from oomscope.analysis.findings import Findings
@@ -46,30 +47,38 @@ def write_text_atomically(path: str | os.PathLike[str], text: str, force: bool =
 
 
 def write_bytes_atomically(path: str | os.PathLike[str], content: bytes, force: bool = False) -> Path:
-    """Write `content` to `path` by way of a temporary file beside it, so that no half a file is ever seen.
+    """Write `content` to `path`, as `write_chunks_atomically` does."""
+    return write_chunks_atomically(path, (content,), force)
+
+
+def write_chunks_atomically(path: str | os.PathLike[str], chunks: Iterable[bytes], force: bool = False) -> Path:
+    """Write `chunks` to `path` by way of a temporary file beside it, so that no half a file is ever seen.
 
     Raises:
         OutputError: `path` exists and `force` is false, or it cannot be written.
     """
     target = Path(path)
     refuse_existing(target, force)
-    temporary: str | None = None
+    temporary: Path | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
+        temporary = Path(name)
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            stream.writelines(chunks)
         _give_usual_mode(temporary)
-        Path(temporary).replace(target)
+        temporary.replace(target)
+        temporary = None
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise OutputError(f"{target} cannot be written: {error.strerror or error}; choose another place") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
     return target
 
 
-def _give_usual_mode(path: str) -> None:
+def _give_usual_mode(path: Path) -> None:
     """Mkstemp makes files that only their owner can read; a report is an ordinary file."""
     if os.name == "posix":
         mask = os.umask(0)
         os.umask(mask)
-        Path(path).chmod(0o666 & ~mask)
+        path.chmod(0o666 & ~mask)

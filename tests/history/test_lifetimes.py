@@ -56,6 +56,17 @@ def test_a_pending_block_is_active_but_not_allocated() -> None:
     assert one.curves.active.tolist() == [0, 0, 512, 512]
 
 
+def test_a_free_between_the_trace_and_the_segments_counts_for_the_last_entry() -> None:
+    """The segments are read a moment later: a block may be pending there whose free is in no entry."""
+    blocks = [block(512, "active_pending_free"), block(1024), block(2 * MIB - 1536, "inactive")]
+    one = history(
+        [segment(A, blocks, kind="small")],
+        [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512), entry("alloc", A + 512, 1024)],
+    )
+    assert allocated(one) == [0, 0, 512, 1024]
+    assert one.curves.active.tolist() == [0, 0, 512, 1536]
+
+
 def test_a_large_block_keeps_what_was_not_split_off() -> None:
     one = history(
         [segment(A, [block(20 * MIB, "inactive")])],

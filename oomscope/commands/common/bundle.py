@@ -84,12 +84,12 @@ def _slim(snapshot: Snapshot, room: int) -> tuple[bytes | None, int | None]:
 
 
 def _packed(snapshot: Snapshot, entries: int) -> tuple[bytes, int]:
-    from oomscope.export import memory_viz
+    from oomscope.export import memory_viz, window
     from oomscope.reading.unpickling import collector_paused
 
     longest = max((len(device.trace) for device in snapshot.devices), default=0)
     with collector_paused():
-        content = memory_viz.to_pickle(snapshot if entries == longest else memory_viz.newest(snapshot, entries))
+        content = memory_viz.to_pickle(snapshot if entries == longest else window.newest(snapshot, entries))
     return content, len(_zipped({"snapshot.pickle": content}))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +40,24 @@ class Instant(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         if entry < 0:
             self.fail(f"{text!r} is neither {', '.join(AT_NAMES)} nor the number of an entry", param, ctx)
         return entry
+
+
+class WindowText(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """``FROM:TO``, each ``oom``, ``peak``, ``end``, the number of an entry, a share such as ``95%``, or nothing."""
+
+    name = "window"
+    _BOUND = r"(?:oom|peak|end|\d+|\d+(?:\.\d+)?%)?"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
+        """How help and errors show it."""
+        return "FROM:TO"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The window without what groups digits."""
+        text = str(value).replace(",", "").replace("_", "").replace(" ", "")
+        if not re.fullmatch(f"{self._BOUND}:{self._BOUND}", text):
+            self.fail(f"{value!r} is no window; write it as FROM:TO, such as 95%:100%, 1000:2000 or peak:", param, ctx)
+        return text
 
 
 def snapshot_argument(function: Function) -> Function:

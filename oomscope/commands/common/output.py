@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,10 +92,16 @@ def write_or_show(content: RenderableType, output: str | None, *, force: bool) -
 
 def write_binary(content: bytes, output: str | None, *, force: bool) -> None:
     """Write `content` to the file `output`, or to stdout where that is None or ``-``."""
-    if output is None or output == STDOUT:
-        click.echo(content, nl=False)
-        return
-    from oomscope.rendering.write import write_bytes_atomically
+    write_chunks((content,), output, force=force)
 
-    write_bytes_atomically(output, content, force)
+
+def write_chunks(chunks: Iterable[bytes], output: str | None, *, force: bool) -> None:
+    """Write `chunks` one after the other, as they are made, to the file `output`, or to stdout."""
+    if output is None or output == STDOUT:
+        for chunk in chunks:
+            click.echo(chunk, nl=False)
+        return
+    from oomscope.rendering.write import write_chunks_atomically
+
+    write_chunks_atomically(output, chunks, force)
     click.echo(f"Wrote {output}", err=True)
