@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 @click.command("summary")
 @options.snapshot_argument
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Output format; json has the verdict, the fixes and who holds the memory, in a few kB.",
+)
 @click.option("--full", is_flag=True, help="Show every table instead of one screen.")
 @options.device_option
 @click.option(
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
 @options.debug_option
 def command(
     snapshot: str,
+    form: str,
     full: bool,
     device: int | None,
     at: str | int,
@@ -53,6 +63,11 @@ def command(
     findings = pipeline.find(
         snapshot, at=at, device=device, whatif=whatif, redact=redact, redact_key=redact_key, no_source=no_source
     )
+    if form == "json":
+        from oomscope.rendering.answers.verdict import summary_to_json
+
+        write(summary_to_json(findings), None, force=False)
+        return
     from rich.console import Console
 
     from oomscope.rendering.common.sources import Sources

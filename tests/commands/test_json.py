@@ -1,0 +1,52 @@
+"""Every command speaks JSON, and says which commands would tell more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from oomscope.commands import COMMANDS
+from oomscope.commands.common.errors import DONE, run
+from tests.samples import bundled_path
+
+OOM, OK = str(bundled_path("oom_activations")), str(bundled_path("train_ok"))
+RANKS = [str(bundled_path("ddp.rank0")), str(bundled_path("ddp.rank1"))]
+ASKED: dict[str, list[str]] = {
+    "report": [OOM, "--no-whatif"],
+    "summary": [OOM],
+    "whatif": [OOM, "--setting", "expandable_segments:True", "--least-memory", "none"],
+    "plan": [OK, "--at", "batch=4", "--for", "batch=8"],
+    "diff": RANKS,
+    "check": [OK, "--max-peak", "100GiB"],
+    "ranks": RANKS,
+    "triage": [OOM],
+    "digest": [OOM],
+    "explain": ["CUDA out of memory. Tried to allocate 2.00 GiB"],
+    "demo": [],
+}
+OTHERS = {"run", "export", "mcp", "agent-guide"}
+"""A program's own output, a file, a protocol, a text."""
+
+
+def test_every_command_is_asked():
+    assert ASKED.keys() | OTHERS == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_it_prints_one_document_with_next(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run([name, *ASKED[name], "-f", "json"]) == DONE
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema_version"] >= 1
+    assert document["next"]
+    assert all("oomscope " in command for command in document["next"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_of_a_sample_is_its_summary(capsys):
+    assert run(["demo", "oom_activations", "-f", "json"]) == DONE
+    shown = capsys.readouterr().out
+    assert run(["summary", OOM, "-f", "json"]) == DONE
+    assert shown == capsys.readouterr().out
