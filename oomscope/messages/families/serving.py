@@ -95,7 +95,8 @@ WORDINGS = (
         "serving-budget",
         "ollama.system",
         "toolargeforsystem",
-        r"""model request too large for system" requested=" <requested> " available=" <free> " (?: total=" <total> ")?""",
+        r"""model request too large for system" requested=" <requested> " available=" <free> "
+            (?: total=" <total> ")?""",
     ),
     Wording(
         "serving-budget",
