@@ -114,6 +114,7 @@ def _failure(findings: Findings, device: DeviceFindings, oom: Oom) -> dict[str, 
                 "tensors": plain(one.tensors),
                 "passes": plain(one.passes),
                 "let_go_at": location(one.at),
+                "path": next((clean(path) for path in one.path), None),
             }
             for one in judged.suspects
         ],
