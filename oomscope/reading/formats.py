@@ -128,7 +128,7 @@ def _read_database(source: Source) -> Snapshot:
     contents, _ = source.contents()
     tables = Tables()
     tables.notes.add(note("reading.from_pt_snap"))
-    return replace(assemble(pt_snap.document_of(contents), tables), schema=pt_snap.SCHEMA)
+    return replace(assemble(pt_snap.document_of(contents, source.limits), tables), schema=pt_snap.SCHEMA)
 
 
 def _stranger(head: bytes) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oomscope.errors import SnapshotError
+from oomscope.reading.limits import Limits
 from oomscope.reading.printable import printable
 
 SCHEMA = "pt-snap database"
@@ -36,16 +37,18 @@ _ALLOC, _FREE_REQUESTED, _FREE_COMPLETED, _OOM = (
 _SMALL_SEGMENT, _MOST_SMALL = 2 << 20, 1 << 20
 _LARGEST = 1 << 62
 _NONE = -1
+_A_ROW = 800
+"""Bytes of memory, about, with all that is made of it."""
 
 Row = tuple[int, ...]
 Frames = list[dict[str, Any]]
 
 
-def document_of(contents: bytes) -> dict[str, Any]:
+def document_of(contents: bytes, limits: Limits) -> dict[str, Any]:
     """The database in `contents` as the containers that torch would have written.
 
     Raises:
-        SnapshotError: it is another database, or damaged.
+        SnapshotError: it is another database, or damaged, or asks for more memory than `limits` allow.
     """
     with tempfile.TemporaryDirectory(prefix="oomscope-") as folder:
         path = Path(folder) / "database"
@@ -54,7 +57,7 @@ def document_of(contents: bytes) -> dict[str, Any]:
             database.execute("PRAGMA trusted_schema=OFF")
             database.set_authorizer(_only_tables)
             try:
-                return _document(database)
+                return _Reader(database, limits, len(contents)).document()
             except sqlite3.Error as error:
                 raise SnapshotError(f"the database is damaged ({printable(str(error), 120)}).") from error
 
@@ -65,53 +68,68 @@ def _only_tables(action: int, _first: str | None, _second: str | None, _name: st
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def _document(database: sqlite3.Connection) -> dict[str, Any]:
-    names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    devices = sorted(int(match[1]) for name in names if isinstance(name, str) and (match := _TRACE.match(name)))
-    if not devices or "callstack" not in names:
-        raise SnapshotError("this is an SQLite database that is none of pt-snap's.")
-    stacks = _stacks(database, has_frames="callstack_frame" in names)
-    traces: list[Any] = [[] for _ in range(devices[-1] + 1)]
-    segments: list[dict[str, Any]] = []
-    for device in devices:
-        events = _rows(database, f"trace_entry_{device}", f"id, {_ACTION}, address, size, stream, callstackId")
-        blocks = _rows(database, f"block_{device}", "id, address, size, requestedSize, allocEventId, freeEventId")
-        traces[device] = [_entry(row, stacks) for row in events if row[0] >= 0]
-        segments += _rebuilt(device, events, blocks, stacks)
-    return {"segments": segments, "device_traces": traces}
+class _Reader:
+    """Reads tables, as long as what they take is in proportion to the file: a default value costs it nothing a row."""
 
+    def __init__(self, database: sqlite3.Connection, limits: Limits, size: int) -> None:
+        self._database, self._limits, self._size = database, limits, size
+        self._taken = 0
 
-def _rows(database: sqlite3.Connection, table: str, columns: str) -> list[Row]:
-    """The rows of `table` in the order of their numbers; a table that is not there has none."""
-    try:
-        rows = database.execute(f"SELECT {columns} FROM {table} ORDER BY id").fetchall()  # noqa: S608 - our own names
-    except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
-            return []
-        raise
-    for row in rows:
-        # An entry without a stack has none of its numbers.
-        if not all(isinstance(value, int) and abs(value) < _LARGEST for value in row[:-1]):
-            raise SnapshotError(f"the database is damaged: '{table}' holds what is no number.")
-    return [row if isinstance(row[-1], int) else (*row[:-1], _NONE) for row in rows]
+    def document(self) -> dict[str, Any]:
+        """All of it."""
+        tables = self._select("SELECT name FROM sqlite_master WHERE type = 'table'")
+        names = {name for (name,) in tables if isinstance(name, str)}
+        devices = sorted(int(match[1]) for name in names if (match := _TRACE.match(name)))
+        if not devices or "callstack" not in names:
+            raise SnapshotError("this is an SQLite database that is none of pt-snap's.")
+        stacks = self._stacks(has_frames="callstack_frame" in names)
+        traces: list[Any] = [[] for _ in range(devices[-1] + 1)]
+        segments: list[dict[str, Any]] = []
+        for device in devices:
+            events = self._rows(f"trace_entry_{device}", f"id, {_ACTION}, address, size, stream, callstackId")
+            blocks = self._rows(f"block_{device}", "id, address, size, requestedSize, allocEventId, freeEventId")
+            traces[device] = [_entry(row, stacks) for row in events if row[0] >= 0]
+            segments += _rebuilt(device, events, blocks, stacks)
+        return {"segments": segments, "device_traces": traces}
 
+    def _select(self, query: str) -> Iterator[tuple[Any, ...]]:
+        for row in self._database.execute(query):
+            self._taken += _A_ROW + sum(len(value) for value in row if isinstance(value, str))
+            self._limits.check_memory(self._size, self._taken)
+            yield row
 
-def _stacks(database: sqlite3.Connection, *, has_frames: bool) -> dict[int, Frames]:
-    """The frames of each stack, innermost first."""
-    if not has_frames:
-        rows = database.execute("SELECT id, callstack FROM callstack").fetchall()
-        return {number: [_frame_of(line) for line in reversed(str(text or "").splitlines())] for number, text in rows}
-    frames = {
-        number: {"filename": str(file), "line": line if isinstance(line, int) else 0, "name": str(name)}
-        for number, file, line, name in database.execute("SELECT id, filename, line, name FROM frame")
-    }
-    stacks: dict[int, Frames] = {}
-    for stack, frame in database.execute(
-        "SELECT callstackId, frameId FROM callstack_frame ORDER BY callstackId, position"
-    ):
-        if frame in frames:
-            stacks.setdefault(stack, []).append(frames[frame])
-    return stacks
+    def _rows(self, table: str, columns: str) -> list[Row]:
+        """The rows of `table` in the order of their numbers; a table that is not there has none."""
+        try:
+            rows = list(self._select(f"SELECT {columns} FROM {table} ORDER BY id"))  # noqa: S608 - our own names
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
+        for row in rows:
+            # An entry without a stack has none of its numbers.
+            if not all(isinstance(value, int) and abs(value) < _LARGEST for value in row[:-1]):
+                raise SnapshotError(f"the database is damaged: '{table}' holds what is no number.")
+        return [row if isinstance(row[-1], int) else (*row[:-1], _NONE) for row in rows]
+
+    def _stacks(self, *, has_frames: bool) -> dict[int, Frames]:
+        """The frames of each stack, innermost first."""
+        if not has_frames:
+            rows = self._select("SELECT id, callstack FROM callstack")
+            return {
+                number: [_frame_of(line) for line in reversed(str(text or "").splitlines())] for number, text in rows
+            }
+        frames = {
+            number: {"filename": str(file), "line": line if isinstance(line, int) else 0, "name": str(name)}
+            for number, file, line, name in self._select("SELECT id, filename, line, name FROM frame")
+        }
+        stacks: dict[int, Frames] = {}
+        for stack, frame in self._select(
+            "SELECT callstackId, frameId FROM callstack_frame ORDER BY callstackId, position"
+        ):
+            if frame in frames:
+                stacks.setdefault(stack, []).append(frames[frame])
+        return stacks
 
 
 def _frame_of(line: str) -> dict[str, Any]:

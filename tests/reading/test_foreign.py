@@ -220,6 +220,19 @@ def test_another_or_a_hostile_database_is_refused(tmp_path: Path, statements: li
     assert "\n" not in str(found.value)
 
 
+def test_a_database_that_blows_up_is_refused(tmp_path: Path):
+    """A default costs the file nothing a row, and memory each time."""
+    path = tmp_path / "bomb.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(TRACE)
+        connection.execute("CREATE TABLE callstack (id INTEGER PRIMARY KEY)")
+        connection.executemany("INSERT INTO callstack VALUES (?)", ((number,) for number in range(3_000)))
+        connection.execute(f"ALTER TABLE callstack ADD COLUMN callstack TEXT DEFAULT '{'x' * 1_000_000}'")
+    connection.close()
+    with pytest.raises(SnapshotError, match="takes more than"):
+        load(path)
+
+
 def test_a_damaged_database_is_refused(tmp_path: Path):
     whole = lzma.decompress((FOREIGN / "retry_caught.db.xz").read_bytes())
     for size in (20, 4096, len(whole) // 2):
