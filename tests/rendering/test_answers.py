@@ -6,16 +6,19 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oomscope.analysis import analyze
+from oomscope.reading import load
 from oomscope.rendering.answers.bounded import LEAST, bounded
 from oomscope.rendering.answers.memory import at_instant, holders, sites
-from oomscope.rendering.answers.verdict import opened, summary, verdict
+from oomscope.rendering.answers.verdict import SUMMARY_SCHEMA, opened, summary, verdict
 from oomscope.rendering.json_report import as_document
 from tests.rendering.hostile import hostile_findings
-from tests.samples import SAMPLES, sample_findings
+from tests.samples import BUNDLED, SAMPLES, bundled_path, sample_findings
 
 ANSWERS = (opened, verdict, summary, holders, sites, at_instant)
 
@@ -32,6 +35,17 @@ def test_every_answer_is_json_with_next_and_fits(name: str, answer: Any):
         read = json.loads(text)
         for left, count in read.get("truncated", {}).items():
             assert count is None or (len(read[left]), len(document[left])) == (count["shown"], count["of"])
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *BUNDLED])
+def test_a_summary_is_as_its_schema_has_it(name: str):
+    validator = jsonschema.Draft202012Validator(json.loads(SUMMARY_SCHEMA.read_text(encoding="utf-8")))
+    validator.check_schema(validator.schema)
+    findings = sample_findings(name) if name in SAMPLES else analyze(load(bundled_path(name)), whatif=False)
+    found = summary(findings)
+    assert [error.message for error in validator.iter_errors(found)] == []
+    assert found.keys() <= validator.schema["properties"].keys()
+    assert sum(row["bytes"] for row in found["in_use"]) == found["allocated"]
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from oomscope.analysis.findings import DeviceFindings, Findings
@@ -19,6 +20,7 @@ from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.paths import shortener
 from oomscope.wording.verdict_text import advice_text
 
+SUMMARY_SCHEMA = Path(__file__).parents[1] / "summary.schema.json"
 _ROWS = 6
 _LINE = 160
 
