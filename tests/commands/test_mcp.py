@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -113,6 +114,21 @@ def test_refusals_are_one_line_and_the_server_goes_on(tmp_path: Path):
         assert "swordfish" not in text_of(result)
         assert len(text_of(result)) < 1_000
     assert not after.is_error
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [b"the password is swordfish\n", b'{"swordfish": 1, "user": {}}', b'["swordfish"]', b"<title>swordfish</title>",
+     b"\x00\x01swordfish", pickle.dumps({"swordfish": 1}), pickle.dumps("swordfish"), pickle.dumps(["swordfish"])],
+)  # fmt: skip
+def test_of_a_file_that_is_no_snapshot_nothing_is_told(contents: bytes, tmp_path: Path):
+    path = tmp_path / "notes"
+    path.write_bytes(contents)
+    with pytest.raises(OomscopeError) as refused:
+        Tools(OpenedSnapshots()).open(str(path))
+    assert "sword" not in str(refused.value)
+    assert contents[:8].hex() not in str(refused.value)
+    assert str(path) in str(refused.value)
 
 
 def test_only_files_below_the_roots_are_read(tmp_path: Path):

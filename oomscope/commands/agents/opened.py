@@ -22,7 +22,8 @@ _MOST_OPEN = 3
 """Snapshots kept: two are compared, and three make a plan."""
 _MOST_FINDINGS = 4
 
-_QUOTED = re.compile(r",? (?:beginning with|titled) '.*", re.DOTALL)
+_WHAT_IT_IS = re.compile(r"(this is (?:not a memory snapshot but|a web page)[^'\"(:,0-9]*).*", re.DOTALL)
+"""What kind of file it is, and then what is in it: keys, a title, its first words."""
 
 Key = tuple[str, int, int]
 
@@ -125,4 +126,4 @@ def _loaded(path: Path) -> Snapshot:
     try:
         return load(path)
     except SnapshotError as error:
-        raise type(error)(_QUOTED.sub(".", str(error))) from None
+        raise SnapshotError(_WHAT_IT_IS.sub(lambda match: f"{match[1].rstrip()}.", str(error))) from None
