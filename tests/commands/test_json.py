@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oomscope.commands import COMMANDS
-from oomscope.commands.common.errors import DONE, run
+from oomscope.commands.common.errors import DONE, USAGE, run
 from tests.samples import bundled_path
 
 OOM, OK = str(bundled_path("oom_activations")), str(bundled_path("train_ok"))
@@ -50,3 +50,21 @@ def test_the_demo_of_a_sample_is_its_summary(capsys):
     shown = capsys.readouterr().out
     assert run(["summary", OOM, "-f", "json"]) == DONE
     assert shown == capsys.readouterr().out
+
+
+def test_a_summary_takes_the_log_of_the_engine_along(tmp_path: Path, capsys):
+    log = tmp_path / "server.log"
+    log.write_text(
+        "INFO starting\nValueError: Free memory on device (59.32/79.15 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 71.24 GiB). Decrease GPU memory utilization.\n"
+    )
+    assert run(["summary", OOM, "--log", str(log), "-f", "json"]) == DONE
+    document = json.loads(capsys.readouterr().out)
+    assert [(one["kind"], one["line"]) for one in document["log"]] == [("serving-budget", 2)]
+    assert document["cause"]
+    assert list(document)[-1] == "next"
+    assert run(["summary", OOM, "--log", str(log)]) == DONE
+    shown = capsys.readouterr().out
+    assert shown.startswith("Out of memory")
+    assert "19.83 GiB of the card's 79.15 GiB was in use before the engine started" in " ".join(shown.split())
+    assert run(["summary", OOM, "--log", str(log), "--redact"]) == USAGE

@@ -7,7 +7,9 @@ from typing import Any
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.verdict.records import Advice, Oom
+from oomscope.messages.records import Log
 from oomscope.rendering.answers.parts import about, document, location
+from oomscope.rendering.answers.replays import explain
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.culprit import culprit
@@ -66,9 +68,13 @@ def summary(findings: Findings) -> dict[str, Any]:
     return document(found, commands)
 
 
-def summary_to_json(findings: Findings) -> str:
-    """The document that ``oomscope summary --format json`` prints."""
-    return dumped(summary(findings)) + "\n"
+def summary_to_json(findings: Findings, log: Log | None = None) -> str:
+    """The document that ``oomscope summary --format json`` prints; with what a log says, where there is one."""
+    found = summary(findings)
+    if log is not None:
+        told, commands = explain(log), found.pop("next")
+        found |= {"log": told["messages"], "next": list(dict.fromkeys([*commands, *told["next"]]))}
+    return dumped(found) + "\n"
 
 
 def _device(device: DeviceFindings) -> dict[str, Any]:
