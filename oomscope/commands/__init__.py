@@ -20,6 +20,8 @@ COMMANDS = {
     "digest": "Write what ranks and triage need of snapshots, as JSON of a few kB each.",
     "run": "Run a Python program and dump a snapshot when GPU memory runs out.",
     "explain": "Say what an out-of-memory message in a log proves; needs no snapshot.",
+    "mcp": "Serve tools for agents over standard input and output (Model Context Protocol).",
+    "agent-guide": "Print a short guide for agents, as Markdown with the head of a skill.",
     "export": "Convert a snapshot for other tools.",
     "schema": "List the JSON Schemas of oomscope's documents, or print one.",
     "demo": "List the bundled snapshots, or report on one.",
@@ -38,7 +40,7 @@ class LazyGroup(click.Group):
         """The command `cmd_name`, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"{__name__}.{cmd_name}").command
+        command = import_module(f"{__name__}.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 

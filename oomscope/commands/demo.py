@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from oomscope.commands.common import options, pipeline
-from oomscope.commands.common.output import check_target
+from oomscope.commands.common.output import check_target, write
 from oomscope.errors import RequestError
 from oomscope.resources import folder
 
@@ -18,14 +18,27 @@ _ROW = re.compile(r"^\| `([^`]+)` \| (.+?) \|", re.MULTILINE)
 
 @click.command("demo")
 @click.argument("name", required=False)
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Output format; json of NAME is that of summary, and writes no report.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing report.")
 @options.debug_option
-def command(name: str | None, force: bool) -> None:
+def command(name: str | None, form: str, force: bool) -> None:
     """List the bundled snapshots, or report on one.
 
     With NAME, the report is written to NAME.html in the current folder.
     """
-    if name is None:
+    if name is not None and name not in (bundled := samples()):
+        raise RequestError(f"there is no sample {name!r}; the samples are {', '.join(bundled)}")
+    if form == "json":
+        _show_json(name)
+    elif name is None:
         _list()
     else:
         _report(name, force)
@@ -47,12 +60,28 @@ def _list() -> None:
     click.echo("\nReport on one with: oomscope demo NAME")
 
 
+def _show_json(name: str | None) -> None:
+    from oomscope.rendering.answers.parts import document
+    from oomscope.rendering.json_plain import dumped
+
+    if name is None:
+        rows = [{"name": sample, "shows": shows, "file": str(_file(sample))} for sample, shows in samples().items()]
+        found = document({"samples": rows}, ["oomscope demo NAME"])
+    else:
+        from oomscope.rendering.answers.verdict import summary
+
+        found = summary(pipeline.find(str(_file(name)), whatif=None))
+    write(dumped(found) + "\n", None, force=False)
+
+
+def _file(name: str) -> Path:
+    return folder("sample_snapshots") / f"{name}{_SUFFIX}"
+
+
 def _report(name: str, force: bool) -> None:
-    if name not in (bundled := samples()):
-        raise RequestError(f"there is no sample {name!r}; the samples are {', '.join(bundled)}")
     target = Path(f"{name}.html")
     check_target(str(target), force=force)
-    findings = pipeline.find(str(folder("sample_snapshots") / f"{name}{_SUFFIX}"))
+    findings = pipeline.find(str(_file(name)))
     from oomscope.rendering import write_report
     from oomscope.wording.opening import occasion, verdict_text
     from oomscope.wording.paths import shortener

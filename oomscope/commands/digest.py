@@ -13,6 +13,9 @@ from oomscope.commands.common.output import check_target, write
 
 @click.command("digest")
 @click.argument("paths", nargs=-1, required=True, metavar="SNAPSHOT...")
+@click.option(
+    "-f", "--format", "form", type=click.Choice(("json",)), default="json", expose_value=False, help="There is one."
+)
 @options.output_options
 @options.redact_options
 @options.debug_option

@@ -10,6 +10,7 @@ import click
 from oomscope.commands.common import options, pipeline
 from oomscope.commands.common.output import STDOUT, check_target, default_output, write, write_binary
 from oomscope.commands.common.progress import Progress
+from oomscope.commands.common.timelines import timeline_report
 from oomscope.rendering.formats import FORMATS, format_of
 
 
@@ -56,6 +57,9 @@ def command(
 
     Unless -o is given, HTML goes to a file in the current folder, named after the snapshot, and the other formats go
     to stdout. For a snapshot from stdin (-), HTML goes to stdout as well.
+
+    Files of other tools that hold memory by category over time (export_memory_timeline of torch.profiler as JSON,
+    the page of mosaic) get a report of that.
     """
     if bundle and (output or form):
         raise click.UsageError("--bundle cannot be combined with -o or -f.", click.get_current_context())
@@ -65,17 +69,27 @@ def command(
     _check("zip" if bundle else form, output, opens=opens, redact=redact, redact_key=redact_key)
     check_target(output, force=force, source=snapshot)
     check_target(str(redact_key) if redact_key else None, force=force, source=snapshot)
-    findings = pipeline.find(
-        snapshot,
-        at=at,
-        device=device,
-        whatif=not no_whatif,
-        whatif_seconds=whatif_seconds,
-        redact=redact,
-        redact_key=redact_key,
-        force=force,
-        no_source=no_source,
-    )
+    from oomscope.reading.category_timelines import TimelineFoundError
+
+    try:
+        findings = pipeline.find(
+            snapshot,
+            at=at,
+            device=device,
+            whatif=not no_whatif,
+            whatif_seconds=whatif_seconds,
+            redact=redact,
+            redact_key=redact_key,
+            force=force,
+            no_source=no_source,
+        )
+    except TimelineFoundError as found:
+        asked = {"--at": at != "auto", "--device": device is not None, "--redact": redact, "--bundle": bool(bundle)}
+        write(
+            timeline_report(found, form, title, [name for name, given in asked.items() if given]), output, force=force
+        )
+        _open(output, opens)
+        return
     if bundle:
         from oomscope.commands.common.bundle import bundle as pack
 
@@ -91,6 +105,10 @@ def command(
         progress.stage("rendering")
         text = render(findings, form, title, Sources(findings.snapshot, source))
     write(text, output, force=force)
+    _open(output, opens)
+
+
+def _open(output: str, opens: bool) -> None:
     if opens:
         webbrowser.open(Path(output).resolve().as_uri())
 

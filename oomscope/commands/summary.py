@@ -14,11 +14,21 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from oomscope.analysis import Findings
+    from oomscope.messages import Log
     from oomscope.rendering.common.sources import Sources
 
 
 @click.command("summary")
 @options.snapshot_argument
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Output format; json has the verdict, the fixes and who holds the memory, in a few kB.",
+)
 @click.option("--full", is_flag=True, help="Show every table instead of one screen.")
 @options.device_option
 @click.option(
@@ -33,15 +43,23 @@ if TYPE_CHECKING:
     default=None,
     help="Replay the trace under other settings.  [default: only for the verdict, if the trace is short]",
 )
+@click.option(
+    "--log",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Say as well what the messages about memory in this log prove, such as a serving engine's own refusal.",
+)
 @options.redact_options
 @options.source_options
 @options.debug_option
 def command(
     snapshot: str,
+    form: str,
     full: bool,
     device: int | None,
     at: str | int,
     whatif: bool | None,
+    log: Path | None,
     redact: bool,
     redact_key: Path | None,
     source: Path | None,
@@ -50,9 +68,16 @@ def command(
     """Explain a snapshot in one screen of the terminal."""
     options.check_redaction(redact, redact_key)
     options.check_source(source, no_source=no_source, redact=redact)
+    if log and redact:
+        raise click.UsageError("--log cannot be redacted.", click.get_current_context())
     findings = pipeline.find(
         snapshot, at=at, device=device, whatif=whatif, redact=redact, redact_key=redact_key, no_source=no_source
     )
+    if form == "json":
+        from oomscope.rendering.answers.verdict import summary_to_json
+
+        write(summary_to_json(findings, _told(log)), None, force=False)
+        return
     from rich.console import Console
 
     from oomscope.rendering.common.sources import Sources
@@ -67,6 +92,20 @@ def command(
         console.print(shown)
     else:
         write(plain(shown, console.width), None, force=False)
+    if (told := _told(log)) is not None:
+        from oomscope.rendering.explain import to_text
+
+        write(f"\n{to_text(told, console.width)}", None, force=False)
+
+
+def _told(log: Path | None) -> Log | None:
+    """The messages in the file `log`."""
+    if log is None:
+        return None
+    from oomscope.messages import read_log
+
+    with log.open("rb") as file:
+        return read_log(file)
 
 
 def _shown(findings: Findings, width: int, sources: Sources, *, full: bool, replayed: bool) -> RenderableType:

@@ -201,7 +201,7 @@ def command(
             limit=limit,
             gpu=gpu,
             without=without,
-            scale=tuple(map(_by_slug, scale)),
+            scale=tuple(map(by_slug, scale)),
             free=free,
             orders=orders,
             least_memory=least_memory,
@@ -209,7 +209,7 @@ def command(
         )
         ledger = None
         if asks_remedies and answer.self_check.exact:
-            ledger = _ledger(snapshot, study, None if all_remedies else remedies, _bound(limit, gpu), progress)
+            ledger = _ledger(snapshot, study, None if all_remedies else remedies, bound(limit, gpu), progress)
     reason = answer.self_check.reason
     if reason is not None and not answer.self_check.addresses:
         from oomscope.wording import say
@@ -237,7 +237,7 @@ def _ledger(
     return ledger
 
 
-def _bound(limit: int | None, gpu: int | None) -> Limit | None:
+def bound(limit: int | None, gpu: int | None) -> Limit | None:
     """The limit that remedies are held against; of a card what the CUDA context leaves. None: the recorded one."""
     if limit is None and gpu is None:
         return None
@@ -247,7 +247,7 @@ def _bound(limit: int | None, gpu: int | None) -> Limit | None:
     return Limit(cap=limit, capacity=None if gpu is None else max(gpu - OUTSIDE, 0), device_total=gpu)
 
 
-def _by_slug(scaling: str) -> str:
+def by_slug(scaling: str) -> str:
     """``activations=0.5`` as ``activation=0.5``: a category may be named as reports name it."""
     from oomscope.wording.labels import CATEGORY_LABELS
 

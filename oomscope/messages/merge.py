@@ -12,6 +12,8 @@ NEAR = 60
 """Lines within which programs print the same failure again in other words."""
 NEAR_SAME = 400
 """Lines within which a traceback is printed again word for word."""
+_VAGUE = "nccl.unhandled"
+"""What a later line makes clear: the error's name comes first, and why it came behind ``Last error:``."""
 _SURE = 3
 """So many equal figures are no coincidence."""
 
@@ -56,7 +58,7 @@ def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure]) -> bool:
 
 
 def _joined(last: Reading, new: Reading) -> Reading:
-    main = new if len(new.figures) > len(last.figures) else last
+    main = new if len(new.figures) > len(last.figures) or last.wording == _VAGUE else last
     figures = {**new.figures, **last.figures}
     values = {**new.values, **last.values}
     return replace(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from oomscope.errors import SnapshotError
-from oomscope.model import Snapshot
+from oomscope.model import Snapshot, note
 from oomscope.reading.assemble import assemble
+from oomscope.reading.category_timelines import TimelineFoundError, of_json
 from oomscope.reading.checked import CheckedStream
 from oomscope.reading.compression import decompression_errors
 from oomscope.reading.html import embedded
@@ -22,6 +24,7 @@ from oomscope.reading.unpickling import OPEN, CutOffError, SafeUnpickler
 
 _HEAD = 1024
 _BOM = b"\xef\xbb\xbf"
+_DATABASE = b"SQLite format 3\0"
 # Protocols 0 and 1 have no header: MARK, EMPTY_DICT, EMPTY_LIST or GLOBAL stands first.
 _OLD_PICKLE = re.compile(rb"[(}\]]|c[\w.]+\n[\w.]+\n")
 
@@ -31,6 +34,7 @@ def read(source: Source) -> Snapshot:
 
     Raises:
         SnapshotError: it is of another kind, or damaged, or cut off before anything.
+        TimelineFoundError: it is no snapshot but a timeline by category.
         UnsafePickleError: it asked to run code.
     """
     head = source.head(_HEAD)
@@ -39,6 +43,8 @@ def read(source: Source) -> Snapshot:
         return _read_pickle(source, head)
     if text.startswith((b"{", b"[")):
         return _read_json(source)
+    if head.startswith(_DATABASE):
+        return _read_database(source)
     if text.startswith(b"<"):
         with embedded(source) as pickled:
             return _read_pickle(pickled, pickled.head(_HEAD))
@@ -111,7 +117,18 @@ def _read_json(source: Source) -> Snapshot:
         raise SnapshotError(_stranger(contents[:_HEAD])) from error
     if found is not None:
         return _salvaged(found, len(contents), Tables())
+    if (timeline := of_json(document)) is not None:
+        raise TimelineFoundError(timeline)
     return assemble(document, Tables())
+
+
+def _read_database(source: Source) -> Snapshot:
+    from oomscope.reading import pt_snap
+
+    contents, _ = source.contents()
+    tables = Tables()
+    tables.notes.add(note("reading.from_pt_snap"))
+    return replace(assemble(pt_snap.document_of(contents, source.limits), tables), schema=pt_snap.SCHEMA)
 
 
 def _stranger(head: bytes) -> str:

@@ -8,6 +8,7 @@ import io
 import re
 
 from oomscope.errors import SnapshotError
+from oomscope.reading.category_timelines import TimelineFoundError, of_page
 from oomscope.reading.printable import printable
 from oomscope.reading.source import Source
 
@@ -20,6 +21,7 @@ def embedded(source: Source) -> Source:
 
     Raises:
         SnapshotError: it carries none.
+        TimelineFoundError: it carries a timeline by category.
     """
     page, _ = source.contents()
     match = _EMBEDDED.search(page)
@@ -37,6 +39,8 @@ def embedded(source: Source) -> Source:
         )
     if b'"base64"' in page:
         raise SnapshotError("the page is cut off within its embedded snapshot; copy it again.")
+    if (timeline := of_page(page)) is not None:
+        raise TimelineFoundError(timeline)
     title = _TITLE.search(page)
     about = f" titled '{printable(title[1].decode(errors='replace').strip())}'" if title else ""
     raise SnapshotError(f"this is a web page{about} that holds no memory snapshot.")

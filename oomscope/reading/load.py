@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from oomscope.errors import SnapshotError
 from oomscope.model import Snapshot
+from oomscope.reading.category_timelines import TimelineFoundError
 from oomscope.reading.compression import decompression_errors
 from oomscope.reading.formats import read
 from oomscope.reading.printable import printable
@@ -31,11 +32,14 @@ def load(
 
     Raises:
         SnapshotError: the file cannot be read, is damaged or is no snapshot; the message is one sentence on what it is.
+        TimelineFoundError: a `SnapshotError` as well: it is a timeline by category, which `oomscope report` shows.
         UnsafePickleError: the file asked to run code; nothing was run.
     """
     with Source(source, progress, limits=limits) as opened, collector_paused():
         try:
             snapshot = read(opened)
+        except TimelineFoundError as found:
+            raise TimelineFoundError(found.timeline, opened.name) from None
         except SnapshotError as error:
             raise type(error)(f"{opened.name}: {error}") from error.__cause__
         except MemoryError:

@@ -170,4 +170,4 @@ def triage_to_text(groups: Sequence[TriageGroup], width: int = WIDTH) -> str:
 
 def digests_to_json(digests: Sequence[Digest]) -> str:
     """The document that ``oomscope digest`` prints."""
-    return dumped(as_document(digests)) + "\n"
+    return dumped({**as_document(digests), "next": ["oomscope ranks FILE", "oomscope triage FILE"]}) + "\n"

@@ -46,6 +46,8 @@ def _about(findings: Findings, device: DeviceFindings) -> Iterator[str]:
     if oom is None:
         yield f"{replays} --least-memory all"
         return
+    if oom.verdict.cause == "capacity":
+        yield f"{replays} --remedies"
     for advice in oom.verdict.advice:
         slug = advice.slug.partition(".")[0]
         if slug == "raise_cap":

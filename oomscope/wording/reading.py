@@ -127,6 +127,11 @@ READING: dict[str, Sentence] = {
     "reading.context_no_dict": "The key 'oomscope' holds {kind} instead of a dict; ignored.",
     "reading.context_not_plain": "The key 'oomscope' holds more than plain containers; ignored.",
     "reading.cut": _cut,
+    "reading.from_pt_snap": (
+        "A database of pt-snap: segments and blocks are rebuilt from its trace. It keeps no times, settings, or free "
+        "memory of the card, no stacks of what is older than the trace, and no pools: with CUDA graphs or MemPools, "
+        "the cause and what is said of free memory may be wrong. The pickle that it was made from has all this."
+    ),
     "reading.from_profile": (
         "Made from a profile, not recorded by the allocator: each device's memory is one made-up segment, and the last "
         "device is the CPU."

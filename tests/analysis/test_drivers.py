@@ -149,6 +149,24 @@ def reserving(count: int, size: int, others: int) -> Program:
     return program
 
 
+@pytest.mark.parametrize(
+    ("file", "function", "found"),
+    [
+        ("/venv/lib/python3.12/site-packages/transformers/generation/continuous_batching/cache.py", "__init__", True),
+        ("/venv/lib/python3.12/site-packages/sglang/srt/mem_cache/memory_pool.py", "_create_buffers", True),
+        ("/venv/lib/python3.12/site-packages/vllm/v1/worker/gpu_model_runner.py", "_allocate_kv_cache_tensors", True),
+        ("/venv/lib/python3.12/site-packages/datasets/cache.py", "__init__", False),
+    ],
+)
+def test_one_tensor_that_an_engine_pages_is_its_cache(file: str, function: str, found: bool):
+    program = Program()
+    program.alloc(4 * MIB, LOADING)
+    program.alloc(64 * MIB, (frame(function, 210, file), MAIN))
+    for _ in range(4):
+        program.free(program.alloc(MIB, forward(31)), program.alloc(MIB, forward(33)))
+    assert slugs(diagnose(program.history()[0])).get("kv_cache") == (64 * MIB if found else None)
+
+
 @pytest.mark.parametrize("fewer", [0, 1])
 def test_a_reserved_cache_has_blocks_for_two_layers(fewer: int):
     program = reserving(kv_cache.LEAST_CACHES - fewer, 8 * MIB, 4 * MIB)

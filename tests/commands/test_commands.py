@@ -41,7 +41,7 @@ def one_line_error(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_short_helps_are_those_of_the_commands(name: str):
-    module = f"oomscope.commands.{name}"
+    module = f"oomscope.commands.{name.replace('-', '_')}"
     if util.find_spec(module) is None:
         pytest.skip(f"{module} is not there")
     assert import_module(module).command.get_short_help_str(limit=1000) == COMMANDS[name]

@@ -230,3 +230,22 @@ def test_a_comparison_is_certain_or_not_made(a: int, b: int, c: int, d: int):
 def test_sizes_are_read_as_programs_print_them(text: str, value: int | None):
     figure = parse_figure(text)
     assert (None if figure is None else figure.value) == value
+
+
+@pytest.mark.parametrize("cause", ["Cuda failure 2 'out of memory'", "Cuda failure 'out of memory'"])
+def test_why_nccl_failed_stands_behind_the_name_of_its_error(cause: str):
+    (found,) = read(
+        "[rank7]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:275, unhandled cuda error (run with "
+        "NCCL_DEBUG=INFO for details), NCCL version 2.20.5\n[rank7]: ncclUnhandledCudaError: Call to CUDA function"
+        f" failed.\n[rank7]: Last error:\n[rank7]: {cause}\n"
+    ).messages
+    assert found.kind == "nccl"
+    assert "nccl_unhandled" not in proven(found)
+    assert "nccl" in proven(found)
+
+
+def test_an_error_of_nccl_that_tells_no_more_proves_no_shortage():
+    (found,) = read(
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'"
+    ).messages
+    assert proven(found) == {"nccl_unhandled"}

@@ -162,7 +162,10 @@ _CPP_ATTENTION = re.compile(r"(?<!log_)softmax|scaled_dot_product|baddbmm|\bbmm"
 _CPP_COMPUTED = re.compile(r"at::_ops::(?:cat|(?:add|sub|mul|div)_Tensor)::")
 _CPP_WORKSPACE = re.compile(r"getNewWorkspace|getNewCUDABlasLtWorkspace|getCUDABlasLtWorkspace")
 _ATTENTION = re.compile(r"attn|attention|attend|(?<!log_)softmax|scores$", re.IGNORECASE)
-_CACHE = re.compile(r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine")
+_CACHE = re.compile(
+    r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine"
+    r"|continuous_batching/cache\.py|mem_cache/memory_pool\.py"
+)
 _LINEAR = _files(r"torch/nn/modules/(?:linear|conv)\.py$")
 _COMPILED = _files("torchinductor_", "torch/_inductor/", "torch/_dynamo/")
 _INDUCTOR = "torchinductor_/"

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from oomscope.model import Snapshot
 
 
+_WARNED = ("reading.cut", "reading.from_pt_snap")
+"""What is odd about a file so that every figure depends on it."""
+
 QUICK_ENTRIES = 50_000
 """Traces of so many entries are replayed in a fraction of a second."""
 
@@ -27,11 +30,11 @@ def read(snapshot: str, progress: Progress) -> Snapshot:
 
     source = sys.stdin.buffer if snapshot == STDOUT else snapshot
     loaded = load(source, progress=progress.read, limits=has_limits())
-    if loaded.cut is not None:
-        from oomscope.wording import say
+    for one in loaded.notes:
+        if one.code in _WARNED:
+            from oomscope.wording import say
 
-        cut = next(note for note in loaded.notes if note.code == "reading.cut")
-        progress.warn(f"{snapshot}: {say(cut)}")
+            progress.warn(f"{snapshot}: {say(one)}")
     return loaded
 
 

@@ -21,13 +21,13 @@ WORDINGS = (
         "chip.triton",
         "outofresource",
         r"""out of resources? : (?! registers | threads) [\w.]{1,200}? [,>]? Required: <requested:bytes> ,{0,3}
-            Hardware limit: <allowed:bytes>""",
+            Hardware limit (?: ation)? : <allowed:bytes>""",
     ),
     Wording(
         "shared-memory",
         "chip.registers",
         "outofresource",
-        r"out of resources? : [a-z]{1,20} ,? Required: \d+ ,? Hardware limit: \d+",
+        r"out of resources? : [a-z]{1,20} ,? Required: \d+ ,? Hardware limit (?: ation)? : \d+",
     ),
     Wording(
         "shared-memory",

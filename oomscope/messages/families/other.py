@@ -11,7 +11,8 @@ from oomscope.messages.records import Reading
 ANCHORS = (
     b"out of memory", b"outofmemory", b"for requested buffer", b"failed to allocate memory",
     b"allocation failed for size", b"large alloc", b"memory allocation of size",
-    b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
+    b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda", b"insufficient memory",
+    b"maximum allowed buffer size",
 )  # fmt: skip
 
 
@@ -64,6 +65,20 @@ WORDINGS = (
     Wording("other", "other.warning", "largealloc", r"tcmalloc: large alloc <requested:bytes> bytes"),
     Wording(
         "other", "other.program", "devicememoryallocation", r"Device memory allocation of size <requested:bytes> failed"
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "insufficientmemory",
+        r"""(?: execution failed: | Domain=MTLCommandBufferErrorDomain Code=8 \\? ["']) Insufficient Memory
+            (?: \( 0*8 : kIOGPU\w{1,60} \) )?""",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "maximumallowedbuffersize",
+        r"""Attempting to allocate <requested:bytes> bytes which is greater than the maximum allowed buffer size of
+            <allowed:bytes> bytes""",
     ),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),

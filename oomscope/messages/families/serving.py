@@ -8,7 +8,7 @@ ANCHORS = (
     b"less than desired", b"kv cache is needed", b"stored in kv cache", b"the cache blocks", b"mem-fraction-static",
     b"try to lower your batch", b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
     b"more system memory", b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full",
-    b"available kv cache memory",
+    b"available kv cache memory", b"too large for system",
 )  # fmt: skip
 
 WORDINGS = (
@@ -90,6 +90,13 @@ WORDINGS = (
         "ollama.system",
         "moresystemmemory",
         r"model requires more system memory \( <requested> \) than is available \( <free> \)",
+    ),
+    Wording(
+        "serving-budget",
+        "ollama.system",
+        "toolargeforsystem",
+        r"""model request too large for system" requested=" <requested> " available=" <free> "
+            (?: total=" <total> ")?""",
     ),
     Wording(
         "serving-budget",

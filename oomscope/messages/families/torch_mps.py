@@ -42,6 +42,6 @@ WORDINGS = (
         "torch-mps",
         "mps.metal",
         "insufficientmemory",
-        r"Insufficient Memory \( 0*8 : kIOGPUCommandBufferCallbackErrorOutOfMemory \)",
+        r"(?<! executionfailed: ) Insufficient Memory \( 0*8 : kIOGPUCommandBufferCallbackErrorOutOfMemory \)",
     ),
 )

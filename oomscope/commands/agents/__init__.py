@@ -1,0 +1,1 @@
+"""For agents: the server of ``oomscope mcp`` and the text of ``oomscope agent-guide``."""
