@@ -41,7 +41,7 @@ demo: $(VENV)/.demo ## Write a report from a real out-of-memory snapshot
 test: $(VENV)/.test $(if $(filter 1,$(TORCH)),$(VENV)/.torch) ## Run the tests (TORCH=1: also those that need torch)
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
-coverage: $(VENV)/.test ## Run the tests and show which lines and branches none of them takes
+coverage: $(VENV)/.dev ## Run the tests and show which lines and branches none of them takes
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term $(ARGS)
 
 matrix: ## Run the tests under every Python from 3.10 on that is found here
