@@ -77,6 +77,7 @@ WRITTEN: dict[str, list[Command]] = {
     "ranks": [lambda folder: ["ranks", *ranked(folder)]],
     "triage": [lambda folder: ["triage", *ranked(folder)]],
     "explain": [logged],
+    "summary": [lambda _: ["summary", FRAGMENTED], lambda _: ["summary", TRAINED, "--redact"]],
 }
 
 
