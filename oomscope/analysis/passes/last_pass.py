@@ -16,9 +16,17 @@ from oomscope.model import Action
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
     """Bytes that the last finished pass made, that are alive at `entry`, and that are no model's and no optimizer's."""
     last = _last_finished(study, entry)
-    if last is None:
-        return 0
-    rows = born_in(study, *last)
+    return 0 if last is None else _left_by(study, entry, *last)
+
+
+def left_by_finished_passes(study: DeviceStudy, entry: int) -> int:
+    """The same of all finished passes of this run of the loop."""
+    last, run = _last_finished(study, entry), loop_that_matters(study, entry)
+    return 0 if last is None or run is None else _left_by(study, entry, run.begin, last[1])
+
+
+def _left_by(study: DeviceStudy, entry: int, begin: int, end: int) -> int:
+    rows = born_in(study, begin, end)
     rows = rows[may_pass(study)[rows]]
     lifetimes = study.history.lifetimes
     alive = rows[lifetimes.freed[rows] > entry]

@@ -17,7 +17,7 @@ from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
-from oomscope.analysis.passes.last_pass import left_by_last_pass, still_to_come
+from oomscope.analysis.passes.last_pass import left_by_finished_passes, left_by_last_pass, still_to_come
 from oomscope.analysis.passes.left_from_before import left_from_before
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
@@ -215,7 +215,13 @@ class Circumstances:
         older = left_from_before(self.study, self.request.entry)
         second = sum(one.bytes for one in self.drivers if one.slug == "duplicate_model")
         kept = sum(one.retained for one in self.suspects if one.kind not in OF_THE_PASS)
-        return max(older + second, kept, self.left_by_last_pass)
+        return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))
+
+    @cached_property
+    def wasted(self) -> int:
+        """Bytes of the allocated blocks that nobody asked for: rounding, and remainders that were not split off."""
+        history, known = self.study.history, self.live & (self.study.history.lifetimes.requested > 0)
+        return int((history.size[known] - history.lifetimes.requested[known]).clip(min=0).sum())
 
     @cached_property
     def left_by_last_pass(self) -> int:

@@ -181,5 +181,10 @@ def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
 
 
 def _surely(suspect: Suspect, loop: LoopFacts) -> bool:
-    """Whether no later backward can be what it is kept for: it keeps no graph, or each pass had its own backward."""
+    """Whether no later backward can be what it is kept for: it keeps no graph, or each pass had its own backward.
+
+    Two passes may as well be two different things that one loop runs, such as the cells of a notebook.
+    """
+    if suspect.passes < LEAST_PASSES:
+        return False
     return loop.trains_within or not suspect.keeps_graph or (loop.trained_before and suspect.kind in _COLLECTIONS)

@@ -26,6 +26,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     """High where what rises beyond doubt would have been enough by itself."""
     low = circumstances.request.limit.low
     steady = circumstances.shortage.spare(circumstances.piled.steady, low)
+    if circumstances.shortage.spare(circumstances.wasted, low) >= MARGIN * low:
+        return "medium"  # without what is lost to rounding it would have fitted as well
     return "high" if tested.certain and steady >= MARGIN * low else "medium"
 
 
