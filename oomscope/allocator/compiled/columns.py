@@ -39,7 +39,7 @@ class Store:
             calls=np.zeros(0, np.int64),
             request=np.full((requests, 5), -1, np.int64),
             noted=np.full(noted, -1, np.int64),
-            number=np.zeros(5, np.int64),
+            number=np.zeros(6, np.int64),
             rule=np.zeros(4, np.int64),
         )
         self.state.number[core.SPARE] = _ROWS
@@ -64,24 +64,31 @@ class Store:
 
     def new_row(self) -> int:
         """A row that no block had yet, or has any more."""
-        self.make_room()
-        number = self.state.number
-        number[core.SPARE] -= 1
-        row = int(self.state.spare[number[core.SPARE]])
-        self.state.block[row] = _FRESH
+        state = self.state
+        left = int(state.number[core.SPARE])
+        if not left:
+            self._add_rows()
+            state, left = self.state, int(self.state.number[core.SPARE])
+        state.number[core.SPARE] = left - 1
+        row = int(state.spare[left - 1])
+        state.block[row] = _FRESH
         return row
 
-    def make_room(self) -> None:
-        """Twice as many rows where none is left, and twice the room in homes where one is nearly full."""
-        state = self.state
-        if not state.number[core.SPARE]:
-            rows = len(state.block)
-            spare = np.concatenate([np.arange(rows, 2 * rows)[::-1], np.zeros(rows, np.int64)])
-            state.number[core.SPARE] = rows
-            state = state._replace(block=np.vstack([state.block, np.zeros_like(state.block)]), spare=spare)
-        if state.home[:, core.COUNT].max(initial=0) + 4 > state.order.shape[1]:
-            state = state._replace(order=np.hstack([state.order, np.zeros_like(state.order)]))
-        self.state = state
+    def make_room(self, home: int | None = None) -> None:
+        """As many rows and as much room as a step may need: in one home, or in all."""
+        if self.state.number[core.SPARE] < core.MARGIN:
+            self._add_rows()
+        count = self.state.home[:, core.COUNT].max(initial=0) if home is None else self.state.home[home, core.COUNT]
+        if count + core.MARGIN > self.state.order.shape[1]:
+            order = self.state.order
+            self.state = self.state._replace(order=np.hstack([order, np.zeros_like(order)]))
+
+    def _add_rows(self) -> None:
+        state, rows = self.state, len(self.state.block)
+        left = int(state.number[core.SPARE])
+        spare = np.concatenate([state.spare[:left], np.arange(rows, 2 * rows)[::-1], np.zeros(rows - left, np.int64)])
+        state.number[core.SPARE] = left + rows
+        self.state = state._replace(block=np.vstack([state.block, np.zeros_like(state.block)]), spare=spare)
 
     def add_home(self, home: ColumnStreamPool) -> int:
         """The number of a new home."""
@@ -248,7 +255,7 @@ class ColumnStreamPool(StreamPool):
 
     def insert(self, block: Block) -> None:
         """Put a free block into the pool."""
-        self.store.make_room()
+        self.store.make_room(self.number)
         block.gc_count_base = self.pool.get_free_blocks_call_count
         core.insert(self.store.state, _row(block))
 
@@ -300,17 +307,22 @@ class Pending:
 
     def values(self) -> Iterable[Block]:
         """In the order in which they began to wait."""
+        if not self.store.state.number[core.WAITING]:
+            return []
         request = self.store.state.request
         waiting = request[request[:, core.PENDING] >= 0]
         return self.store.blocks(waiting[np.argsort(waiting[:, core.SINCE]), core.PENDING])
 
     def clear(self) -> None:
         """None waits any more."""
-        self.store.state.request[:, core.PENDING] = -1
+        if self.store.state.number[core.WAITING]:
+            self.store.state.request[:, core.PENDING] = -1
+            self.store.state.number[core.WAITING] = 0
 
     def __setitem__(self, request: int, block: Block) -> None:
         state = self.store.state
         state.number[core.LAST_PENDING] += 1
+        state.number[core.WAITING] += 1
         state.request[request, [core.PENDING, core.SINCE]] = _row(block), state.number[core.LAST_PENDING]
 
 

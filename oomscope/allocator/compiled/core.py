@@ -26,10 +26,12 @@ COUNT, HAS_UNMAPPED, SPLIT_LIMIT, KEEP, POOL = range(5)
 """Columns of `State.home`: how many free blocks there are, and the attributes of `StreamPool`."""
 WANTED, FROM, HELD, PENDING, SINCE = range(5)
 """Columns of `State.request`: rounded size and home; its block, or the one that waits for other streams, since when."""
-ALLOCATED, PEAK_ALLOCATED, SPARE, NOTED, LAST_PENDING = range(5)
+ALLOCATED, PEAK_ALLOCATED, SPARE, NOTED, LAST_PENDING, WAITING = range(6)
 """Places in `State.number`."""
 JUDGES, COLLECTS, MAX_SPLIT, MAX_ROUNDING = range(4)
 """Places in `State.rule`."""
+MARGIN = 4
+"""Rows, and places in a home, that are there before a step is taken."""
 
 
 class State(NamedTuple):
@@ -264,7 +266,7 @@ def take(s: State, op: UInt8Array, argument: IntArray, begin: int) -> tuple[int,
         code, request = op[step], argument[step]
         if code == MALLOC or code == TRY_MALLOC:  # noqa: SIM109 - numba compares with a tuple slowly
             home = s.request[request, FROM]
-            if s.number[SPARE] == 0 or s.home[home, COUNT] + 2 > room:
+            if s.number[SPARE] < MARGIN or s.home[home, COUNT] + MARGIN > room:
                 return step, NEEDS_ROOM
             row = find(s, s.request[request, WANTED], home)
             if row < 0:
@@ -273,7 +275,7 @@ def take(s: State, op: UInt8Array, argument: IntArray, begin: int) -> tuple[int,
         elif code == FREE or code == FREE_REQUESTED:  # noqa: SIM109
             row = s.request[request, HELD]
             if row >= 0:
-                if s.home[s.block[row, HOME], COUNT] + 2 > room:
+                if s.home[s.block[row, HOME], COUNT] + MARGIN > room:
                     return step, NEEDS_ROOM
                 s.request[request, HELD] = -1
                 s.number[ALLOCATED] -= s.block[row, SIZE]
@@ -281,13 +283,15 @@ def take(s: State, op: UInt8Array, argument: IntArray, begin: int) -> tuple[int,
                     free_block(s, row)
                 else:
                     s.number[LAST_PENDING] += 1
+                    s.number[WAITING] += 1
                     s.request[request, PENDING], s.request[request, SINCE] = row, s.number[LAST_PENDING]
         elif code == FREE_COMPLETED:
             row = s.request[request, PENDING]
             if row >= 0:
-                if s.home[s.block[row, HOME], COUNT] + 2 > room:
+                if s.home[s.block[row, HOME], COUNT] + MARGIN > room:
                     return step, NEEDS_ROOM
                 s.request[request, PENDING] = -1
+                s.number[WAITING] -= 1
                 free_block(s, row)
         else:
             return step, RARE

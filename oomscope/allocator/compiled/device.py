@@ -87,7 +87,7 @@ class CompiledAllocator(DeviceCachingAllocator):
     def malloc(self, size: int, home: StreamPool, least_key: int | None = None) -> Block | None:  # noqa: ARG002
         """Serve a request; None when the device is out of memory."""
         assert isinstance(home, ColumnStreamPool)
-        self.store.make_room()
+        self.store.make_room(home.number)
         self.store.note_unmapped()
         found = core.find(self.store.state, size, home.number)
         return self.store.block(int(found)) if found >= 0 else self.malloc_new(size, home)
@@ -99,11 +99,11 @@ class CompiledAllocator(DeviceCachingAllocator):
         if block is None:
             return None
         assert isinstance(block, ColumnBlock)
-        self.store.make_room()
+        self.store.make_room(home.number)
         return self.store.block(int(core.serve(self.store.state, block.row, size, home.number)))
 
     def free_block(self, block: Block) -> None:
         """Put a block back into its pool, merged with its free neighbours."""
         assert isinstance(block, ColumnBlock)
-        self.store.make_room()
+        self.store.make_room(int(self.store.state.block[block.row, core.HOME]))
         core.free_block(self.store.state, block.row)

@@ -118,7 +118,7 @@ class CompiledRun:
         block = allocator.malloc_new(size, store.homes[home])
         if block is not None:
             assert isinstance(block, ColumnBlock)
-            store.make_room()
+            store.make_room(home)
             core.keep_served(store.state, request, block.row, is_tried)
             return True
         self.refused.append((request, is_tried, allocator.missing))
