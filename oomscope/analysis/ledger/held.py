@@ -36,8 +36,12 @@ def _last_use(row_paths: list[Path], number: int) -> int:
         if following >= len(row_paths):
             return len(row_paths) - 1
         found = _at(row_paths[following], prefix, level)
+        call_ends = found is None or _order(here, found) < 0
+        if call_ends and any(row_paths[one] != path for one in range(number + 1, following)):
+            # No statement follows in this call, whose result is what it made last: this one went into that.
+            return following - 1
         if found is not None:
-            return _end_of(row_paths, following, prefix, whole_call=_order(here, found) < 0)
+            return _end_of(row_paths, following, prefix, whole_call=call_ends)
     return len(row_paths) - 1
 
 

@@ -19,6 +19,11 @@ Path: TypeAlias = tuple[Part, ...]
 _CALL = ("_call_impl", "_wrapped_call_impl")
 
 
+def module_of(path: Path) -> object:
+    """The module that a path ends in, whichever of its lines it is at."""
+    return (*path[:-1], path[-1][0][::2]) if path else ()
+
+
 def paths(run: Run) -> dict[int, Path]:
     """For each stack of a forward its frames from the outside, cut at every call of a module."""
     stacks = run.study.snapshot.stacks
