@@ -193,6 +193,18 @@ def opening_text(ledger: Ledger) -> str:
     return f"Peak of allocated memory{failed}: {format_bytes(ledger.peak_allocated)}.{limit}"
 
 
+def pairs_text(ledger: Ledger) -> list[str]:
+    """Which two remedies are enough together, a line each with its heading; nothing where there are none."""
+    if not ledger.pairs:
+        return []
+    lines = [
+        f"- {words_of(pair.first).name}, and {words_of(pair.second).name}: peak {estimate_text(pair.peak_allocated)}, "
+        f"saves {format_bytes(pair.saves_bytes)}"
+        for pair in ledger.pairs
+    ]
+    return ["No remedy is enough alone. Two together are:", *lines]
+
+
 def skipped_text(ledger: Ledger) -> str:
     """Which remedies leave nothing to do here; empty where there are none."""
     if not ledger.skipped:

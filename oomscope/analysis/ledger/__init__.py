@@ -34,10 +34,11 @@ from oomscope.analysis.ledger.edits import (
     zero2,
     zero3,
 )
-from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Ledger, RemedyRow
+from oomscope.analysis.ledger.pairs import both, worth_trying
+from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Effect, Ledger, RemedyPair, RemedyRow
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.settings import RAISE_CAP, raised_cap, setting_row, settings_worth_trying
-from oomscope.analysis.ledger.to_come import enough, outlook
+from oomscope.analysis.ledger.to_come import enough, less, outlook
 from oomscope.analysis.plan.records import Estimate
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
@@ -72,6 +73,8 @@ LEAST_DOUBT = 0.004
 WIDEST = 0.19
 """Of the recorded peak: a wider range helps nobody."""
 MICRO_BATCHES = (4, 8, 16)
+MOST_PAIRS = 3
+"""A reader who is told ten does none."""
 WORTH = 0.002
 """Of the recorded peak: what saves less is not listed, unless asked for."""
 
@@ -156,7 +159,60 @@ def ledger_of(
         rows=tuple(rows),
         skipped=tuple(skipped) if wanted else (),
         notes=_notes(case),
+        pairs=() if wanted else _pairs(case, rows, progress),
     )
+
+
+def effect_on(study: DeviceStudy, slug: str, entry: int) -> Effect | None:
+    """What a remedy makes of a request that failed; None where it leaves nothing to do, or the run cannot be edited.
+
+    Args:
+        study: of the device.
+        slug: the remedy; with the value that it has if none is given.
+        entry: of the request.
+    """
+    case = study.once("case of the ledger", lambda: _Case(Run(study), None))
+    edited = EDITS[slug].edit(case.run, WITH_VALUE.get(slug))
+    if edited is None:
+        return None
+    peak = _estimate(case, edited)
+    likely = _replay(case.run, edited.likely, case.limit).serves(entry)
+    surely = likely and _replay(case.run, edited.likely, less(case.limit, peak.high - peak.bytes)).serves(entry)
+    return Effect(max(case.base - peak.bytes, 0), True if surely else None if likely else False)
+
+
+def _pairs(case: _Case, rows: Sequence[RemedyRow], progress: Listener) -> tuple[RemedyPair, ...]:
+    """The first few pairs that are enough where no row is."""
+    ahead = case.outlook
+    asks = ahead.failed or ahead.is_asked
+    if not asks or ahead.to_come is None or ahead.grows or case.limit.bytes is None or any(row.enough for row in rows):
+        return ()
+    found: list[RemedyPair] = []
+    for one, other in worth_trying(rows, [*EDITS]):
+        progress("replaying", 1.0, f"{one.slug}, {other.slug}")
+        pair = _pair(case, one, other)
+        if pair is not None:
+            found.append(pair)
+        if len(found) == MOST_PAIRS:
+            break
+    return tuple(sorted(found, key=lambda pair: -pair.saves_bytes))
+
+
+def _pair(case: _Case, one: RemedyRow, other: RemedyRow) -> RemedyPair | None:
+    """Two remedies at once, if they are enough."""
+    edits = [EDITS[row.slug].edit(case.run, row.value) for row in (one, other)]
+    assert edits[0] is not None, "it was edited alone"
+    assert edits[1] is not None, "it was edited alone"
+    edited = both(case.run.draft, edits[0], edits[1])
+    states = case.outlook.states * _state_share(one.slug, one.value) * _state_share(other.slug, other.value)
+    ahead = replace(case.outlook, states=round(states))
+    if not _replay(case.run, edited.likely, less(case.limit, ahead.to_come or 0)).survived:
+        return None
+    estimate = _estimate(case, edited)
+    spare = estimate.high - estimate.bytes
+    if not enough(ahead, lambda limit: _replay(case.run, edited.likely, limit), case.limit, spare):
+        return None
+    return RemedyPair(one, other, estimate, case.base - estimate.bytes)
 
 
 class _Case:

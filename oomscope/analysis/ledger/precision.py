@@ -250,7 +250,7 @@ def cast_copies(run: Run, draft: Draft) -> Draft:
         # What a forward needs first is the last to have its gradient.
         rows = rows[np.append(np.diff(run.step[rows]) == 0, False)] if len(rows) else rows
     rows = rows[begins[run.step[rows]] < NEVER]
-    return draft.added(run.size[rows] // 2, begins[run.step[rows]] - 1, run.begin[rows] + SPACING)
+    return draft.added(run.size[rows] // 2, begins[run.step[rows]] - 1, run.begin[rows] + SPACING, rows)
 
 
 def embeds(run: Run) -> bool:
