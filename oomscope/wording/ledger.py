@@ -24,6 +24,7 @@ LEDGER: dict[str, Sentence] = {
         "remedy is called enough only if that fits as well"
     ),
     "ledger.unknown_to_come": ("No earlier step shows what the rest of this one needs, so no remedy is called enough"),
+    "ledger.left_out": "Time was up before these were tried; `--remedy` asks for one: {slugs:list}",
     "ledger.late": "The recording begins after the first allocation: what it found in place is laid out anew",
 }
 

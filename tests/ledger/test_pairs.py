@@ -116,3 +116,10 @@ def test_pairs_stand_in_every_format():
         {pair.first.slug, pair.second.slug} for pair in ledger.pairs
     ]
     assert "No remedy is enough alone. Two together are:" in to_markdown(ledger)
+
+
+def test_what_there_is_no_time_for_is_named():
+    ledger = ledger_of(decoder(), budget_s=0.0)
+    (left_out,) = (one for one in ledger.notes if one.code == "ledger.left_out")
+    assert {"accumulate", "checkpoint", "bf16"} <= set(left_out.values["slugs"])
+    assert not ledger.rows

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
@@ -125,6 +126,7 @@ def ledger_of(
     progress: Listener = silent,
     *,
     limit: Limit | None = None,
+    budget_s: float | None = None,
 ) -> Ledger:
     """The ledger of a device that was studied.
 
@@ -133,21 +135,16 @@ def ledger_of(
         wanted: slugs with their values; None: all that may help.
         progress: told how far it is.
         limit: what may be reserved, where another limit or card is asked for; None: what was recorded.
+        budget_s: seconds after which no other remedy is begun, where all are asked for; None: no bound.
 
     Raises:
         RequestError: its replay departs from the recording, or the trace holds no allocation.
     """
     case = _Case(Run(study), limit)
+    late = _deadline(None if wanted else budget_s)
     asked = wanted or [(slug, WITH_VALUE.get(slug)) for slug in EDITS if slug not in _ONLY_IF_ASKED or not case.trains]
-    rows, skipped = [], []
-    for number, (slug, value) in enumerate(asked):
-        progress("replaying", number / (len(asked) + 1), slug)
-        row = _row(case, slug, value) if wanted else _best_row(case, slug, value)
-        if row is None:
-            skipped.append(slug)
-        elif wanted or row.saves_bytes >= WORTH * case.base:
-            rows.append(row)
-    if not wanted:
+    rows, skipped, left_out = _tried(case, asked, wanted is not None, progress, late)
+    if not wanted and not late():
         cap = raised_cap(case.run, case.outlook, case.base)
         rows += [*([cap] if cap else []), *settings_worth_trying(case.run, case.outlook, case.limit)]
     rows.sort(key=lambda row: -row.saves_bytes)
@@ -158,8 +155,8 @@ def ledger_of(
         limit=limit.bytes if limit is not None else None,
         rows=tuple(rows),
         skipped=tuple(skipped) if wanted else (),
-        notes=_notes(case),
-        pairs=() if wanted else _pairs(case, rows, progress),
+        notes=(*_notes(case), *([note("ledger.left_out", slugs=left_out)] if left_out else [])),
+        pairs=() if wanted or left_out else _pairs(case, rows, progress, late),
     )
 
 
@@ -181,7 +178,38 @@ def effect_on(study: DeviceStudy, slug: str, entry: int) -> Effect | None:
     return Effect(max(case.base - peak.bytes, 0), True if surely else None if likely else False)
 
 
-def _pairs(case: _Case, rows: Sequence[RemedyRow], progress: Listener) -> tuple[RemedyPair, ...]:
+def _tried(
+    case: _Case,
+    asked: Sequence[tuple[str, int | None]],
+    by_name: bool,
+    progress: Listener,
+    late: Callable[[], bool],
+) -> tuple[list[RemedyRow], list[str], list[str]]:
+    """The rows of what was asked for; what leaves nothing to do; and what there was no time for."""
+    rows: list[RemedyRow] = []
+    skipped, left_out = [], []
+    for number, (slug, value) in enumerate(asked):
+        if late():
+            left_out.append(slug)
+            continue
+        progress("replaying", number / (len(asked) + 1), slug)
+        row = _row(case, slug, value) if by_name else _best_row(case, slug, value)
+        if row is None:
+            skipped.append(slug)
+        elif by_name or row.saves_bytes >= WORTH * case.base:
+            rows.append(row)
+    return rows, skipped, left_out
+
+
+def _deadline(budget_s: float | None) -> Callable[[], bool]:
+    """What tells whether so many seconds are over."""
+    end = None if budget_s is None else time.monotonic() + budget_s
+    return lambda: end is not None and time.monotonic() > end
+
+
+def _pairs(
+    case: _Case, rows: Sequence[RemedyRow], progress: Listener, late: Callable[[], bool]
+) -> tuple[RemedyPair, ...]:
     """The first few pairs that are enough where no row is."""
     ahead = case.outlook
     asks = ahead.failed or ahead.is_asked
@@ -193,7 +221,7 @@ def _pairs(case: _Case, rows: Sequence[RemedyRow], progress: Listener) -> tuple[
         pair = _pair(case, one, other)
         if pair is not None:
             found.append(pair)
-        if len(found) == MOST_PAIRS:
+        if len(found) == MOST_PAIRS or late():
             break
     return tuple(sorted(found, key=lambda pair: -pair.saves_bytes))
 
