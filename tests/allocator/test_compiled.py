@@ -149,3 +149,13 @@ def test_where_numba_does_not_work_the_plain_model_serves(monkeypatch: pytest.Mo
     monkeypatch.setattr("importlib.import_module", broken)
     choice = compiled.Choice()
     assert choice.of(10 * compiled.WORTH) is None
+
+
+def test_where_what_was_compiled_does_not_work_the_plain_model_serves(monkeypatch: pytest.MonkeyPatch):
+    from oomscope.allocator.compiled import core
+
+    def broken(*_: object) -> None:
+        raise TypeError("an option that this numba does not know")
+
+    monkeypatch.setattr(core, "take", broken)
+    assert compiled.Choice().load() is None

@@ -31,7 +31,9 @@ class Choice:
         if not self._is_known:
             self._is_known = True
             try:
-                self._run = importlib.import_module("oomscope.allocator.compiled.run")
+                found = importlib.import_module("oomscope.allocator.compiled.run")
+                found.try_out()
+                self._run = found
             except Exception:  # Whatever is wrong with a library that is optional, the plain model serves.
                 self._run = None
         return self._run

@@ -13,9 +13,10 @@ from oomscope.allocator.compiled.columns import ColumnBlock, Held
 from oomscope.allocator.compiled.device import CompiledAllocator
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.initial import restore
-from oomscope.allocator.limits import Limit
+from oomscope.allocator.limits import NO_LIMIT, Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
+from oomscope.errors import ReplayError
 from oomscope.model import IntArray
 
 
@@ -65,6 +66,24 @@ def run(
     done = CompiledRun(allocator, program)
     done.steps(stop_at_failure)
     return done
+
+
+def try_out() -> None:
+    """Compile everything, for numba does so only when something is called; raises whatever does not work."""
+    count = 3
+    op = [Op.MALLOC] * count + [Op.FREE, Op.FREE_REQUESTED, Op.EMPTY_CACHE, Op.FREE, Op.FREE_COMPLETED, Op.EMPTY_CACHE]
+    program = Program(
+        size=np.array([3, 5, 30], np.int64) << 20,
+        stream=np.zeros(count, np.int64),
+        owner=np.zeros(count, np.int64),
+        op=np.array(op, np.uint8),
+        argument=np.array([0, 1, 2, 0, 1, -1, 2, 1, -1], np.int64),
+        entry=np.arange(len(op)),
+    )
+    for config in (AllocatorConfig(), AllocatorConfig(expandable_segments=True)):
+        done = run(program, requests_of(program, config), (), config, NO_LIMIT, None, False, True)
+        if (done.allocator.peak_allocated, done.allocator.reserved) != (38 << 20, 0):
+            raise ReplayError("The compiled core is not what it should be.")
 
 
 class CompiledRun:
