@@ -116,6 +116,10 @@ class StreamPool:
         self.blocks: list[Block] = []
         self.unmapped: list[Block] = []
 
+    def new_block(self, address: int, size: int, segment: ExpandableSegment | None = None) -> Block:
+        """A block that stands nowhere yet."""
+        return Block(address, size, self, segment)
+
     def insert(self, block: Block) -> None:
         """Put a free block into the pool (BlockPool::insert_into_blocks)."""
         block.is_free = True
@@ -164,3 +168,11 @@ class BlockPool:
     def blocks(self) -> list[Block]:
         """The free blocks of all streams, in torch's order: by stream, size, address."""
         return [block for stream in sorted(self.streams) for block in self.streams[stream].blocks]
+
+    def whole_segments(self) -> list[Block]:
+        """The free blocks that are a whole segment from cudaMalloc each, in that order."""
+        return [block for block in self.blocks() if block.segment is None and not block.is_split]
+
+    def expandable_blocks(self, least: int) -> list[Block]:
+        """The free blocks of expandable segments of at least `least` bytes, in that order."""
+        return [block for block in self.blocks() if block.segment is not None and block.size >= least]

@@ -89,12 +89,17 @@ class DeviceCachingAllocator:
         """The free blocks that serve small or large requests on a stream, of the default or a private pool."""
         pool = self.pools.get((owner, is_small))
         if pool is None:
-            pool = self.pools[owner, is_small] = BlockPool(is_small, owner, owner in self.capturing)
+            pool = self.pools[owner, is_small] = self._new_pool(is_small, owner)
         home = pool.streams.get(stream)
         if home is None:
-            split_limit, keep = self._splitting(is_small)
-            home = pool.streams[stream] = StreamPool(pool, stream, split_limit, keep)
+            home = pool.streams[stream] = self._new_home(pool, stream)
         return home
+
+    def _new_pool(self, is_small: bool, owner: int) -> BlockPool:
+        return BlockPool(is_small, owner, owner in self.capturing)
+
+    def _new_home(self, pool: BlockPool, stream: int) -> StreamPool:
+        return StreamPool(pool, stream, *self._splitting(pool.is_small))
 
     def _splitting(self, is_small: bool) -> tuple[int, int]:
         """What `rounding.should_split` compares with, taken out of the path of every request."""
@@ -121,7 +126,7 @@ class DeviceCachingAllocator:
             del keys[position]
             block = home.blocks.pop(position)
         else:
-            obtained = self._malloc_from_device(size, home)
+            obtained = self.malloc_from_device(size, home)
             if obtained is None:
                 return None
             block = obtained
@@ -199,7 +204,7 @@ class DeviceCachingAllocator:
             return end
         return position
 
-    def _malloc_from_device(self, size: int, home: StreamPool) -> Block | None:
+    def malloc_from_device(self, size: int, home: StreamPool) -> Block | None:
         """What malloc does when no free block serves: allocate, release what is cached, allocate again."""
         if self.collects_garbage:
             garbage_collect_cached_blocks(self)
@@ -229,7 +234,7 @@ class DeviceCachingAllocator:
         if demand > self.capacity:
             self.missing = demand - self.capacity
             return None
-        block = Block(self.addresses.segment(alloc_size), alloc_size, home)
+        block = home.new_block(self.addresses.segment(alloc_size), alloc_size)
         self.obtained(Action.SEGMENT_ALLOC, block.address, alloc_size)
         return block
 

@@ -60,7 +60,7 @@ def _new_segment(allocator: DeviceCachingAllocator, size: int, home: StreamPool)
     span = -(-span // page) * page
     segment = ExpandableSegment(allocator.addresses.reserve(span), span, page)
     allocator.expandable_segments[home] = allocator.expandable_segments.get(home, 0) + 1
-    block = Block(segment.base, span, home, segment)
+    block = home.new_block(segment.base, span, segment)
     home.insert_unmapped(block)
     return block
 
@@ -77,7 +77,7 @@ def map_block(allocator: DeviceCachingAllocator, block: Block, size: int) -> boo
     home.unmapped.remove(block)
     address = block.address
     if mapped < block.size:
-        remaining = Block(address + mapped, block.size - mapped, home, segment)
+        remaining = home.new_block(address + mapped, block.size - mapped, segment)
         remaining.splice(block, block.next)
         home.insert_unmapped(remaining)
         block.size = mapped
@@ -100,11 +100,11 @@ def unmap_block(allocator: DeviceCachingAllocator, block: Block) -> None:
         return
     home.erase(block)
     if begin > block.address:
-        before = Block(block.address, begin - block.address, home, segment)
+        before = home.new_block(block.address, begin - block.address, segment)
         before.splice(block.prev, block)
         home.insert(before)
     if end < block.end:
-        after = Block(end, block.end - end, home, segment)
+        after = home.new_block(end, block.end - end, segment)
         after.splice(block, block.next)
         home.insert(after)
     block.address, block.size = begin, end - begin

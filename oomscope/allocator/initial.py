@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from oomscope.allocator.block import Block, ExpandableSegment, StreamPool
 from oomscope.allocator.program import InitialLayout
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from oomscope.allocator.device import DeviceCachingAllocator
 
 
-def restore(allocator: DeviceCachingAllocator, initial: InitialLayout, blocks: list[Block | None]) -> None:
+class BlocksOfRequests(Protocol):
+    """Where the block of each request is kept."""
+
+    def __setitem__(self, request: int, block: Block, /) -> None: ...
+
+
+def restore(allocator: DeviceCachingAllocator, initial: InitialLayout, blocks: BlocksOfRequests) -> None:
     """Put segments and blocks in place as if they had been made by requests.
 
     Args:
@@ -42,14 +48,14 @@ def _blocks_of(
     initial: InitialLayout,
     row: int,
     home: StreamPool,
-    blocks: list[Block | None],
+    blocks: BlocksOfRequests,
 ) -> list[Block]:
     """The linked blocks of one segment."""
     table = initial.layout.blocks
     first, last = (int(at) for at in initial.layout.segments.first_block[row : row + 2])
     members: list[Block] = []
     for at in range(first, last):
-        block = Block(int(table.address[at]), int(table.size[at]), home)
+        block = home.new_block(int(table.address[at]), int(table.size[at]))
         block.splice(members[-1] if members else None, None)
         members.append(block)
         state, number = table.state[at], int(initial.number[at])
@@ -82,7 +88,7 @@ def _append_run(
         base = base if end <= base + span else members[0].address
         segment = ExpandableSegment(base, span, page)
         allocator.expandable_segments[home] = allocator.expandable_segments.get(home, 0) + 1
-        tail = Block(base, 0, home, segment)
+        tail = home.new_block(base, 0, segment)
         first = _append_unmapped(tail, members[0].address)
         if first is not tail:
             first.prev = None
@@ -104,7 +110,7 @@ def _append_unmapped(tail: Block, end: int) -> Block:
     """Fill the addresses from `tail` to `end`; the block that then comes last."""
     if tail.end >= end:
         return tail
-    gap = Block(tail.end, end - tail.end, tail.home, tail.segment)
+    gap = tail.home.new_block(tail.end, end - tail.end, tail.segment)
     gap.splice(tail, None)
     tail.home.insert_unmapped(gap)
     return gap

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from oomscope.allocator.block import ADDRESS_BITS, Block, BlockPool, StreamPool
 from oomscope.allocator.expandable import unmap_block
+from oomscope.allocator.rounding import page_size
 from oomscope.model import Action
 
 if TYPE_CHECKING:
@@ -86,13 +87,11 @@ def release_cached_blocks(allocator: DeviceCachingAllocator) -> None:
 def _release_blocks(allocator: DeviceCachingAllocator, pool: BlockPool | None) -> None:
     if pool is None:
         return
-    blocks = pool.blocks()
-    for block in blocks:
-        if block.segment is None and not block.is_split:
-            release_block(allocator, block)
-    for block in blocks:
-        if block.segment is not None:
-            unmap_block(allocator, block)
+    expandable = pool.expandable_blocks(page_size(pool.is_small, allocator.config))
+    for block in pool.whole_segments():
+        release_block(allocator, block)
+    for block in expandable:
+        unmap_block(allocator, block)
 
 
 def release_block(allocator: DeviceCachingAllocator, block: Block) -> None:

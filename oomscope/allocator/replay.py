@@ -6,12 +6,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.block import ADDRESS_BITS, Block, StreamPool
+from oomscope.allocator.compiled import CHOICE
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.device import UNBOUNDED, DeviceCachingAllocator
 from oomscope.allocator.initial import restore
@@ -105,10 +107,15 @@ class Replayer:
             release: whose rules hold.
         """
         self.program = program
-        self.codes = _codes(program)
         self._capturing = {number for number, pool in enumerate(program.pools) if release.captures(pool)}
         # By padding and divisions: the distinct (rounded size, pool, stream), and which of them each request is.
-        self._kinds: dict[tuple[int, tuple[int, ...]], tuple[list[tuple[int, int, int]], list[int]]] = {}
+        self._kinds: dict[_Rounding, tuple[list[tuple[int, int, int]], list[int]]] = {}
+        self._compiled_requests: dict[_Rounding, Any] = {}
+
+    @cached_property
+    def codes(self) -> list[int]:
+        """Each step as one integer."""
+        return _codes(self.program)
 
     def run(
         self,
@@ -118,6 +125,7 @@ class Replayer:
         *,
         stop_at_failure: bool = False,
         note_addresses: bool = False,
+        compiled: bool | None = None,
     ) -> Replay:
         """Run the program under `config` until it ends or a request fails that the recorded run was served.
 
@@ -127,11 +135,12 @@ class Replayer:
             addresses: where new segments lie; ascending if None.
             stop_at_failure: whether to end at any request that fails.
             note_addresses: whether to keep the address of every block.
+            compiled: whether the compiled core does it, which answers the same; None: where it is worth it.
         """
-        allocator = DeviceCachingAllocator(config, limit, addresses, self._capturing)
-        with _collector_paused():
-            run = _Run(allocator, self.program, self._requests(allocator), [] if note_addresses else None)
-            run.steps(self.codes, stop_at_failure)
+        if compiled is None:
+            compiled = CHOICE.of(len(self.program.op)) is not None
+        way = self._compiled if compiled and not (config.base_alignment and config.expandable_segments) else self._plain
+        allocator, failures, noted = way(config, limit, addresses, stop_at_failure, note_addresses)
         several = any(count > 1 for count in allocator.expandable_segments.values())
         return Replay(
             config=config,
@@ -142,16 +151,39 @@ class Replayer:
             segment_allocs=allocator.num_device_alloc,
             retries=allocator.num_alloc_retries,
             same_caps=_same_caps(allocator),
-            failures=tuple(run.failures),
-            addresses=run.addresses or [],
+            failures=tuple(failures),
+            addresses=noted,
             segment_events=allocator.segment_events,
             # One range of addresses a stream and pool leaves nothing to choose between.
             may_depend_on_addresses=several or not config.expandable_segments or self.program.initial is not None,
         )
 
+    def _plain(
+        self, config: AllocatorConfig, limit: Limit, addresses: Addresses | None, stop_at_failure: bool, note: bool
+    ) -> _Outcome:
+        allocator = DeviceCachingAllocator(config, limit, addresses, self._capturing)
+        with _collector_paused():
+            run = _Run(allocator, self.program, self._requests(allocator), [] if note else None)
+            run.steps(self.codes, stop_at_failure)
+        return allocator, run.failures, run.addresses or []
+
+    def _compiled(
+        self, config: AllocatorConfig, limit: Limit, addresses: Addresses | None, stop_at_failure: bool, note: bool
+    ) -> _Outcome:
+        core = CHOICE.load()
+        if core is None:
+            raise ModuleNotFoundError("The compiled core needs numba: pip install 'oomscope[fast]'.")
+        rounding = _rounding(config)
+        if rounding not in self._compiled_requests:
+            self._compiled_requests[rounding] = core.requests_of(self.program, config)
+        requests = self._compiled_requests[rounding]
+        done = core.run(self.program, requests, self._capturing, config, limit, addresses, stop_at_failure, note)
+        failures = [_failure(self.program, *refused) for refused in done.refused]
+        return done.allocator, failures, done.addresses()
+
     def _requests(self, allocator: DeviceCachingAllocator) -> list[_Request]:
         """What `allocator` is asked for, by number; equal requests are one object, for the sake of the cache."""
-        rounding = (allocator.config.padding, allocator.config.roundup_power2_divisions)
+        rounding = _rounding(allocator.config)
         if rounding not in self._kinds:
             self._kinds[rounding] = self._distinct(round_sizes(self.program.size, allocator.config))
         kinds, kind_of = self._kinds[rounding]
@@ -246,21 +278,28 @@ class _Run:
         self.allocator.free_block(block)
 
     def _fail(self, number: int, *, recorded: bool) -> None:
-        steps = np.flatnonzero((self.program.argument == number) & np.isin(self.program.op, _REQUESTS))
-        self.failures.append(
-            Failure(
-                request=number,
-                entry=int(self.program.entry[steps[0]]),
-                missing=self.allocator.missing,
-                recorded=recorded,
-            )
-        )
+        self.failures.append(_failure(self.program, number, recorded, self.allocator.missing))
 
+
+_Outcome: TypeAlias = tuple[DeviceCachingAllocator, list[Failure], list[int]]
+"""What is left at the end, what failed, and the addresses of blocks."""
+
+_Rounding: TypeAlias = tuple[int, tuple[int, ...]]
+"""What decides how sizes are rounded: padding and divisions."""
 
 _Request: TypeAlias = tuple[int, StreamPool, int]
 """Rounded size, where to look, and the least key of a block that is large enough."""
 
 _REQUESTS = (Op.MALLOC, Op.TRY_MALLOC)
+
+
+def _rounding(config: AllocatorConfig) -> _Rounding:
+    return config.padding, config.roundup_power2_divisions
+
+
+def _failure(program: Program, request: int, recorded: bool, missing: int) -> Failure:
+    steps = np.flatnonzero((program.argument == request) & np.isin(program.op, _REQUESTS))
+    return Failure(request=request, entry=int(program.entry[steps[0]]), missing=missing, recorded=recorded)
 
 
 def _codes(program: Program) -> list[int]:

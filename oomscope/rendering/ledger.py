@@ -23,6 +23,7 @@ from oomscope.wording.ledger import (
     enough_text,
     explained,
     opening_text,
+    pairs_text,
     peak_text,
     saves_text,
     says_enough,
@@ -34,6 +35,19 @@ from oomscope.wording.ledger import (
 def rows_as_dicts(ledger: Ledger) -> list[dict[str, Any]]:
     """The rows of the JSON documents' ``remedies``."""
     return [_row(row) for row in ledger.rows]
+
+
+def pairs_as_dicts(ledger: Ledger) -> list[dict[str, Any]]:
+    """The JSON documents' ``remedy_pairs``."""
+    return [
+        {
+            "slugs": [pair.first.slug, pair.second.slug],
+            "values": [pair.first.value, pair.second.value],
+            "peak_allocated": plain(pair.peak_allocated),
+            "saves_bytes": pair.saves_bytes,
+        }
+        for pair in ledger.pairs
+    ]
 
 
 def _row(row: RemedyRow) -> dict[str, Any]:
@@ -68,7 +82,12 @@ def _shown(ledger: Ledger) -> Iterator[RenderableType]:
         yield Text()
     else:
         yield from (Text(NOTHING), Text())
-    for line in (skipped_text(ledger), *(f"{say(one)}." for one in ledger.notes), explained(ledger)):
+    for line in (
+        *pairs_text(ledger),
+        skipped_text(ledger),
+        *(f"{say(one)}." for one in ledger.notes),
+        explained(ledger),
+    ):
         if line:
             yield Padding(Text(line), (0, 0, 0, 0))
 
@@ -93,6 +112,7 @@ def to_markdown(ledger: Ledger) -> str:
     else:
         parts.append(NOTHING)
     parts += [
+        "\n".join(escaped(line) for line in pairs_text(ledger)),
         escaped(skipped_text(ledger)),
         *(escaped(f"{say(one)}.") for one in ledger.notes),
         escaped(explained(ledger)),

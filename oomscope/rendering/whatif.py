@@ -11,7 +11,7 @@ from oomscope.analysis.ledger.records import Ledger
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.json_plain import dumped
 from oomscope.rendering.json_report import SCHEMA_VERSION, check_as_dict, row_as_dict, with_notes
-from oomscope.rendering.ledger import rows_as_dicts
+from oomscope.rendering.ledger import pairs_as_dicts, rows_as_dicts
 from oomscope.rendering.ledger import shown as ledger_shown
 from oomscope.rendering.ledger import to_markdown as ledger_markdown
 from oomscope.rendering.markdown import whatif_section
@@ -25,6 +25,7 @@ def to_json(answer: WhatIf, ledger: Ledger | None = None) -> str:
     document = as_document(answer)
     if ledger is not None:
         document |= {"remedies": rows_as_dicts(ledger), "remedies_skipped": list(ledger.skipped)}
+        document["remedy_pairs"] = pairs_as_dicts(ledger)
         document["peak_allocated"] = ledger.peak_allocated
     return dumped(document) + "\n"
 

@@ -24,6 +24,7 @@ LEDGER: dict[str, Sentence] = {
         "remedy is called enough only if that fits as well"
     ),
     "ledger.unknown_to_come": ("No earlier step shows what the rest of this one needs, so no remedy is called enough"),
+    "ledger.left_out": "Time was up before these were tried; `--remedy` asks for one: {slugs:list}",
     "ledger.late": "The recording begins after the first allocation: what it found in place is laid out anew",
 }
 
@@ -191,6 +192,18 @@ def opening_text(ledger: Ledger) -> str:
     failed = " with the request that failed" if ledger.failed else ""
     limit = "" if ledger.limit is None else f" Limit: {format_bytes(ledger.limit)}."
     return f"Peak of allocated memory{failed}: {format_bytes(ledger.peak_allocated)}.{limit}"
+
+
+def pairs_text(ledger: Ledger) -> list[str]:
+    """Which two remedies are enough together, a line each with its heading; nothing where there are none."""
+    if not ledger.pairs:
+        return []
+    lines = [
+        f"- {words_of(pair.first).name}, and {words_of(pair.second).name}: peak {estimate_text(pair.peak_allocated)}, "
+        f"saves {format_bytes(pair.saves_bytes)}"
+        for pair in ledger.pairs
+    ]
+    return ["No remedy is enough alone. Two together are:", *lines]
 
 
 def skipped_text(ledger: Ledger) -> str:

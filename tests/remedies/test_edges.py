@@ -62,7 +62,7 @@ def test_only_quick_programs_are_replayed(monkeypatch: pytest.MonkeyPatch, steps
     extraction = SimpleNamespace(program=SimpleNamespace(op=np.zeros(steps)))
     monkeypatch.setattr(effect, "prepared", lambda _: SimpleNamespace(complete=True, extraction=extraction))
     answer = SimpleNamespace(self_check=SimpleNamespace(exact=True))
-    assert (effect._replayable(circumstances(whatif=answer)) is not None) is quick
+    assert (effect.replayable(circumstances(whatif=answer)) is not None) is quick
 
 
 SAVED = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
@@ -34,10 +35,11 @@ from oomscope.analysis.ledger.edits import (
     zero2,
     zero3,
 )
-from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Ledger, RemedyRow
+from oomscope.analysis.ledger.pairs import both, worth_trying
+from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Effect, Ledger, RemedyPair, RemedyRow
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.settings import RAISE_CAP, raised_cap, setting_row, settings_worth_trying
-from oomscope.analysis.ledger.to_come import enough, outlook
+from oomscope.analysis.ledger.to_come import enough, less, outlook
 from oomscope.analysis.plan.records import Estimate
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
@@ -72,6 +74,8 @@ LEAST_DOUBT = 0.004
 WIDEST = 0.19
 """Of the recorded peak: a wider range helps nobody."""
 MICRO_BATCHES = (4, 8, 16)
+MOST_PAIRS = 3
+"""A reader who is told ten does none."""
 WORTH = 0.002
 """Of the recorded peak: what saves less is not listed, unless asked for."""
 
@@ -122,6 +126,7 @@ def ledger_of(
     progress: Listener = silent,
     *,
     limit: Limit | None = None,
+    budget_s: float | None = None,
 ) -> Ledger:
     """The ledger of a device that was studied.
 
@@ -130,21 +135,16 @@ def ledger_of(
         wanted: slugs with their values; None: all that may help.
         progress: told how far it is.
         limit: what may be reserved, where another limit or card is asked for; None: what was recorded.
+        budget_s: seconds after which no other remedy is begun, where all are asked for; None: no bound.
 
     Raises:
         RequestError: its replay departs from the recording, or the trace holds no allocation.
     """
     case = _Case(Run(study), limit)
+    late = _deadline(None if wanted else budget_s)
     asked = wanted or [(slug, WITH_VALUE.get(slug)) for slug in EDITS if slug not in _ONLY_IF_ASKED or not case.trains]
-    rows, skipped = [], []
-    for number, (slug, value) in enumerate(asked):
-        progress("replaying", number / (len(asked) + 1), slug)
-        row = _row(case, slug, value) if wanted else _best_row(case, slug, value)
-        if row is None:
-            skipped.append(slug)
-        elif wanted or row.saves_bytes >= WORTH * case.base:
-            rows.append(row)
-    if not wanted:
+    rows, skipped, left_out = _tried(case, asked, wanted is not None, progress, late)
+    if not wanted and not late():
         cap = raised_cap(case.run, case.outlook, case.base)
         rows += [*([cap] if cap else []), *settings_worth_trying(case.run, case.outlook, case.limit)]
     rows.sort(key=lambda row: -row.saves_bytes)
@@ -155,8 +155,92 @@ def ledger_of(
         limit=limit.bytes if limit is not None else None,
         rows=tuple(rows),
         skipped=tuple(skipped) if wanted else (),
-        notes=_notes(case),
+        notes=(*_notes(case), *([note("ledger.left_out", slugs=left_out)] if left_out else [])),
+        pairs=() if wanted or left_out else _pairs(case, rows, progress, late),
     )
+
+
+def effect_on(study: DeviceStudy, slug: str, entry: int) -> Effect | None:
+    """What a remedy makes of a request that failed; None where it leaves nothing to do, or the run cannot be edited.
+
+    Args:
+        study: of the device.
+        slug: the remedy; with the value that it has if none is given.
+        entry: of the request.
+    """
+    case = study.once("case of the ledger", lambda: _Case(Run(study), None))
+    edited = EDITS[slug].edit(case.run, WITH_VALUE.get(slug))
+    if edited is None:
+        return None
+    peak = _estimate(case, edited)
+    likely = _replay(case.run, edited.likely, case.limit).serves(entry)
+    surely = likely and _replay(case.run, edited.likely, less(case.limit, peak.high - peak.bytes)).serves(entry)
+    return Effect(max(case.base - peak.bytes, 0), True if surely else None if likely else False)
+
+
+def _tried(
+    case: _Case,
+    asked: Sequence[tuple[str, int | None]],
+    by_name: bool,
+    progress: Listener,
+    late: Callable[[], bool],
+) -> tuple[list[RemedyRow], list[str], list[str]]:
+    """The rows of what was asked for; what leaves nothing to do; and what there was no time for."""
+    rows: list[RemedyRow] = []
+    skipped, left_out = [], []
+    for number, (slug, value) in enumerate(asked):
+        if late():
+            left_out.append(slug)
+            continue
+        progress("replaying", number / (len(asked) + 1), slug)
+        row = _row(case, slug, value) if by_name else _best_row(case, slug, value)
+        if row is None:
+            skipped.append(slug)
+        elif by_name or row.saves_bytes >= WORTH * case.base:
+            rows.append(row)
+    return rows, skipped, left_out
+
+
+def _deadline(budget_s: float | None) -> Callable[[], bool]:
+    """What tells whether so many seconds are over."""
+    end = None if budget_s is None else time.monotonic() + budget_s
+    return lambda: end is not None and time.monotonic() > end
+
+
+def _pairs(
+    case: _Case, rows: Sequence[RemedyRow], progress: Listener, late: Callable[[], bool]
+) -> tuple[RemedyPair, ...]:
+    """The first few pairs that are enough where no row is."""
+    ahead = case.outlook
+    asks = ahead.failed or ahead.is_asked
+    if not asks or ahead.to_come is None or ahead.grows or case.limit.bytes is None or any(row.enough for row in rows):
+        return ()
+    found: list[RemedyPair] = []
+    for one, other in worth_trying(rows, [*EDITS]):
+        progress("replaying", 1.0, f"{one.slug}, {other.slug}")
+        pair = _pair(case, one, other)
+        if pair is not None:
+            found.append(pair)
+        if len(found) == MOST_PAIRS or late():
+            break
+    return tuple(sorted(found, key=lambda pair: -pair.saves_bytes))
+
+
+def _pair(case: _Case, one: RemedyRow, other: RemedyRow) -> RemedyPair | None:
+    """Two remedies at once, if they are enough."""
+    edits = [EDITS[row.slug].edit(case.run, row.value) for row in (one, other)]
+    assert edits[0] is not None, "it was edited alone"
+    assert edits[1] is not None, "it was edited alone"
+    edited = both(case.run.draft, edits[0], edits[1])
+    states = case.outlook.states * _state_share(one.slug, one.value) * _state_share(other.slug, other.value)
+    ahead = replace(case.outlook, states=round(states))
+    if not _replay(case.run, edited.likely, less(case.limit, ahead.to_come or 0)).survived:
+        return None
+    estimate = _estimate(case, edited)
+    spare = estimate.high - estimate.bytes
+    if not enough(ahead, lambda limit: _replay(case.run, edited.likely, limit), case.limit, spare):
+        return None
+    return RemedyPair(one, other, estimate, case.base - estimate.bytes)
 
 
 class _Case:

@@ -27,6 +27,7 @@ class Draft:
             first. What has no bytes is not asked for.
         stream, owner: as in `Program`.
         tried: bool[requests], which were refused.
+        source: int64[requests]: the recorded request that each is, or is made again for; -1 where it is for none.
     """
 
     program: Program
@@ -36,6 +37,7 @@ class Draft:
     stream: IntArray
     owner: IntArray
     tried: BoolArray
+    source: IntArray
 
     @classmethod
     def of(cls, program: Program) -> Draft:
@@ -48,7 +50,9 @@ class Draft:
             column[program.argument[rows]] = moment[rows]
         tried = np.zeros(program.requests, np.bool_)
         tried[program.argument[program.op == Op.TRY_MALLOC]] = True
-        return cls(program, program.size.copy(), begin, end, program.stream, program.owner, tried)
+        return cls(
+            program, program.size.copy(), begin, end, program.stream, program.owner, tried, np.arange(program.requests)
+        )
 
     def __len__(self) -> int:
         return len(self.size)
@@ -73,8 +77,8 @@ class Draft:
             ends[rows] = end
         return replace(self, begin=begins, end=ends)
 
-    def added(self, size: IntArray, begin: IntArray, end: IntArray) -> Draft:
-        """The draft with more requests, on the first stream."""
+    def added(self, size: IntArray, begin: IntArray, end: IntArray, source: IntArray | None = None) -> Draft:
+        """The draft with more requests, on the first stream; `source` tells for which recorded ones, None: for none."""
         stream = self.stream[0] if len(self.stream) else 0
         return replace(
             self,
@@ -84,6 +88,7 @@ class Draft:
             stream=np.concatenate([self.stream, np.full(len(size), stream, np.int64)]),
             owner=np.concatenate([self.owner, np.zeros(len(size), np.int64)]),
             tried=np.concatenate([self.tried, np.zeros(len(size), np.bool_)]),
+            source=np.concatenate([self.source, np.full(len(size), -1, np.int64) if source is None else source]),
         )
 
     def to_program(self) -> Program:

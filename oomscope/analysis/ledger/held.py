@@ -36,8 +36,12 @@ def _last_use(row_paths: list[Path], number: int) -> int:
         if following >= len(row_paths):
             return len(row_paths) - 1
         found = _at(row_paths[following], prefix, level)
+        call_ends = found is None or _order(here, found) < 0
+        if call_ends and any(row_paths[one] != path for one in range(number + 1, following)):
+            # No statement follows in this call, whose result is what it made last: this one went into that.
+            return following - 1
         if found is not None:
-            return _end_of(row_paths, following, prefix, whole_call=_order(here, found) < 0)
+            return _end_of(row_paths, following, prefix, whole_call=call_ends)
     return len(row_paths) - 1
 
 
@@ -57,12 +61,20 @@ def _order(one: Part, other: Part) -> int:
 
 
 def _end_of(row_paths: list[Path], begin: int, prefix: Path, *, whole_call: bool) -> int:
-    """The last request of the statement that begins there, or of the whole call."""
+    """The last request of the statement that begins there, or of the whole call.
+
+    A statement in a loop ends where what it calls begins anew.
+    """
     level = len(prefix)
-    last, before = begin, row_paths[begin][level]
+    last, before = begin, row_paths[begin]
     for number in range(begin + 1, len(row_paths)):
-        found = _at(row_paths[number], prefix, level)
-        if found is None or (_order(before, found) != 0 if not whole_call else _order(before, found) < 0):
+        path = row_paths[number]
+        found = _at(path, prefix, level)
+        if found is None:
             break
-        last, before = number, found
+        order = _order(before[level], found)
+        again = len(before) > level + 1 < len(path) and _order(before[level + 1], path[level + 1]) < 0
+        if order < 0 if whole_call else (order != 0 or again):
+            break
+        last, before = number, path
     return last

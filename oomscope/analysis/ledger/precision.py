@@ -12,8 +12,9 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
-from oomscope.analysis.ledger.paths import Part, Path, paths
+from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.scores import written_out
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
@@ -27,6 +28,10 @@ _FULL = re.compile(
 _FUSED = re.compile(r"scaled_dot_product|sdpa")
 _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
+_NEEDS_INPUT = re.compile(r"layer_norm|group_norm|rms_norm|^(pow|log|norm|prod)$")
+"""In full precision, and its backward needs what went in: a copy of that in full precision, where it was in half."""
+_ONLY_FULL = re.compile(r"^ctc_loss$")
+"""Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
 LEAST_SCORES = 1 << 20
 """Bytes of scores that matter."""
 LEAST_COPIES = 4
@@ -79,25 +84,32 @@ def halves(run: Run) -> Halves:
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
     level = {row: block.depth for block in blocks(run) for row in block.rows.tolist()}
     products = _products_fed(run, rows, known)
+    whole = only_full(run)
+    softmaxes = _softmaxes(run)
+    needed = _needed_in_full(run, rows, known)
+    copied = np.zeros(len(run.size), np.bool_)
     last: dict[object, bool] = {}
     stream, begun = False, -2
-    for row, copies in zip(rows.tolist(), products, strict=True):
+    for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
         path = known[int(run.stack[row])]
         if run.step[row] != begun:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
-        told = _told(path[-1])
+        told = False if whole[row] or softmaxes[row] else _told(path[-1])
         half = told if told is not None else _followed(path, last, level.get(row, -1), stream)
         doubtful[row] = told is None
-        if half:
+        if half and not goes_into_norm:
             likely[row] = 0.5
-        elif copies and not _keeps_result(path[-1]):
+        elif softmaxes[row] and run.saved[row]:
+            likely[row] = 1.5
+        elif copies and not half and not _keeps_result(path[-1]):
             likely[row] = 0.5 * copies
+            copied[row] = True
         for depth in range(len(path)):
-            last[_module(path[: depth + 1])] = half
+            last[module_of(path[: depth + 1])] = half
     written_out = scores_of_fused(run)
-    least = _with_backward(run, np.where(doubtful | (likely < 1), np.minimum(likely, 0.5), 1.0))
-    most = _with_backward(run, np.where(doubtful & (likely < 1), 0.75, likely))
-    likely, least = _with_backward(run, likely), least
+    least = _with_backward(run, np.where(doubtful | (likely < 1), np.minimum(likely, 0.5), likely), copied)
+    most = _with_backward(run, np.where(doubtful & (likely < 1), 0.75, likely), copied)
+    likely = _with_backward(run, likely, copied)
     likely[written_out] = least[written_out] = 0.0
     return Halves(likely, least, most)
 
@@ -130,23 +142,18 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]
     calls: dict[object, set[int]] = {}
     for row, path, product in zip(rows.tolist(), owner, is_product.tolist(), strict=True):
         if product:
-            calls.setdefault(_owner(path), set()).add(int(run.stack[row]))
+            calls.setdefault(module_of(path), set()).add(int(run.stack[row]))
     found = [0] * len(rows)
     for place in range(len(rows) - 1):
         if is_product[place + 1] and run.stack[rows[place + 1]] != run.stack[rows[place]]:
-            found[place] = max(len(calls[_owner(owner[place + 1])]) - 1, 1)
+            found[place] = max(len(calls[module_of(owner[place + 1])]) - 1, 1)
     return found
-
-
-def _owner(path: Path) -> object:
-    """The module that calls a layer, wherever in it."""
-    return (*path[:-1], path[-1][0][::2]) if path else ()
 
 
 def _followed(path: Path, last: dict[object, bool], block: int, stream: bool) -> bool:
     """What the nearest enclosing call within a block made last; what runs through the model where there is none."""
     for depth in range(len(path), block + 1, -1):
-        if (module := _module(path[:depth])) in last:
+        if (module := module_of(path[:depth])) in last:
             return last[module]
     return stream
 
@@ -164,11 +171,6 @@ def _keeps_result(part: Part) -> bool:
     return any(_KEEPS.search(name) for _, _, name in part)
 
 
-def _module(path: Path) -> object:
-    """The call of the module that a path ends in, whichever of its lines it is at."""
-    return _owner(path)
-
-
 def _begins_in_half(run: Run, known: dict[int, Path], first: int) -> bool:
     """Whether the first large thing that a forward makes is a matrix product's or a convolution's."""
     rows = np.flatnonzero(run.during(FORWARD) & (run.step == run.step[first]) & (run.stack >= 0) & run.saved)
@@ -179,14 +181,62 @@ def _begins_in_half(run: Run, known: dict[int, Path], first: int) -> bool:
     return True
 
 
-def _with_backward(run: Run, forward: FloatArray) -> FloatArray:
-    """Factors with those of the backward: gradients of activations are of the precision of most bytes of their size."""
+def only_full(run: Run) -> BoolArray:
+    """What lies between the last product of a forward and a loss that is computed in full precision only, and its size.
+
+    Where no loss of that kind is, nothing.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    stacks = run.study.snapshot.stacks
+    is_loss = np.array([any(_ONLY_FULL.search(f.name) for f in stacks[one]) for one in range(len(stacks))] + [False])
+    losses = is_loss[run.stack]
+    if not losses.any():
+        return found
+    products = run.marked(Mark.LINEAR) & run.during(FORWARD)
+    for step in np.unique(run.step[losses]).tolist():
+        mine = run.step == step
+        last = np.flatnonzero(products & mine)
+        if len(last):
+            found |= mine & run.during(FORWARD) & (np.arange(len(run.size)) > last[-1])
+    back = run.during(BACKWARD) & np.isin(run.size, np.unique(run.size[found & (run.size >= LEAST_SCORES)]))
+    return np.asarray(found | back)
+
+
+def _softmaxes(run: Run) -> BoolArray:
+    """Of scores that no name tells, those that a backward needs: a softmax, which is computed in full precision."""
+    return np.asarray(written_out(run) & run.saved & (run.end < NEVER) & _longest(run, written_out(run)))
+
+
+def _longest(run: Run, rows: BoolArray) -> BoolArray:
+    """Which of `rows` a backward gives up, not the forward."""
+    found = np.zeros(len(run.size), np.bool_)
+    for step in range(run.steps):
+        backward = run.first_of(step, BACKWARD)
+        found |= rows & (run.step == step) & (run.end > backward)
+    return found
+
+
+def _needed_in_full(run: Run, rows: IntArray, known: dict[int, Path]) -> list[bool]:
+    """For each of `rows`, whether what comes next needs it in its backward, in full precision."""
+    found = [False] * len(rows)
+    for place in range(len(rows) - 1):
+        row, following = int(rows[place]), int(rows[place + 1])
+        if run.saved[row] and run.size[following] == run.size[row]:
+            found[place] = any(_NEEDS_INPUT.search(name) for _, _, name in known[int(run.stack[following])][-1])
+    return found
+
+
+def _with_backward(run: Run, forward: FloatArray, copied: BoolArray) -> FloatArray:
+    """Factors with those of the backward: gradients of activations are of the precision of most bytes of their size.
+
+    What was copied for a product has its gradient in full precision.
+    """
     sizes, which = np.unique(run.size, return_inverse=True)
     made = run.during(FORWARD) & ~run.of(WORKSPACE)
-    half = np.bincount(which[made & (forward <= 0.5)], minlength=len(sizes))
+    half = np.bincount(which[made & (forward <= 0.5) & ~copied], minlength=len(sizes))
     every = np.bincount(which[made], minlength=len(sizes))
     mostly = (half > 0.5 * every)[which] & (every[which] > 0)
-    back = run.during(BACKWARD) & run.of(TEMPORARY) & ~run.gradients
+    back = run.during(BACKWARD) & run.of(TEMPORARY) & ~run.gradients & ~only_full(run)
     return np.where(back & mostly, 0.5, forward)
 
 
@@ -200,7 +250,7 @@ def cast_copies(run: Run, draft: Draft) -> Draft:
         # What a forward needs first is the last to have its gradient.
         rows = rows[np.append(np.diff(run.step[rows]) == 0, False)] if len(rows) else rows
     rows = rows[begins[run.step[rows]] < NEVER]
-    return draft.added(run.size[rows] // 2, begins[run.step[rows]] - 1, run.begin[rows] + SPACING)
+    return draft.added(run.size[rows] // 2, begins[run.step[rows]] - 1, run.begin[rows] + SPACING, rows)
 
 
 def embeds(run: Run) -> bool:

@@ -34,6 +34,36 @@ class RemedyRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RemedyPair:
+    """Two remedies that are enough together, where none is alone.
+
+    Attributes:
+        first, second: each as it is alone.
+        peak_allocated: bytes at the highest point of the run that follows both.
+        saves_bytes: by how much the peak is lower.
+    """
+
+    first: RemedyRow
+    second: RemedyRow
+    peak_allocated: Estimate
+    saves_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a remedy makes of one request that failed.
+
+    Attributes:
+        saves_bytes: by how much the peak up to it is lower.
+        serves: whether the request is served, at the upper end of the range; None where that is not certain. What the
+            program would have asked for afterwards is another question.
+    """
+
+    saves_bytes: int
+    serves: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     """All remedies of a run.
 
@@ -45,6 +75,7 @@ class Ledger:
         rows: what saves most first.
         skipped: slugs that were asked for and that the run leaves nothing to do for.
         notes: on all rows.
+        pairs: two remedies that are enough together, where none is alone; what saves most first.
     """
 
     device: int
@@ -54,3 +85,4 @@ class Ledger:
     skipped: tuple[str, ...] = ()
     limit: int | None = None
     notes: tuple[Note, ...] = ()
+    pairs: tuple[RemedyPair, ...] = ()

@@ -38,7 +38,7 @@ def _reduced(run: Run, draft: Draft, ranks: int) -> Draft:
     chosen = np.zeros(len(run.size), np.bool_)
     chosen[rows] = True
     ends = np.minimum(run.begin[rows] + 2 * SPACING, run.end[rows])
-    return draft.scaled(1 / ranks, chosen).added(run.size[rows], run.begin[rows] + 1, ends)
+    return draft.scaled(1 / ranks, chosen).added(run.size[rows], run.begin[rows] + 1, ends, rows)
 
 
 def _through_steps(run: Run, draft: Draft, size: int) -> Draft:

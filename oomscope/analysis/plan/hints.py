@@ -16,7 +16,9 @@ import numpy as np
 from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.plan.calls import module_of, path_of
 from oomscope.analysis.plan.recordings import Recording
+from oomscope.analysis.plan.scores import written_out
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, BoolArray, IntArray
 
@@ -76,6 +78,10 @@ class _Facts:
         self.backward = phase == BACKWARD
         self.framed = recording.key >= 0
         self.attention: BoolArray = (mark & int(Mark.ATTENTION)) != 0
+        self.linear: BoolArray = (mark & int(Mark.LINEAR)) != 0
+        self.forward: BoolArray = (phase == FORWARD) & (stack >= 0) & (category != WORKSPACE)
+        self.stack = stack
+        self.study = study
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.
         weights = np.unique(self.size[(category == PARAMETER) | (category == GRADIENT)])
         self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
@@ -102,7 +108,8 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     degree[unsure] = 0
     low[unsure] = 0
     if kind == LENGTH:
-        square = _squares(facts, value, free)
+        named, unnamed = _squares(facts, value, free), _unnamed_squares(facts, value, free)
+        square = named | unnamed
         degree[square] = 2
         high[square] = 2
         low[square & ~facts.attention] = 1
@@ -120,6 +127,27 @@ def _squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArray:
     sizes = np.setdiff1d(np.unique(facts.size[scores]), elsewhere)
     found: BoolArray = divides & np.isin(facts.size, sizes)
     return found
+
+
+def _unnamed_squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArray:
+    """Scores that are told by their sizes alone, the masks beside them, and what the backward makes of their size."""
+    stacks = facts.study.snapshot.stacks
+    found = np.zeros(len(value), np.bool_)
+    for tokens in np.unique(value[free & (value > 1)]).tolist():
+        here = facts.forward & (value == tokens)
+        known = {one: path_of(stacks[one]) for one in np.unique(facts.stack[here]).tolist()}
+        rows = np.flatnonzero(here)
+        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1)
+        lines = np.unique(facts.stack[scores])
+        others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
+        sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
+        modules = {module_of(known[one]) for one in lines.tolist()}
+        inside = np.array([one for one in known if module_of(known[one]) in modules], np.int64)
+        masks = (
+            here & np.isin(facts.stack, inside) & np.isin(facts.size, [tokens * tokens * item for item in _ITEM_SIZES])
+        )
+        found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes))
+    return found & free
 
 
 def _values(recording: Recording, name: str, count: int) -> IntArray:

@@ -34,7 +34,7 @@ _BORNE_OUT = _Margins(0.002, 0.015)
 """Every size is: kernels add small blocks now and then."""
 _ASSUMED = _Margins(0.01, 0.03)
 """A parameter was changed that no recording varies."""
-_WORKSPACES = _Margins(0.03, 0.05)
+_WORKSPACES = _Margins(0.03, 0.11)
 """Workspaces are chosen anew at every shape, as those of convolutions are."""
 _BLOCK = 512
 

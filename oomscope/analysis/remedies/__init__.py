@@ -37,6 +37,7 @@ from oomscope.analysis.remedies import (
     smaller_batch,
     split_request,
 )
+from oomscope.analysis.remedies.by_ledger import completed
 from oomscope.analysis.remedies.refuted import refuted
 from oomscope.analysis.remedies.remedy import Remedy
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
@@ -61,5 +62,6 @@ def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
     """Advice on a failed request: what is known to be enough first, then as the cause orders it; refuted last."""
     known = (True, None, False)
     found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
+    found = [completed(circumstances, advice) for advice in found]
     found.sort(key=lambda advice: known.index(advice.enough))
     return (*found[:MOST_ADVICE], *refuted(circumstances, cause, {advice.slug for advice in found}))

@@ -34,7 +34,7 @@ def enough_by_sum(circumstances: Circumstances, saves: int) -> bool | None:
 
 def served_if_freed(circumstances: Circumstances, rows: BoolArray) -> bool | None:
     """Whether the request is served if `rows`, bool[lifetimes], are given back when their pass ends; None unknown."""
-    subject = _replayable(circumstances)
+    subject = replayable(circumstances)
     begins = pass_begins(circumstances.study, circumstances.request.entry)
     if subject is None or not len(begins) or not rows.any():
         return None
@@ -53,7 +53,7 @@ def served_if_scaled(circumstances: Circumstances, rows: BoolArray, factor: floa
         factor: below 1.
         request: whether the failed request becomes smaller as well.
     """
-    subject = _replayable(circumstances)
+    subject = replayable(circumstances)
     if subject is None:
         return None
     program = subject.extraction.program
@@ -65,7 +65,7 @@ def served_if_scaled(circumstances: Circumstances, rows: BoolArray, factor: floa
     return _serves(circumstances, subject, replace(program, size=size))
 
 
-def _replayable(circumstances: Circumstances) -> Subject | None:
+def replayable(circumstances: Circumstances) -> Subject | None:
     """The recorded run, if its replay is exact, complete and quick."""
     answer = circumstances.whatif
     if answer is None or not answer.self_check.exact:

@@ -29,4 +29,4 @@ def accumulated(run: Run, draft: Draft) -> Draft:
     begins = np.array([run.step_begins(step) for step in range(run.steps)], np.int64)[run.step[rows]]
     made = draft.begin[rows]
     kept = draft.lasting(rows, begin=begins - 1)
-    return kept.added(draft.size[rows], made, made + SPACING + AT_ONCE)
+    return kept.added(draft.size[rows], made, made + SPACING + AT_ONCE, rows)

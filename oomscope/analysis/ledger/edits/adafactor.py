@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
@@ -15,6 +17,8 @@ SLUG = "adafactor"
 VECTOR = 64 << 10
 """Bytes up to which a parameter counts as a vector, a bias or a norm's weight, whose state is not factored."""
 ITEM = 4
+LEAST_KNOWN = 0.95
+"""Of the bytes of all parameters."""
 SIDES = (7, 5, 3)
 """Of the kernel of a convolution. torch factors the last two sides of a weight, so each of the two states has as many
 elements as the weight divided by the side: of a 1 × 1 convolution, as many as the weight."""
@@ -28,12 +32,34 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     matrix = run.states & (run.size > VECTOR)
     dropped = run.of(OPTIMIZER_STATE) & ~first
     draft = run.draft.without(dropped | run.optimizer_temporaries)
+    known = _factors(run)
+    if known:
+        rows = first & np.isin(run.size, np.array(list(known)))
+        share = np.array([known[size] for size in run.size[rows].tolist()])
+        return Edited(_one_at_a_time(run, draft.scaled(share, rows)), doubt=0.03)
     plain = draft.scaled(_rows_and_columns(run.size[first & matrix]) / run.size[first & matrix], first & matrix)
     plain = _one_at_a_time(run, plain)
     if not _convolves(run):
         return Edited(plain, doubt=0.03)
     factored = draft.scaled(2 / _side(run.size[first & matrix]), first & matrix)
-    return Edited(_one_at_a_time(run, factored), (plain,), doubt=0.05)
+    factored = _one_at_a_time(run, factored)
+    likely, other = (plain, factored) if _mostly_matrices(run) else (factored, plain)
+    return Edited(likely, (other,), doubt=0.05)
+
+
+def _factors(run: Run) -> dict[int, float]:
+    """By bytes of a parameter, what its factored state is of it, where the recording knows the shapes of most."""
+    found: dict[int, list[float]] = {}
+    for tensor in run.study.snapshot.recorded.tensors:
+        if tensor.category == "parameter" and tensor.shape:
+            elements = math.prod(tensor.shape)
+            rows, columns = elements // max(tensor.shape[-1], 1), elements // max(math.prod(tensor.shape[-2:-1]), 1)
+            matrix = len(tensor.shape) > 1 and elements > 0
+            found.setdefault(elements * ITEM, []).append((rows + columns) / elements if matrix else 1.0)
+    told = np.isin(run.trained, np.array(list(found), np.int64))
+    if run.trained[told].sum() < LEAST_KNOWN * run.trained.sum():
+        return {}
+    return {size: sum(shares) / len(shares) for size, shares in found.items()}
 
 
 def _rows_and_columns(size: IntArray) -> IntArray:
@@ -50,8 +76,21 @@ def _side(size: IntArray) -> IntArray:
 
 
 def _convolves(run: Run) -> bool:
-    frames = run.study.snapshot.stacks.frames
-    return any(frame.filename.replace("\\", "/").endswith("torch/nn/modules/conv.py") for frame in frames)
+    return bool(_calls_of(run, "conv"))
+
+
+def _mostly_matrices(run: Run) -> bool:
+    """Whether more lines call linear layers than convolutions, so that a weight that no side divides is a matrix."""
+    return _calls_of(run, "linear") > _calls_of(run, "conv")
+
+
+def _calls_of(run: Run, module: str) -> int:
+    """How many requests a forward's layers of one kind make."""
+    stacks, name = run.study.snapshot.stacks, f"torch/nn/modules/{module}.py"
+    inside = [
+        any(frame.filename.replace("\\", "/").endswith(name) for frame in stacks[at]) for at in range(len(stacks))
+    ]
+    return int(np.count_nonzero(np.array([*inside, False])[run.stack]))
 
 
 def _one_at_a_time(run: Run, draft: Draft) -> Draft:

@@ -6,7 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.precision import embeds, is_mixed, loss_rows, scores_of_fused
+from oomscope.analysis.ledger.precision import embeds, is_mixed, loss_rows, only_full, scores_of_fused
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
@@ -22,7 +22,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """
     if is_mixed(run) or not run.parameters.any():
         return None
-    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run)
+    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
     draft = run.draft.scaled(0.5, half)
     others = (run.draft.scaled(0.5, half & ~loss_rows(run)), draft.without(scores_of_fused(run)))
     return Edited(draft, others, doubt=0.04)

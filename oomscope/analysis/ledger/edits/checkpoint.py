@@ -25,7 +25,8 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     again = np.repeat(np.array([int(run.end[block.inner].min()) - 1 for block in found], np.int64), count)
     used = run.end[rows] < NEVER
     draft = run.draft.lasting(rows, end=dropped)
-    return Edited(draft.added(run.size[rows[used]], again[used], run.end[rows[used]]), doubt=0.08)
+    again_made = draft.added(run.size[rows[used]], again[used], run.end[rows[used]], rows[used])
+    return Edited(again_made, doubt=0.08)
 
 
 def _follows_it(run: Run) -> bool:

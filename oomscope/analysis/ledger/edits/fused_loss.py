@@ -36,7 +36,7 @@ def _logits(run: Run) -> BoolArray:
     alike = np.zeros(len(run.size), np.bool_)
     for factor in (0.5, 1.0, 2.0):
         alike |= np.abs(run.size - factor * largest) <= ALIKE * factor * largest
-    made = np.bincount(np.maximum(run.stack[run.during(FORWARD)], 0), minlength=int(run.stack.max()) + 1)
+    made = np.bincount(np.maximum(run.stack[run.during(FORWARD) & alike], 0), minlength=int(run.stack.max()) + 1)
     rare = (run.stack >= 0) & (made[np.maximum(run.stack, 0)] <= 2 * max(run.steps, 1))
     everywhere = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~rare])
     back = run.during(BACKWARD) & alike & ~np.isin(run.size, everywhere) & ~run.gradients & ~run.like_parameter

@@ -28,6 +28,6 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     ends_used = ends[run.end[rows] < NEVER]
     back = np.maximum(run.end[used] - AHEAD * SPACING, ends_used + 1)
     draft = run.draft.lasting(rows, end=ends)
-    likely = draft.added(run.size[used], back, run.end[used])
+    likely = draft.added(run.size[used], back, run.end[used], used)
     earlier = np.maximum(run.end[used] - 4 * AHEAD * SPACING, ends_used + 1)
-    return Edited(likely, (draft.added(run.size[used], earlier, run.end[used]),), doubt=0.1)
+    return Edited(likely, (draft.added(run.size[used], earlier, run.end[used], used),), doubt=0.1)

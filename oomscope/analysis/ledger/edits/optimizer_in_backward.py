@@ -19,5 +19,5 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return None
     ends = run.begin[rows] + SPACING + AT_ONCE
     draft = run.draft.without(run.optimizer_temporaries).lasting(rows, end=np.minimum(ends, run.end[rows]))
-    likely = draft.added(run.size[rows], run.begin[rows] + 1, ends)
+    likely = draft.added(run.size[rows], run.begin[rows] + 1, ends, rows)
     return Edited(likely, (draft,), doubt=0.08)

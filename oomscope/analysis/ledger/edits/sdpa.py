@@ -9,12 +9,24 @@ from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.scores import with_their_gradients, written_out
+from oomscope.model import BoolArray
 
 SLUG = "sdpa"
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """Without the scores, what is made of them, and their gradients in the backward."""
+    named, told = _named(run), with_their_gradients(run, written_out(run))
+    if named is None:
+        return Edited(run.draft.without(told), doubt=0.08) if told.any() else None
+    inside, back = named
+    every = inside | back | told
+    return Edited(run.draft.without(every), (run.draft.without(inside),), doubt=0.08)
+
+
+def _named(run: Run) -> tuple[BoolArray, BoolArray] | None:
+    """The scores at the peak that names tell, and their gradients; None where there are none."""
     curve = run.study.history.curves.allocated
     live = LiveBlocks(run.study, int(np.argmax(curve)) - 1)
     scores = attention_scores.find(live)
@@ -25,4 +37,4 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     others = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~np.isin(run.stack, lines)])
     inside = run.during(FORWARD) & np.isin(run.size, sizes) & np.isin(run.stack, lines)
     back = run.during(BACKWARD) & np.isin(run.size, np.setdiff1d(sizes, others))
-    return Edited(run.draft.without(inside | back), (run.draft.without(inside),), doubt=0.08)
+    return inside, back

@@ -1,0 +1,104 @@
+"""Two remedies at once: both edits of one trace, each as it is alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from oomscope.analysis.ledger.draft import Draft
+from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.edits import (
+    accumulate,
+    adafactor,
+    adam_8bit,
+    autocast,
+    bf16,
+    bound_holder,
+    checkpoint,
+    fsdp,
+    fused_optimizer,
+    no_grad,
+    offload_activations,
+    offload_state,
+    optimizer_in_backward,
+    sgd,
+    sgd_momentum,
+    zero1,
+    zero2,
+    zero3,
+)
+from oomscope.analysis.ledger.records import RemedyRow
+from oomscope.model import IntArray
+from oomscope.model.arrays import FloatArray
+
+_ALTERNATIVES = (
+    {adafactor.SLUG, adam_8bit.SLUG, fused_optimizer.SLUG, offload_state.SLUG, sgd.SLUG, sgd_momentum.SLUG,
+     zero1.SLUG, zero2.SLUG, zero3.SLUG, fsdp.SLUG},
+    {autocast.SLUG, bf16.SLUG},
+    {checkpoint.SLUG, offload_activations.SLUG},
+    {accumulate.SLUG, optimizer_in_backward.SLUG},
+    {optimizer_in_backward.SLUG, offload_state.SLUG, zero1.SLUG, zero2.SLUG, zero3.SLUG, fsdp.SLUG},
+)  # fmt: skip
+"""Of each of these, a program follows one."""
+_ALONE = (no_grad.SLUG, bound_holder.SLUG)
+MOST_TRIED = 12
+
+
+def worth_trying(rows: Sequence[RemedyRow], slugs: Sequence[str]) -> Iterator[tuple[RemedyRow, RemedyRow]]:
+    """Pairs that a program can follow at once, those that save most first.
+
+    Args:
+        rows: the remedies, each alone.
+        slugs: those that edit the trace.
+    """
+    usable = [row for row in rows if row.slug in slugs and row.slug not in _ALONE and row.saves_bytes > 0]
+    pairs = [pair for pair in combinations(usable, 2) if not _exclude(pair[0].slug, pair[1].slug)]
+    pairs.sort(key=lambda pair: -(pair[0].saves_bytes + pair[1].saves_bytes))
+    yield from pairs[:MOST_TRIED]
+
+
+def _exclude(one: str, other: str) -> bool:
+    return one == other or any({one, other} <= group for group in _ALTERNATIVES)
+
+
+def both(recorded: Draft, one: Edited, other: Edited) -> Edited:
+    """The program that follows two remedies, with what either leaves open."""
+    others = [merged(recorded, draft, other.likely) for draft in one.others]
+    others += [merged(recorded, one.likely, draft) for draft in other.others]
+    return Edited(merged(recorded, one.likely, other.likely), tuple(others), max(one.doubt, other.doubt))
+
+
+def merged(recorded: Draft, one: Draft, other: Draft) -> Draft:
+    """The draft in which every recorded request is changed as in both, and what either adds is there.
+
+    Factors multiply. Of two other ends the earlier one holds, of two other beginnings the later one. What is added in
+    place of a recorded request is as much smaller as the other remedy makes that request.
+    """
+    count = len(recorded)
+    size = np.round(recorded.size * _factor(recorded, one) * _factor(recorded, other)).astype(np.int64)
+    changed = replace(
+        one,
+        size=np.concatenate([size, _added(recorded, one, other)]),
+        begin=np.concatenate([np.maximum(one.begin[:count], other.begin[:count]), one.begin[count:]]),
+        end=np.concatenate([np.minimum(one.end[:count], other.end[:count]), one.end[count:]]),
+    )
+    earlier = (one.begin[:count] < recorded.begin) | (other.begin[:count] < recorded.begin)
+    changed.begin[:count][earlier] = np.minimum(one.begin[:count], other.begin[:count])[earlier]
+    return changed.added(_added(recorded, other, one), other.begin[count:], other.end[count:], other.source[count:])
+
+
+def _factor(recorded: Draft, draft: Draft) -> FloatArray:
+    share: FloatArray = draft.size[: len(recorded)] / np.maximum(recorded.size, 1)
+    return share
+
+
+def _added(recorded: Draft, draft: Draft, other: Draft) -> IntArray:
+    """The sizes of what `draft` adds, in a program that follows `other` as well."""
+    count = len(recorded)
+    source = draft.source[count:]
+    factor = np.where(source >= 0, _factor(recorded, other)[source], 1.0)
+    found: IntArray = np.round(draft.size[count:] * factor).astype(np.int64)
+    return found

@@ -1,0 +1,64 @@
+"""Scores of attention that a program writes out, where no name says attention: told by their sizes.
+
+The square of the number of tokens divides them, and does not divide what the linear layers beside them make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from oomscope.analysis.plan.calls import Path, module_of
+from oomscope.model import BoolArray, IntArray
+
+LARGER = 1.25
+"""Times the largest output of a linear layer of the same module."""
+LEAST_TOKENS = 32
+LEAST_CALLS = 2
+"""Of such a module in a step: a model has several layers."""
+
+
+def written_out(
+    size: IntArray,
+    stack: IntArray,
+    rows: IntArray,
+    is_linear: BoolArray,
+    known: Mapping[int, Path],
+    told: Iterable[int],
+    steps: int,
+) -> IntArray:
+    """The numbers of the requests that are scores.
+
+    Args:
+        size: int64[requests].
+        stack: int64[requests], the number of the stack of each.
+        rows: the numbers of those that a forward makes and that have frames, without workspaces.
+        is_linear: bool[requests], which are outputs of linear layers.
+        known: the path of each stack.
+        told: how many tokens there may be, as the recording knows.
+        steps: how many forwards there are.
+    """
+    found = [np.zeros(0, np.int64)]
+    for own, linear in _modules(stack, rows, is_linear, known):
+        outputs = size[linear]
+        far = own[size[own] > LARGER * int(outputs.max())]
+        for tokens in sorted(told):
+            square = far[size[far] % (tokens * tokens) == 0]
+            tells = (outputs % tokens == 0).all() and (outputs % (tokens * tokens) != 0).all()
+            if tokens >= LEAST_TOKENS and tells and len(square) >= LEAST_CALLS * steps:
+                found.append(square)
+    return np.unique(np.concatenate(found))
+
+
+def _modules(
+    stack: IntArray, rows: IntArray, is_linear: BoolArray, known: Mapping[int, Path]
+) -> list[tuple[IntArray, IntArray]]:
+    """Of each module that has linear layers: what its own lines make, and what its linear layers do."""
+    own: dict[object, list[int]] = {}
+    linear: dict[object, list[int]] = {}
+    for row, layer in zip(rows.tolist(), is_linear[rows].tolist(), strict=True):
+        path = known[int(stack[row])]
+        target, owner = (linear, path[:-1]) if layer else (own, path)
+        target.setdefault(module_of(owner), []).append(row)
+    return [(np.array(own[module]), np.array(linear[module])) for module in own if module in linear]
