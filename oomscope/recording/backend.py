@@ -164,6 +164,11 @@ class Backend:
         kinds = (getattr(self.torch, "OutOfMemoryError", None), getattr(self.torch.cuda, "OutOfMemoryError", None))
         return any(kind is not None and isinstance(error, kind) for kind in kinds)
 
+    def is_distributed(self, error: BaseException) -> bool:
+        """Whether torch.distributed raised this: a collective, its backend or its store."""
+        kind = getattr(sys.modules.get("torch.distributed"), "DistError", None)
+        return kind is not None and isinstance(error, kind)
+
     def after_optimizer_steps(self, callback: Callable[..., None]) -> Callable[[], None]:
         """Call back after each step of any optimizer; returns what ends that.
 

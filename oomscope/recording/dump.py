@@ -111,6 +111,8 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     take_census = importlib.import_module(_CENSUS).take_census
     # Autograd's threads for other devices run on meanwhile and release what they have used.
     is_racing = stacks.is_autograds() and len(backend.devices_in_use()) > 1
+    if job.reason == "peers" and stacks.is_in_backward():
+        is_racing = True  # the thread that dumps is another than the one that runs backward
     census = take_census(
         backend.torch,
         device_type=backend.device_type,
@@ -120,7 +122,7 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
         read_saved=not is_racing,
     )
     if is_racing:
-        census.walk["notes"].append("what is saved for backward was not read: autograd runs on several devices")
+        census.walk["notes"].append("what is saved for backward was not read: autograd runs meanwhile")
     return {"tensors": census.tensors, "holders": census.holders, "walk": census.walk}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from oomscope.recording.saying import say_once
 
-REASONS = ("oom", "exception", "exit")
+REASONS = ("oom", "exception", "exit", "peers")
 _PREFIX = "OOMSCOPE_"
 
 
@@ -24,7 +24,8 @@ class Options:
     filename: str = "{reason}_{host}_rank{rank}_pid{pid}_{time}_{sequence}.pickle"
     """A pattern of these words; nothing is ever overwritten."""
     on: frozenset[str] = frozenset({"oom"})
-    """When to dump: ``"oom"``, ``"exception"`` (any that leaves), ``"exit"`` (always at the end)."""
+    """When to dump: ``"oom"``, ``"exception"`` (any that leaves), ``"exit"`` (always at the end), ``"peers"`` (this
+    rank is being ended by a signal, or fails because another one is gone)."""
     history: str = "all"
     """``"all"`` keeps a history of allocations, ``"state"`` only the stacks of live blocks, at the least cost."""
     stacks: str = "python"
@@ -55,6 +56,10 @@ class Options:
     """Seconds that each local rank waits longer than the one before it before writing."""
     signal: str | None = None
     """A signal that asks for a snapshot, such as ``"SIGUSR1"``; left alone where someone else handles it."""
+    peer_signals: tuple[str, ...] = ("SIGTERM",)
+    """The signals that end a rank when another has failed; with ``on="peers"``. Whoever handles them still does."""
+    grace: float = 25.0
+    """Seconds that a rank which is being ended has for its dump; launchers wait 30 before they kill."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Kept in the dump as it is: plain values only."""
 
@@ -119,6 +124,10 @@ def _words(value: Any) -> frozenset[str]:
     return frozenset(part.strip() for part in parts)
 
 
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(sorted(_words(value) - {""}))
+
+
 def _or_none(text: str | None) -> str | None:
     return None if text is None or text.strip().lower() in ("none", "") else text
 
@@ -131,6 +140,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "ranks": _numbers,
     "context": _or_none,
     "signal": _or_none,
+    "peer_signals": _names,
 }
 # Only for variables, which are text.
 _PARSE: dict[str, Callable[[str], Any]] = {
@@ -140,6 +150,7 @@ _PARSE: dict[str, Callable[[str], Any]] = {
     "walk_budget": float,
     "verdict": float,
     "stagger": float,
+    "grace": float,
     "sources": _flag,
     "report": _flag,
     "compress": _flag,

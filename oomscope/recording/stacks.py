@@ -44,6 +44,16 @@ def is_autograds() -> bool:
     return _is_foreign(threading.get_ident())
 
 
+def is_in_backward() -> bool:
+    """Whether some thread waits for its backward."""
+    reader = _Reader()
+    running = sys._current_frames()
+    try:
+        return any(_calls_backward(reader.read(frame, 1)) for frame in running.values())
+    finally:
+        running.clear()
+
+
 def _is_foreign(ident: int) -> bool:
     # Not threading.current_thread(): in a thread of C++'s it would register one with the program's `threading`.
     known = threading._active.get(ident)  # type: ignore[attr-defined]

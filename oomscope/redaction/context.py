@@ -36,7 +36,7 @@ _RELEASE = r"\d+(?:\.\d+)*(?:\.?(?:a|b|rc|dev|post)\d*)?(?:\+(?:(?:cu|rocm)[\d.]
 _KEPT = {
     **dict.fromkeys(("version", "torch", "cuda", "driver", "python"), re.compile(_RELEASE)),
     "created": re.compile(r"[\dTZ:.+ -]*"),
-    "reason": re.compile("oom|exception|exit|request|signal|call"),
+    "reason": re.compile("oom|exception|exit|peers|request|signal|call"),
     "captured_at": re.compile("observer|except|call"),
     "backend": re.compile("native|cudaMallocAsync"),
     "stacks": re.compile("python|all|none"),
