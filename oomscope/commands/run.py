@@ -45,6 +45,13 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 @click.option("--signal", "signal_name", help="Signal that requests a snapshot; 'none' disables.")
 @click.option("--peer-signals", help="Signals that end a rank, with --on peers; SIGTERM by default.")
 @click.option("--grace", type=float, help="Seconds that a rank which is being ended has for its dump.")
+@click.option(
+    "--series",
+    multiple=True,
+    type=click.Choice(["jsonl", "tensorboard", "wandb", "mlflow"]),
+    help="Where figures of each step go while the program runs (repeatable).",
+)
+@click.option("--series-interval", type=float, help="Seconds between two rows there; 0 is a row per step.")
 @click.option("--metadata", help="JSON object to store in the dump.")
 @click.option("-m", "is_module", is_flag=True, help="PROGRAM is a module, as in python -m.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGS]...")

@@ -12,6 +12,7 @@ from typing import Any
 from oomscope.recording.saying import say_once
 
 REASONS = ("oom", "exception", "exit", "peers")
+SERIES = ("jsonl", "tensorboard", "wandb", "mlflow")
 _PREFIX = "OOMSCOPE_"
 
 
@@ -60,6 +61,11 @@ class Options:
     """The signals that end a rank when another has failed; with ``on="peers"``. Whoever handles them still does."""
     grace: float = 25.0
     """Seconds that a rank which is being ended has for its dump; launchers wait 30 before they kill."""
+    series: tuple[str, ...] = ()
+    """Where figures of the steps go while the job runs: ``"jsonl"`` (a file beside the dumps), ``"tensorboard"``,
+    ``"wandb"``, ``"mlflow"`` (by their own clients, into the program's run)."""
+    series_interval: float = 1.0
+    """Seconds between two rows there; steps that come between are merged. 0 is a row a step."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Kept in the dump as it is: plain values only."""
 
@@ -70,6 +76,8 @@ class Options:
         unknown = self.on - set(REASONS)
         if unknown:
             raise ValueError(f"record: on takes {_listed(REASONS)}, not {_listed(sorted(unknown))}")
+        if set(self.series) - set(SERIES):
+            raise ValueError(f"record: series takes {_listed(SERIES)}, not {_listed(self.series)}")
         if self.max_entries < 1 or self.max_dumps < 1:
             raise ValueError("record: max_entries and max_dumps are at least 1")
         try:
@@ -141,6 +149,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "context": _or_none,
     "signal": _or_none,
     "peer_signals": _names,
+    "series": _names,
 }
 # Only for variables, which are text.
 _PARSE: dict[str, Callable[[str], Any]] = {
@@ -151,6 +160,7 @@ _PARSE: dict[str, Callable[[str], Any]] = {
     "verdict": float,
     "stagger": float,
     "grace": float,
+    "series_interval": float,
     "sources": _flag,
     "report": _flag,
     "compress": _flag,

@@ -27,6 +27,7 @@ from oomscope.recording import (
 from oomscope.recording.options import Options, plain
 from oomscope.recording.saying import say, say_once
 from oomscope.recording.step_log import StepLog, now_us
+from oomscope.recording.trackers import Trackers
 
 _DUMP_SHARE = 3  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
 _dumping = threading.RLock()
@@ -72,7 +73,9 @@ class Session:
             if found is None:
                 return
             self._backend = found
-            self._step_log = StepLog(found)
+            trackers = Trackers(self.options.series, self.options.output_dir, self.options.series_interval)
+            self._step_log = StepLog(found, trackers if self.options.series else None)
+            self._undo.append(self._step_log.close)
             observer.add(self)
             self._listen()
             with contextlib.suppress(AttributeError):
