@@ -106,7 +106,7 @@ class StepLog:
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """The dump's ``steps_before``, ``steps`` and ``marks``; a step that is underway is among the steps."""
         with self._lock:
-            before, steps = list(self._rows.earlier), list(self._rows.recent)
+            before, steps = self._rows.earlier, list(self._rows.recent)
             marks = [{"name": name, "time_us": time_us} for name, time_us in self._marks]
         if self._open is not None:
             steps.append(self._open.so_far(self._count))

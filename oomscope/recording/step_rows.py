@@ -9,9 +9,9 @@ from typing import Any
 Row = dict[str, Any]
 
 MOST_RECENT = 10_000
-"""Steps with a row each; some 3 MB of a dump."""
+"""Steps with a row each; some 1 MB of a dump."""
 MOST_EARLIER = 10_000
-"""Rows of older steps, each of which stands for `count` steps: twice as many whenever they are too many."""
+"""Rows of older steps. Each stands for as many steps as the others, for twice as many whenever they are too many."""
 
 
 class StepRows:
@@ -19,18 +19,33 @@ class StepRows:
 
     def __init__(self, most_recent: int = MOST_RECENT, most_earlier: int = MOST_EARLIER) -> None:
         self.recent: deque[Row] = deque()
-        self.earlier: list[Row] = []
+        self._earlier: list[Row] = []
+        self._filling: Row | None = None  # the next of them
+        self._count = 2  # of steps in each
         self._most_recent, self._most_earlier = most_recent, most_earlier
 
+    @property
+    def earlier(self) -> list[Row]:
+        """Rows of several steps, a copy."""
+        return self._earlier + ([] if self._filling is None else [self._filling])
+
     def append(self, row: Row) -> None:
-        """Add the row of a step; of the oldest ones two become one if there are too many."""
+        """Add the row of a step, and thin out the old ones if there are too many."""
         self.recent.append(row)
-        if len(self.recent) > self._most_recent + 1:
-            self.earlier.append(merged(self.recent.popleft(), self.recent.popleft()))
-        if len(self.earlier) > self._most_earlier:
-            pairs = zip(self.earlier[::2], self.earlier[1::2], strict=False)
-            odd = self.earlier[-1:] if len(self.earlier) % 2 else []
-            self.earlier = [merged(one, other) for one, other in pairs] + odd
+        if len(self.recent) > self._most_recent:
+            self._retire(self.recent.popleft())
+
+    def _retire(self, row: Row) -> None:
+        self._filling = row if self._filling is None else merged(self._filling, row)
+        if self._filling.get("count", 1) < self._count:
+            return
+        self._earlier.append(self._filling)
+        self._filling = None
+        if len(self._earlier) >= self._most_earlier:
+            pairs = zip(self._earlier[::2], self._earlier[1::2], strict=False)
+            self._filling = self._earlier[-1] if len(self._earlier) % 2 else None
+            self._earlier = [merged(one, other) for one, other in pairs]
+            self._count *= 2
 
 
 def merged(first: Row, second: Row) -> Row:
