@@ -147,13 +147,18 @@ def _named_from(root: str, one: SiteFigure) -> SiteFigure:
 
 def merged(*groups: Iterable[Digest]) -> tuple[Digest, ...]:
     """All digests of `groups`, each once, in one order: whichever way they are put together, the result is the same."""
-    found = {one.key(): one for group in groups for one in group}
-    return tuple(
-        one
-        for _, one in sorted(
-            found.items(), key=lambda item: (item[1].rank is None, item[1].rank or 0, item[1].file, item[0])
-        )
-    )
+    alike: dict[tuple[bool, int, str], list[Digest]] = {}
+    for group in groups:
+        for one in group:
+            alike.setdefault((one.rank is None, one.rank or 0, one.file), []).append(one)
+    return tuple(one for _, few in sorted(alike.items()) for one in _each_once(few))
+
+
+def _each_once(few: list[Digest]) -> list[Digest]:
+    if len(few) == 1:
+        return few  # its key, which takes long, decides nothing
+    found = {one.key(): one for one in few}
+    return [found[key] for key in sorted(found)]
 
 
 def as_row(one: Digest) -> dict[str, Any]:

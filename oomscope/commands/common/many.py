@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import glob
 import json
 import threading
@@ -139,13 +140,23 @@ def _one_line(text: str) -> str:
 
 def _made(files: Sequence[str], scheduler: str | None, processes: int | None) -> list[_Made]:
     made: list[_Made] = [([], None)] * len(files)
+    # A digest is read in less time than it takes to hand it to another process and back.
+    quick = [at for at, file in enumerate(files) if scheduler is None and _is_quick(file)]
+    slow = sorted(set(range(len(files))) - set(quick))
     with Progress() as progress:
-        for done, (at, outcome) in enumerate(
-            run_all(digest_file, files, scheduler=scheduler, processes=processes), start=1
-        ):
+        for done, at in enumerate(quick, start=1):
+            made[at] = digest_file(files[at])
+            progress.tell("findings", done / len(files))
+        outcomes = run_all(digest_file, [files[at] for at in slow], scheduler=scheduler, processes=processes)
+        for done, (place, outcome) in enumerate(outcomes, start=len(quick) + 1):
+            at = slow[place]
             made[at] = ([], _lost(files[at], outcome)) if isinstance(outcome, Exception) else outcome
             progress.tell("findings", done / len(files))
     return made
+
+
+def _is_quick(file: str) -> bool:
+    return file.lower().endswith(".digest.json") and not remote.is_url(file)
 
 
 def _lost(path: str, error: Exception) -> str:
@@ -188,10 +199,16 @@ def _digests(file: Path, name: str) -> list[Digest]:
 
     if (known := _as_digests(file, name)) is not None:
         return known
-    findings = analyze(load(file), at="peak", whatif=False)
-    failed = failed_device(findings)
-    words = headline(failed.oom.verdict) if failed is not None and failed.oom is not None else None
-    return [digest(findings, name, words)]
+    try:
+        findings = analyze(load(file), at="peak", whatif=False)
+        failed = failed_device(findings)
+        words = headline(failed.oom.verdict) if failed is not None and failed.oom is not None else None
+        made = digest(findings, name, words)
+        del findings, failed
+        return [made]
+    finally:
+        # What was found refers to itself; without this the next file is read while the last one is still in memory.
+        gc.collect()
 
 
 def _as_digests(file: Path, name: str) -> list[Digest] | None:
