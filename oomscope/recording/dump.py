@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oomscope.recording import backward, exceptions, inflight, sources, stacks, writing
+from oomscope.recording import backward, exceptions, inflight, peers, sources, stacks, writing
 from oomscope.recording.backend import Backend
 from oomscope.recording.facts import Facts
 from oomscope.recording.options import Options
@@ -77,7 +77,7 @@ def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     facts = Facts(backend)
     start = perf_counter()
     # Stacks before all else: other threads run on meanwhile.
-    found = facts.ask("stacks", lambda: stacks.describe(_raised(job, backend)))
+    found = facts.ask("stacks", lambda: stacks.describe(_raised(job, backend), is_programs=not peers.is_watching()))
     took = perf_counter() - start
     # Then the census: the snapshot's own objects would be as many again to walk over.
     census = facts.ask("census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "walk": None})

@@ -24,6 +24,7 @@ _HEAD_START = 0.3  # seconds in which a main thread that runs Python begins the 
 _ONCE_MORE = 0.2
 _STOP = b"\0"
 _watch: Watch | None = None
+_here = threading.local()
 
 
 def watch(names: Sequence[str], dump: Callable[[], None], grace: float) -> Callable[[], None]:
@@ -48,6 +49,11 @@ def watch(names: Sequence[str], dump: Callable[[], None], grace: float) -> Calla
     made = _watch = Watch(dump, grace)
     made.begin(numbers)
     return made.stop
+
+
+def is_watching() -> bool:
+    """Whether this very thread is the one that listens, which is none of the program's."""
+    return getattr(_here, "is_watching", False)
 
 
 def _usable(name: str) -> int | None:
@@ -82,12 +88,13 @@ class Watch:
         if before != -1:
             # asyncio's, for one: its loop wakes the main thread, so that handlers run.
             signal.set_wakeup_fd(before)
-        self._thread.start()
         for number in numbers:
-            self._before[number] = signal.signal(number, self._handle)
+            self._before[number] = signal.getsignal(number)  # first: the signal may come at once
+            signal.signal(number, self._handle)
             if self._before[number] == signal.SIG_DFL:
                 # The call that is underway must not fail of it: nothing failed before the process ended.
                 signal.siginterrupt(number, False)
+        self._thread.start()
 
     def stop(self) -> None:
         """Listen no more, once a dump that has begun is done; in another thread than the main one, listen on."""
@@ -158,6 +165,7 @@ class Watch:
             _end_by(number)
 
     def _read(self) -> None:
+        _here.is_watching = True
         while True:
             for number in os.read(self._reading, 64):
                 if number == _STOP[0]:

@@ -236,6 +236,8 @@ def test_torchrun_ends_ranks_that_wait_and_each_leaves_a_dump(tmp_path):
         keys[key["process"]["rank"]] = key
     assert {rank: key["reason"] for rank, key in keys.items()} == {0: "oom", 1: "peers", 2: "peers"}
     assert keys[2]["captured_at"] == "call"
+    assert keys[2]["stacks"]["failing"] == []
+    assert not any(row["failing"] for row in keys[2]["stacks"]["threads"])
     stuck = [(frame["name"], Path(frame["filename"]).name) for frame in keys[2]["stacks"]["main"]]
     assert ("train", "job.py") in stuck
 
