@@ -131,6 +131,11 @@ def test_who_failed_first_who_followed_and_who_is_missing():
     assert found.missing == (1, 3, 6, 7)
 
 
+def test_an_absurd_number_of_ranks_is_not_counted():
+    found = compare_ranks([rank(0, 10, world_size=4), rank(1 << 60, 10, world_size=1 << 62)])
+    assert found.missing == (1, 2, 3)
+
+
 def test_of_several_files_of_a_rank_the_first_failure_is_shown():
     later = rank(0, 10, file="b", oom_time_us=200)
     found = compare_ranks([rank(0, 10, file="a"), later, rank(0, 10, file="c", oom_time_us=100)])

@@ -15,6 +15,8 @@ LEAST_SHARE = 0.05
 DEVIATIONS = 3
 """So many times the median deviation is more than the ranks differ anyway."""
 MOST_SITES = 100
+MOST_RANKS = 1_000_000
+"""A job of more is not believed: nobody is told of which of them there is no file."""
 _FOLLOWERS = frozenset({"peers", "exception", "oom"})
 
 _Name = TypeVar("_Name", bound=Hashable)
@@ -86,7 +88,8 @@ def compare_ranks(digests: Iterable[Digest]) -> Ranks:
     ranks, repeated = _one_each(_numbered(merged(digests)))
     first, sites = _first(ranks), _Sites(ranks)
     known = {number(one) for one in ranks}
-    size = max([one.world_size or 0 for one in ranks] + [_last_named(ranks) + 1], default=0)
+    sizes = [one.world_size or 0 for one in ranks] + [_last_named(ranks) + 1]
+    size = max((one for one in sizes if one <= MOST_RANKS), default=0)
     return Ranks(
         ranks=ranks,
         first=first,
