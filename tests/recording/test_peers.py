@@ -197,10 +197,10 @@ def test_an_ignored_signal_stays_ignored():
 JOB = """
 import os, sys, time
 import torch.distributed as dist
-from tests.recording.fake import FakeBackend
-from oomscope.recording import backend
 import oomscope, torch
-fake = FakeBackend()
+from oomscope.recording import backend
+from tests.recording import fake as made_up
+fake = made_up.FakeBackend()
 backend.use(fake)
 rank = int(os.environ["RANK"])
 
