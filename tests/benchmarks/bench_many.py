@@ -24,7 +24,7 @@ from tests.benchmarks.measuring import Cost, measure, oomscope
 from tests.shared import SHARED, unpacked
 
 CAPTURE = "whatif.oom_varlen_training.default"
-"""12 MB, 170,000 entries."""
+"""12 MB, 130,000 entries."""
 RANKS = 64
 LEAST_GAIN = 1.6
 REDUCED, MOST_SECONDS = 1_000, 5.0
