@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import weakref
@@ -63,6 +64,7 @@ class Session:
         self._undumped = 0  # OOMs since then
         self._request: dict[str, int] | None = None  # what the last of them asked for
         self._handled: int | None = None  # id of the exception that was dumped
+        self._last_words_at = -math.inf  # when this rank's dump for the other ranks was made
 
     # Begin and end
 
@@ -185,6 +187,7 @@ class Session:
                 self._dump_late("oom", error)
             elif "peers" in self.options.on and exceptions.is_of_peers(error, found):
                 self._dump_late("peers", error)
+                _note_last_words()
             elif "exception" in self.options.on:
                 self._dump_late("exception", error)
         if "exit" in self.options.on and not isinstance(error, Exception):
@@ -213,11 +216,17 @@ class Session:
                 announcing.tell_file(made)
 
     def dump_for_peers(self) -> None:
-        """Dump because this rank is being ended. If another thread is making a dump, that one is enough."""
+        """Dump because this rank is being ended. If another thread is making a dump, that one is enough.
+
+        So is the one that its collective's failure has led to: the launcher's signal follows that.
+        """
         if _dumping.acquire(blocking=False):
             try:
+                if monotonic() - self._last_words_at < self.options.grace:
+                    return
                 with observer.undisturbed():
                     made = self._dump("peers", "call")
+                    _note_last_words()
                     dump.tell_problems(made)
                     announcing.tell_file(made)
             finally:
@@ -327,6 +336,11 @@ def _dump_for_peers() -> None:
     if wanting:
         with _guarded("the dump for the other ranks failed"):
             wanting[-1].dump_for_peers()
+
+
+def _note_last_words() -> None:
+    for session in observer.active():
+        session._last_words_at = monotonic()
 
 
 _waiting_for: Any = None

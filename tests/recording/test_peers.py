@@ -14,6 +14,8 @@ from textwrap import dedent
 
 import pytest
 
+import oomscope
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="blocks a thread as Linux does")
 
@@ -192,6 +194,29 @@ def test_at_the_end_everything_is_as_before():
 def test_an_ignored_signal_stays_ignored():
     program = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WATCH + "say('ready'); time.sleep(1.5); sys.exit(4)"
     assert run(program, "SIGTERM")[:2] == (4, [])
+
+
+GLOO = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:41283"
+
+
+@pytest.mark.torch
+def test_a_collective_that_fails_makes_the_dump_and_the_signal_behind_it_no_other(fake, dumps):
+    """As gloo on a card did it: the exception first, then the launcher's signal."""
+    with oomscope.record(on=("oom", "peers")) as outer:
+        with pytest.raises(RuntimeError, match="Connection closed"), oomscope.record(on=("oom", "peers")):
+            raise RuntimeError(GLOO)
+        outer._last.dump_for_peers()
+    assert [(dump["oomscope"]["reason"], dump["oomscope"]["captured_at"]) for dump in dumps()] == [("peers", "except")]
+    with oomscope.record(on=("oom", "peers")) as later:
+        later._last.dump_for_peers()
+    assert len(dumps()) == 2
+
+
+@pytest.mark.torch
+def test_other_errors_are_none_of_a_peers(fake, dumps):
+    with pytest.raises(RuntimeError), oomscope.record(on=("oom", "peers")):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+    assert dumps() == []
 
 
 JOB = """
