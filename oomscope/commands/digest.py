@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,15 +19,18 @@ from oomscope.commands.common.output import check_target, write
 )
 @options.output_options
 @options.redact_options
+@options.engine_options
 @options.debug_option
-def command(paths: tuple[str, ...], output: str | None, force: bool, redact: bool, redact_key: Path | None) -> None:
+def command(
+    paths: tuple[str, ...], output: str | None, force: bool, redact: bool, redact_key: Path | None, **engine: Any
+) -> None:
     """Write what ranks and triage need of snapshots, as JSON of a few kB each.
 
     Digests can be digested again: however they are put together, the result is the same.
     """
     options.check_redaction(redact, redact_key)
     check_target(output, force=force)
-    digests, _ = read_all(paths, redact=redact, redact_key=redact_key, force=force)
+    digests, _ = read_all(paths, redact=redact, redact_key=redact_key, force=force, **engine)
     from oomscope.rendering.many import digests_to_json
 
     write(digests_to_json(digests), output, force=force)

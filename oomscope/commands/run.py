@@ -18,7 +18,12 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.option("-o", "--output-dir", type=click.Path(file_okay=False), help="Folder for dumps.")
 @click.option("--filename", help="File name pattern with {reason}, {host}, {rank}, {pid}, {time} and {sequence}.")
-@click.option("--on", multiple=True, type=click.Choice(["oom", "exception", "exit"]), help="When to dump (repeatable).")
+@click.option(
+    "--on",
+    multiple=True,
+    type=click.Choice(["oom", "exception", "exit", "peers"]),
+    help="When to dump (repeatable); 'peers' is when this rank is ended because another one failed.",
+)
 @click.option(
     "--history", type=click.Choice(["all", "state"]), help="Keep the whole history, or only the stacks of live blocks."
 )
@@ -38,6 +43,15 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 @click.option("--ranks", help="Ranks that record, such as 0,8.")
 @click.option("--stagger", type=float, help="Seconds that each local rank waits longer than the previous one.")
 @click.option("--signal", "signal_name", help="Signal that requests a snapshot; 'none' disables.")
+@click.option("--peer-signals", help="Signals that end a rank, with --on peers; SIGTERM by default.")
+@click.option("--grace", type=float, help="Seconds that a rank which is being ended has for its dump.")
+@click.option(
+    "--series",
+    multiple=True,
+    type=click.Choice(["jsonl", "tensorboard", "wandb", "mlflow"]),
+    help="Where figures of each step go while the program runs (repeatable).",
+)
+@click.option("--series-interval", type=float, help="Seconds between two rows there; 0 is a row per step.")
 @click.option("--metadata", help="JSON object to store in the dump.")
 @click.option("-m", "is_module", is_flag=True, help="PROGRAM is a module, as in python -m.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGS]...")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,16 +16,22 @@ from oomscope.commands.common.output import check_target, write_or_show
 @click.command("triage")
 @options.of_many_snapshots
 def command(
-    paths: tuple[str, ...], form: str, output: str | None, force: bool, redact: bool, redact_key: Path | None
+    paths: tuple[str, ...],
+    form: str,
+    output: str | None,
+    force: bool,
+    redact: bool,
+    redact_key: Path | None,
+    **engine: Any,
 ) -> None:
     """Group many snapshots by what went wrong.
 
-    Takes snapshots, patterns, folders, and what oomscope digest wrote. The fingerprint of a mistake is the same in
-    other runs, whatever the sizes, lines and folders.
+    Takes snapshots, patterns, folders, URLs (s3://, gs://, hf://, https://), and what oomscope digest wrote. The
+    fingerprint of a mistake is the same in other runs, whatever the sizes, lines and folders.
     """
     options.check_redaction(redact, redact_key)
     check_target(output, force=force)
-    digests, bad = read_all(paths, redact=redact, redact_key=redact_key, force=force)
+    digests, bad = read_all(paths, redact=redact, redact_key=redact_key, force=force, **engine)
     from oomscope.analysis.compare.triage import triage
     from oomscope.rendering.many import triage_shown, triage_to_json
 

@@ -167,7 +167,10 @@ class RecordedHistory:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """One step of the program; `end_us` is None while it is underway. Byte counts are one for each device."""
+    """One step of the program; `end_us` is None while it is underway. Byte counts are one for each device.
+
+    `count` is how many steps that followed each other it stands for.
+    """
 
     name: str
     begin_us: int
@@ -178,6 +181,7 @@ class RecordedStep:
     reserved: tuple[int | None, ...] = ()
     retries: int | None = None
     shape: Mapping[str, Any] = field(default_factory=dict)
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +302,8 @@ class RecordedContext:
 
     Attributes:
         is_there: whether the snapshot has the key.
+        steps: the last ones, each for itself; the last may be underway.
+        steps_before: those before them, several in each.
         malformed: how many values were left out because they were not what they have to be.
     """
 
@@ -323,6 +329,7 @@ class RecordedContext:
     autograd: RecordedAutograd = RecordedAutograd()
     recording: RecordedHistory = RecordedHistory()
     steps: tuple[RecordedStep, ...] = ()
+    steps_before: tuple[RecordedStep, ...] = ()
     marks: tuple[RecordedMark, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tensors: tuple[RecordedTensor, ...] = ()

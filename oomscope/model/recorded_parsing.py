@@ -195,9 +195,9 @@ class _Parser:
             ooms=self.number(item, "ooms"),
         )
 
-    def steps(self, context: Mapping[Any, Any]) -> tuple[recorded.RecordedStep, ...]:
+    def steps(self, context: Mapping[Any, Any], key: str) -> tuple[recorded.RecordedStep, ...]:
         found = []
-        for position, item in enumerate(self.items(context, "steps")):
+        for position, item in enumerate(self.items(context, key)):
             begin = self.number(item, "begin_us") if isinstance(item, Mapping) else None
             if begin is None:
                 self._wrong()
@@ -214,6 +214,7 @@ class _Parser:
                     reserved=self.numbers(item, "reserved"),
                     retries=self.number(item, "retries"),
                     shape=self.mapping(item, "shape"),
+                    count=max(1, self.number(item, "count") or 1),
                 )
             )
         return tuple(found)
@@ -289,7 +290,8 @@ class _Parser:
             "stacks": self.stacks(self.mapping(context, "stacks")),
             "autograd": self.autograd(self.mapping(context, "autograd")),
             "recording": self.recording(self.mapping(context, "recording")),
-            "steps": self.steps(context),
+            "steps": self.steps(context, "steps"),
+            "steps_before": self.steps(context, "steps_before"),
             "marks": self.rows(context, "marks", self.mark),
             "metadata": self.mapping(context, "metadata"),
             "tensors": self.rows(context, "tensors", self.tensor),

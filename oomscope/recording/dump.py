@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oomscope.recording import backward, exceptions, inflight, sources, stacks, writing
+from oomscope.recording import backward, exceptions, inflight, peers, sources, stacks, writing
 from oomscope.recording.backend import Backend
 from oomscope.recording.facts import Facts
 from oomscope.recording.options import Options
@@ -77,7 +77,7 @@ def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     facts = Facts(backend)
     start = perf_counter()
     # Stacks before all else: other threads run on meanwhile.
-    found = facts.ask("stacks", lambda: stacks.describe(_raised(job, backend)))
+    found = facts.ask("stacks", lambda: stacks.describe(_raised(job, backend), is_programs=not peers.is_watching()))
     took = perf_counter() - start
     # Then the census: the snapshot's own objects would be as many again to walk over.
     census = facts.ask("census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "walk": None})
@@ -111,6 +111,8 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     take_census = importlib.import_module(_CENSUS).take_census
     # Autograd's threads for other devices run on meanwhile and release what they have used.
     is_racing = stacks.is_autograds() and len(backend.devices_in_use()) > 1
+    if job.reason == "peers" and stacks.is_in_backward():
+        is_racing = True  # the thread that dumps is another than the one that runs backward
     census = take_census(
         backend.torch,
         device_type=backend.device_type,
@@ -120,7 +122,7 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
         read_saved=not is_racing,
     )
     if is_racing:
-        census.walk["notes"].append("what is saved for backward was not read: autograd runs on several devices")
+        census.walk["notes"].append("what is saved for backward was not read: autograd runs meanwhile")
     return {"tensors": census.tensors, "holders": census.holders, "walk": census.walk}
 
 

@@ -14,6 +14,8 @@ _FULL = re.compile(
     r"|CUDA_ERROR_OUT_OF_MEMORY"
     r"|(Cuda|CUDA|HIP) failure.{0,8}out of memory"
 )
+# gloo raises plain RuntimeErrors: "[…/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:41283"
+_PEER = re.compile(r"gloo.{0,200}(Connection closed by peer|Connection reset by peer|Broken pipe|Timed out)", re.DOTALL)
 _WORKER = re.compile(r"Caught \w+ in DataLoader worker process \d+")
 
 
@@ -34,6 +36,11 @@ def oom_behind(error: BaseException, backend: Backend) -> BaseException | None:
         seen.add(id(one))
         one = one.__cause__ or one.__context__
     return None
+
+
+def is_of_peers(error: BaseException, backend: Backend) -> bool:
+    """Whether a collective failed, as it does where another rank is gone."""
+    return backend.is_distributed(error) or (isinstance(error, RuntimeError) and _PEER.search(_text(error)) is not None)
 
 
 def is_from_allocator(error: BaseException) -> bool:

@@ -3,58 +3,29 @@
 from __future__ import annotations
 
 import atexit
-import importlib.abc
-import importlib.machinery
+import os
 import sys
-from collections.abc import Callable, Sequence
-from types import ModuleType, TracebackType
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
+from oomscope.recording import backend
 from oomscope.recording.options import build
-from oomscope.recording.saying import say
 from oomscope.recording.session import Session
 
+_FOR_ONE = "OOMSCOPE_RUN"
+"""Set by `oomscope run`."""
 _Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
 
-def prepare() -> None:
-    """Start to record once the program has imported torch; importing it here would come before its settings."""
-    if "torch" in sys.modules:
-        _start()
-    else:
-        sys.meta_path.insert(0, _TorchFinder())
+def start() -> None:
+    """Record until the program ends. torch has just been imported; earlier would be before the program's settings.
 
-
-class _TorchFinder(importlib.abc.MetaPathFinder):
-    """Finds torch as it would have been found, and has `_start` called behind its import."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            _call_after_import(spec.loader)
-        return spec
-
-
-def _call_after_import(loader: Any) -> None:
-    execute = loader.exec_module
-
-    def exec_module(module: ModuleType) -> None:
-        execute(module)
-        del loader.exec_module
-        try:
-            _start()
-        except Exception as problem:
-            say(f"the program runs without recording: {type(problem).__name__}: {problem}")
-
-    loader.exec_module = exec_module
-
-
-def _start() -> None:
+    Where an administrator switched it on for everyone, programs without a GPU are not told that nothing is recorded.
+    """
+    found = backend.current()
+    if _FOR_ONE not in os.environ and (found is None or found.why_never() is not None):
+        return
     session = Session(build({}))
     session.enter()
     ending = _Ending(session)

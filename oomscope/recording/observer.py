@@ -75,10 +75,15 @@ def _pass_on(request: dict[str, int]) -> None:
         wanting[-1].dump_oom(request)
 
 
+def is_busy() -> bool:
+    """Whether this thread is making a dump."""
+    return bool(getattr(_inside, "busy", False))
+
+
 @contextlib.contextmanager
 def undisturbed() -> Iterator[bool]:
     """Whether this thread is free to make a dump; while it does, an OOM or a signal in it starts no other."""
-    is_free = not getattr(_inside, "busy", False)
+    is_free = not is_busy()
     if is_free:
         _inside.busy = True
     try:

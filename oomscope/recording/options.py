@@ -11,7 +11,8 @@ from typing import Any
 
 from oomscope.recording.saying import say_once
 
-REASONS = ("oom", "exception", "exit")
+REASONS = ("oom", "exception", "exit", "peers")
+SERIES = ("jsonl", "tensorboard", "wandb", "mlflow")
 _PREFIX = "OOMSCOPE_"
 
 
@@ -24,7 +25,8 @@ class Options:
     filename: str = "{reason}_{host}_rank{rank}_pid{pid}_{time}_{sequence}.pickle"
     """A pattern of these words; nothing is ever overwritten."""
     on: frozenset[str] = frozenset({"oom"})
-    """When to dump: ``"oom"``, ``"exception"`` (any that leaves), ``"exit"`` (always at the end)."""
+    """When to dump: ``"oom"``, ``"exception"`` (any that leaves), ``"exit"`` (always at the end), ``"peers"`` (this
+    rank is being ended by a signal, or fails because another one is gone)."""
     history: str = "all"
     """``"all"`` keeps a history of allocations, ``"state"`` only the stacks of live blocks, at the least cost."""
     stacks: str = "python"
@@ -55,6 +57,15 @@ class Options:
     """Seconds that each local rank waits longer than the one before it before writing."""
     signal: str | None = None
     """A signal that asks for a snapshot, such as ``"SIGUSR1"``; left alone where someone else handles it."""
+    peer_signals: tuple[str, ...] = ("SIGTERM",)
+    """The signals that end a rank when another has failed; with ``on="peers"``. Whoever handles them still does."""
+    grace: float = 25.0
+    """Seconds that a rank which is being ended has for its dump; launchers wait 30 before they kill."""
+    series: tuple[str, ...] = ()
+    """Where figures of the steps go while the job runs: ``"jsonl"`` (a file beside the dumps), ``"tensorboard"``,
+    ``"wandb"``, ``"mlflow"`` (by their own clients, into the program's run)."""
+    series_interval: float = 1.0
+    """Seconds between two rows there; steps that come between are merged. 0 is a row a step."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Kept in the dump as it is: plain values only."""
 
@@ -65,6 +76,8 @@ class Options:
         unknown = self.on - set(REASONS)
         if unknown:
             raise ValueError(f"record: on takes {_listed(REASONS)}, not {_listed(sorted(unknown))}")
+        if set(self.series) - set(SERIES):
+            raise ValueError(f"record: series takes {_listed(SERIES)}, not {_listed(self.series)}")
         if self.max_entries < 1 or self.max_dumps < 1:
             raise ValueError("record: max_entries and max_dumps are at least 1")
         try:
@@ -119,6 +132,10 @@ def _words(value: Any) -> frozenset[str]:
     return frozenset(part.strip() for part in parts)
 
 
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(sorted(_words(value) - {""}))
+
+
 def _or_none(text: str | None) -> str | None:
     return None if text is None or text.strip().lower() in ("none", "") else text
 
@@ -131,6 +148,8 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "ranks": _numbers,
     "context": _or_none,
     "signal": _or_none,
+    "peer_signals": _names,
+    "series": _names,
 }
 # Only for variables, which are text.
 _PARSE: dict[str, Callable[[str], Any]] = {
@@ -140,6 +159,8 @@ _PARSE: dict[str, Callable[[str], Any]] = {
     "walk_budget": float,
     "verdict": float,
     "stagger": float,
+    "grace": float,
+    "series_interval": float,
     "sources": _flag,
     "report": _flag,
     "compress": _flag,

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from oomscope.recording import announcing, backend, dump, exceptions, history, observer, process, signals, writing
+from oomscope.recording import (
+    announcing,
+    backend,
+    dump,
+    exceptions,
+    history,
+    observer,
+    peers,
+    process,
+    signals,
+    writing,
+)
 from oomscope.recording.options import Options, plain
 from oomscope.recording.saying import say, say_once
 from oomscope.recording.step_log import StepLog, now_us
+from oomscope.recording.trackers import Trackers
 
 _DUMP_SHARE = 3  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
 _dumping = threading.RLock()
@@ -50,6 +64,7 @@ class Session:
         self._undumped = 0  # OOMs since then
         self._request: dict[str, int] | None = None  # what the last of them asked for
         self._handled: int | None = None  # id of the exception that was dumped
+        self._last_words_at = -math.inf  # when this rank's dump for the other ranks was made
 
     # Begin and end
 
@@ -60,12 +75,21 @@ class Session:
             if found is None:
                 return
             self._backend = found
-            self._step_log = StepLog(found)
+            trackers = Trackers(self.options.series, self.options.output_dir, self.options.series_interval)
+            self._step_log = StepLog(found, trackers if self.options.series else None)
+            self._undo.append(self._step_log.close)
             observer.add(self)
-            self._undo.append(signals.install(self.options.signal, self.ask))
+            self._listen()
             with contextlib.suppress(AttributeError):
                 self._undo.append(found.after_optimizer_steps(self._after_optimizer_step))
             begin_when_up(found)
+
+    def _listen(self) -> None:
+        asked = self.options.signal
+        if "peers" in self.options.on:
+            self._undo.append(peers.watch(self.options.peer_signals, _dump_for_peers, self.options.grace))
+            asked = None if asked in self.options.peer_signals else asked
+        self._undo.append(signals.install(asked, self.ask))
 
     def begin(self) -> None:
         """CUDA is up: record and observe, unless that is done. In whichever thread initialised CUDA."""
@@ -161,6 +185,9 @@ class Session:
             elif self._undumped and "oom" in self.options.on:
                 # Caught inside and given up on, with words that no longer say so.
                 self._dump_late("oom", error)
+            elif "peers" in self.options.on and exceptions.is_of_peers(error, found):
+                self._dump_late("peers", error)
+                _note_last_words()
             elif "exception" in self.options.on:
                 self._dump_late("exception", error)
         if "exit" in self.options.on and not isinstance(error, Exception):
@@ -187,6 +214,25 @@ class Session:
                 made = self._dump(reason, captured_at, error=error)
                 dump.tell_problems(made)
                 announcing.tell_file(made)
+
+    def dump_for_peers(self) -> None:
+        """Dump because this rank is being ended. If another thread is making a dump, that one is enough.
+
+        So is the one that its collective's failure has led to: the launcher's signal follows that.
+        """
+        if _dumping.acquire(blocking=False):
+            try:
+                if monotonic() - self._last_words_at < self.options.grace:
+                    return
+                with observer.undisturbed():
+                    made = self._dump("peers", "call")
+                    _note_last_words()
+                    dump.tell_problems(made)
+                    announcing.tell_file(made)
+            finally:
+                _dumping.release()
+        elif _dumping.acquire(timeout=self.options.grace):
+            _dumping.release()
 
     # What the program asks for
 
@@ -240,14 +286,17 @@ class Session:
     def _dump(self, reason: str, captured_at: str, *, target: Path | None = None, **more: Any) -> dump.Dump:
         assert self._backend is not None
         local_rank = process.local_rank()
-        if self.options.stagger and local_rank:
+        if self.options.stagger and local_rank and reason != "peers":
             sleep(self.options.stagger * local_rank)
         if target is None:
             name = writing.file_name(self.options.filename, reason, next_sequence())
             target = self.options.output_dir / name
         tracked = {name: item for name, ref in self._tracked.items() if (item := ref()) is not None}
         job = dump.Job(reason, captured_at, target, tracked=tracked, own=self._own_facts(), **more)
-        made = dump.make(job, self.options, self._backend)
+        options = self.options
+        if reason == "peers":
+            options = replace(options, walk_budget=min(options.walk_budget, options.grace / 4))
+        made = dump.make(job, options, self._backend)
         if made.path is not None:
             self.files.append(made.path)
         return made
@@ -279,6 +328,19 @@ def _usable_backend(options: Options) -> backend.Backend | None:
     if unwritable is not None:
         say_once(unwritable, f"dumps cannot be written: {unwritable}")
     return found
+
+
+def _dump_for_peers() -> None:
+    """The innermost session that wants it dumps."""
+    wanting = [session for session in observer.active() if "peers" in session.options.on and session._is_recording]
+    if wanting:
+        with _guarded("the dump for the other ranks failed"):
+            wanting[-1].dump_for_peers()
+
+
+def _note_last_words() -> None:
+    for session in observer.active():
+        session._last_words_at = monotonic()
 
 
 _waiting_for: Any = None

@@ -17,7 +17,7 @@ _DEEPEST_OF_OTHERS = 60  # frames of a thread that is not the failing one; a sta
 Frames = list[dict[str, Any]]
 
 
-def describe(error: BaseException | None = None) -> dict[str, Any]:
+def describe(error: BaseException | None = None, *, is_programs: bool = True) -> dict[str, Any]:
     """The dump's ``stacks``. Frames are as torch writes them, the most recent call first, without the recorder's own.
 
     In backward the failing thread is autograd's and has hardly any Python frame; ``backward`` is then the stack of the
@@ -25,16 +25,19 @@ def describe(error: BaseException | None = None) -> dict[str, Any]:
 
     Args:
         error: what was raised, where its frames are gone already: its traceback then stands for the failing stack.
+        is_programs: whether this thread is the program's. No thread has failed where it is the recorder's.
     """
     reader = _Reader()
     own, main = threading.get_ident(), threading.main_thread().ident
-    failing = reader.read(sys._getframe(), _DEEPEST) if error is None else reader.raised(error)
+    failing: Frames = []
+    if is_programs:
+        failing = reader.read(sys._getframe(), _DEEPEST) if error is None else reader.raised(error)
     stacks, left_out = _read_all(reader, {own: failing}, main)
     return {
         "failing": failing,
         "main": [] if main is None or main == own else stacks.get(main, []),
         "backward": _waiting_for_backward(stacks, own, main) if error is None and _is_foreign(own) else [],
-        "threads": _rows(stacks, own, main),
+        "threads": [row for row in _rows(stacks, own, main) if is_programs or not row["failing"]],
         "threads_left_out": left_out,
     }
 
@@ -42,6 +45,16 @@ def describe(error: BaseException | None = None) -> dict[str, Any]:
 def is_autograds() -> bool:
     """Whether this thread is one of autograd's own, which run no Python but what torch calls back."""
     return _is_foreign(threading.get_ident())
+
+
+def is_in_backward() -> bool:
+    """Whether some thread waits for its backward."""
+    reader = _Reader()
+    running = sys._current_frames()
+    try:
+        return any(_calls_backward(reader.read(frame, 1)) for frame in running.values())
+    finally:
+        running.clear()
 
 
 def _is_foreign(ident: int) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import time_ns
 from types import TracebackType
 from typing import Any
 
-from oomscope.recording.backend import Backend
+from oomscope.recording.backend import Backend, Levels
+from oomscope.recording.step_rows import Row, StepRows
+from oomscope.recording.trackers import Trackers
 
-_MOST_STEPS = 50_000
 _MOST_MARKS = 10_000
 _LOOK_AGAIN = 100  # steps between looking for devices that have come into use
 
@@ -33,15 +34,16 @@ def counts(shape: Mapping[str, Any]) -> dict[str, int]:
 
 
 class StepLog:
-    """The steps and marks of one session. The oldest make room when there are too many."""
+    """The steps and marks of one session."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, trackers: Trackers | None = None) -> None:
         self._backend = backend
-        self._steps: deque[dict[str, Any]] = deque(maxlen=_MOST_STEPS)
+        self._trackers = trackers
+        self._rows = StepRows()
         self._marks: deque[tuple[str, int]] = deque(maxlen=_MOST_MARKS)
         self._lock = threading.RLock()  # a signal's snapshot may come between
         self._open: Step | None = None
-        self._last: tuple[int, list[int]] | None = None
+        self._last: tuple[int, list[Levels | None]] | None = None
         self._count = 0
         self._devices: list[int] = []
         self.is_explicit = False
@@ -58,62 +60,92 @@ class StepLog:
         """Count a step that nobody announced: it began where the last one ended."""
         if self.is_explicit:
             return
-        begin, peaks = self._last or (now_us(), [])
-        self.add(None, begin, peaks)
+        begin, levels = self._last or (now_us(), [])
+        self.add(None, begin, levels)
 
     def mark(self, name: str) -> None:
         """Note this moment."""
         self._marks.append((str(name), now_us()))
 
-    def peaks(self) -> list[int]:
-        """For each device the most bytes that were ever allocated."""
-        return [peak for _, _, peak in self._levels()]
-
     def add(
-        self, name: str | None, begin_us: int, peaks_before: list[int], shape: Mapping[str, int] | None = None
+        self,
+        name: str | None,
+        begin_us: int,
+        before: Sequence[Levels | None],
+        shape: Mapping[str, int] | None = None,
     ) -> None:
-        """Note a step that ends now."""
-        levels = self._levels()
-        peaks = [peak for _, _, peak in levels]
+        """Note a step that ends now; `before` are the levels of the devices at its begin, as far as they are known."""
+        levels = self.levels()
         with self._lock:
-            end_us = now_us()
             row = {
                 "name": str(self._count) if name is None else str(name),
                 "begin_us": begin_us,
-                "end_us": end_us,
-                # torch keeps one peak, which is the program's own to reset: this step's is known if it raised it.
-                "peak_allocated": [
-                    peak if index >= len(peaks_before) or peak > peaks_before[index] else None
-                    for index, peak in enumerate(peaks)
-                ],
-                "allocated": [allocated for allocated, _, _ in levels],
-                "reserved": [reserved for _, reserved, _ in levels],
+                "end_us": now_us(),
+                **_figures(before, levels),
             }
             if shape:
                 row["shape"] = dict(shape)
             self._count += 1
-            self._steps.append(row)
-            self._last = (end_us, peaks)
+            self._rows.append(row)
+            self._last = (row["end_us"], levels)
+        if self._trackers is not None:
+            self._trackers.add(row, self._count - 1)
 
-    def _levels(self) -> list[tuple[int, int, int]]:
+    def levels(self) -> list[Levels | None]:
+        """What each device has now; None for one that is not in use."""
         try:
             if not self._backend.is_up():
                 return []
             if not self._devices or self._count % _LOOK_AGAIN == 0:
                 self._devices = sorted({self._backend.current_device(), *self._backend.devices_in_use()})
             known = {device: self._backend.levels(device) for device in self._devices}
-            return [known.get(device, (0, 0, 0)) for device in range(max(known) + 1)]
+            return [known.get(device) for device in range(max(known) + 1)]
         except Exception:
             return []
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """The dump's ``steps`` and ``marks``; a step that is underway is among them."""
+        """The dump's ``steps_before``, ``steps`` and ``marks``; a step that is underway is among the steps."""
         with self._lock:
-            steps = list(self._steps)
+            before, steps = self._rows.earlier, list(self._rows.recent)
             marks = [{"name": name, "time_us": time_us} for name, time_us in self._marks]
         if self._open is not None:
-            steps.append(self._open.so_far(len(steps)))
-        return {"steps": steps, "marks": marks}
+            steps.append(self._open.so_far(self._count))
+        return {**({"steps_before": before} if before else {}), "steps": steps, "marks": marks}
+
+    def close(self) -> None:
+        """Have what is outside told the last rows."""
+        if self._trackers is not None:
+            self._trackers.close()
+
+
+def _figures(before: Sequence[Levels | None], after: Sequence[Levels | None]) -> Row:
+    """A row's figures, of each device.
+
+    torch keeps one peak, which is the program's own to reset: this step's is known if it raised it.
+    """
+    begun = [before[device] if device < len(before) else None for device in range(len(after))]
+    pairs = list(zip(begun, after, strict=True))
+    return {
+        "peak_allocated": [_raised(one and one.peak_allocated, other and other.peak_allocated) for one, other in pairs],
+        "peak_reserved": [_raised(one and one.peak_reserved, other and other.peak_reserved) for one, other in pairs],
+        "allocated": [other and other.allocated for other in after],
+        "reserved": [other and other.reserved for other in after],
+        "retries": _retries([(one, other) for one, other in pairs if other is not None]),
+    }
+
+
+def _raised(before: int | None, after: int | None) -> int | None:
+    return after if before is not None and after is not None and after > before else None
+
+
+def _retries(pairs: Sequence[tuple[Levels | None, Levels]]) -> int | None:
+    """Those of all devices; None where a count is not known, or was reset meanwhile."""
+    more = [
+        after.retries - before.retries
+        for before, after in pairs
+        if before is not None and before.retries is not None and after.retries is not None
+    ]
+    return sum(more) if pairs and len(more) == len(pairs) and min(more) >= 0 else None
 
 
 class Step:
@@ -123,13 +155,13 @@ class Step:
         self._step_log: StepLog | None = step_log
         self._name, self._shape = name, shape
         self._begin_us = now_us()
-        self._peaks = step_log.peaks()
+        self._levels = step_log.levels()
 
     def end(self) -> None:
         """End the step, if it has not ended yet."""
         step_log, self._step_log = self._step_log, None
         if step_log is not None:
-            step_log.add(self._name, self._begin_us, self._peaks, self._shape)
+            step_log.add(self._name, self._begin_us, self._levels, self._shape)
             if step_log._open is self:
                 step_log._open = None
 

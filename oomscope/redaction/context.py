@@ -18,7 +18,8 @@ _KEYS = frozenset({
     "memory_stats", "processes", "bytes", "this", "torch", "cuda", "driver", "python", "allocator", "backend",
     "conf", "process", "host", "rank", "local_rank", "world_size", "stacks", "failing", "main", "recording",
     "started_us", "max_entries", "context", "history", "joined", "observer", "ooms", "steps", "begin_us", "end_us",
-    "peak_allocated", "allocated", "reserved", "marks", "time_us", "tensors", "address", "dtype", "shape",
+    "peak_allocated", "peak_reserved", "retries", "steps_before", "allocated", "reserved", "marks", "time_us",
+    "tensors", "address", "dtype", "shape",
     "category", "holders", "saved_for", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
     "complete", "objects", "notes", "facts", "snapshot", "threads", "frames", "threads_left_out", "backward",
     "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "at", "left_out",
@@ -36,7 +37,7 @@ _RELEASE = r"\d+(?:\.\d+)*(?:\.?(?:a|b|rc|dev|post)\d*)?(?:\+(?:(?:cu|rocm)[\d.]
 _KEPT = {
     **dict.fromkeys(("version", "torch", "cuda", "driver", "python"), re.compile(_RELEASE)),
     "created": re.compile(r"[\dTZ:.+ -]*"),
-    "reason": re.compile("oom|exception|exit|request|signal|call"),
+    "reason": re.compile("oom|exception|exit|peers|request|signal|call"),
     "captured_at": re.compile("observer|except|call"),
     "backend": re.compile("native|cudaMallocAsync"),
     "stacks": re.compile("python|all|none"),
@@ -60,6 +61,7 @@ _EXCEPTIONS = frozenset({
     "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError", "torch.AcceleratorError", "OutOfMemoryError",
     "AcceleratorError",
 })  # fmt: skip
+_RANGES = frozenset({"steps", "steps_before", "marks"})
 _STACKS = frozenset({"failing", "main", "backward", "frames", "forward"})
 _THREAD = re.compile(r"(MainThread|(?:Thread|Dummy|asyncio)[-_]\d+|ThreadPoolExecutor-\d+_\d+)?(.*)", re.DOTALL)
 _HOLDER_WORDS = re.compile(
@@ -99,7 +101,7 @@ def _text(key: str, text: str, aliases: Aliases, parent: str) -> str:
         return match[0] if match else aliases.alias("message", text)
     if key == "host":
         return aliases.alias("host", text)
-    if key in ("steps", "marks") or (key == "name" and parent in ("steps", "marks")):
+    if key in _RANGES or (key == "name" and parent in _RANGES):
         return aliases.range_name(text)
     if key == "name" and parent == "devices":
         is_card = all(map(_CARD_WORD.fullmatch, re.split(r"[ /()-]", text)))

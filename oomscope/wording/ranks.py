@@ -13,7 +13,7 @@ from oomscope.wording.places import place
 
 REASON_WORDS = {
     "oom": "out of memory",
-    "peers": "a peer failed",
+    "peers": "ended with the job",
     "exception": "exception",
     "exit": "ended",
     "request": "asked for",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from statistics import median_low
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from oomscope.analysis import analyze
 from oomscope.analysis.compare.digest import Digest, as_document, digest, merged, read_document
 from oomscope.analysis.compare.figures import SiteFigure
-from oomscope.analysis.compare.ranks import compare_ranks
+from oomscope.analysis.compare.ranks import _medians, compare_ranks
 from oomscope.analysis.compare.triage import triage
 from oomscope.analysis.records import Location
 from oomscope.errors import RequestError
@@ -130,6 +131,11 @@ def test_who_failed_first_who_followed_and_who_is_missing():
     assert found.missing == (1, 3, 6, 7)
 
 
+def test_an_absurd_number_of_ranks_is_not_counted():
+    found = compare_ranks([rank(0, 10, world_size=4), rank(1 << 60, 10, world_size=1 << 62)])
+    assert found.missing == (1, 2, 3)
+
+
 def test_of_several_files_of_a_rank_the_first_failure_is_shown():
     later = rank(0, 10, file="b", oom_time_us=200)
     found = compare_ranks([rank(0, 10, file="a"), later, rank(0, 10, file="c", oom_time_us=100)])
@@ -189,3 +195,12 @@ def test_two_dumps_of_one_mistake_are_one_group():
     assert [group.count for group in groups] == [2, 1, 1]
     assert groups[0].cause == "fragmentation"
     assert len(groups[0].jobs) == 2
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9)), min_size=1, max_size=9))
+def test_medians_are_those_of_all_ranks_though_most_have_no_such_line(columns: list[dict[str, int]]):
+    expected = {
+        name: median_low([column.get(name, 0) for column in columns])
+        for name in {n for column in columns for n in column}
+    }
+    assert _medians(columns) == expected

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oomscope.recording.backend import Backend
+from oomscope.recording.backend import Backend, Levels
 
 torch = pytest.importorskip("torch", reason="the fake backend is made of CPU tensors")
 
@@ -31,6 +31,7 @@ class FakeBackend(Backend):
         self.not_now: str | None = None
         self.snapshot_error: Exception | None = None
         self.allocated = 1 << 30
+        self.retries = 0
         self.bulk = b""
 
     def why_never(self) -> str | None:
@@ -85,8 +86,8 @@ class FakeBackend(Backend):
     def current_device(self) -> int:
         return 0
 
-    def levels(self, device: int) -> tuple[int, int, int]:
-        return self.allocated, 2 * self.allocated, self.allocated
+    def levels(self, device: int) -> Levels:
+        return Levels(self.allocated, 2 * self.allocated, self.allocated, 2 * self.allocated, self.retries)
 
     def memory_stats(self, device: int) -> dict[str, int]:
         return {"allocated_bytes.all.current": self.allocated, "reserved_bytes.all.current": 2 * self.allocated}

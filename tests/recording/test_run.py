@@ -102,3 +102,24 @@ def test_the_processes_number_is_the_launchers(tmp_path):
 def test_importing_the_recorder_imports_no_torch():
     code = "import sys, oomscope.recording; assert not {'torch', 'numpy', 'matplotlib'} & set(sys.modules)"
     assert start(["-c", code], ROOT).returncode == 0
+
+
+LAUNCH = ROOT / "oomscope" / "recording" / "launch"
+
+
+@pytest.mark.torch
+def test_one_variable_switches_it_on_for_everyone(tmp_path):
+    """As an administrator sets it: oomscope is installed nowhere, and nothing is said where there is no GPU."""
+    pytest.importorskip("torch", reason="needs torch")
+    (tmp_path / "program.py").write_text(
+        "import sys\nassert not any(name.startswith('oomscope') for name in sys.modules)\n"
+        "import torch\nprint('oomscope.recording.session' in sys.modules, len(sys.path) == len(set(sys.path)))"
+    )
+    done = start(["program.py"], tmp_path, PYTHONPATH=str(LAUNCH))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True True\n", "")
+
+
+def test_a_python_that_imports_no_torch_imports_nothing_of_it(tmp_path):
+    code = "import sys; print([name for name in sys.modules if 'oomscope' in name or name == 'importlib.abc'])"
+    done = start(["-c", code], tmp_path, PYTHONPATH=str(LAUNCH))
+    assert (done.stdout, done.stderr) == ("[]\n", "")

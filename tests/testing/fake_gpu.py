@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oomscope.recording import backend
+from oomscope.recording.backend import Levels
 from oomscope.recording.step_log import now_us
 from tests.analysis.programs import MIB, Program
 from tests.builders import block, frame, segment, snapshot
@@ -32,9 +33,9 @@ class FakeGpu(FakeBackend):
         super().start_history(options)
         self.program.begin_recording()
 
-    def levels(self, device: int) -> tuple[int, int, int]:
+    def levels(self, device: int) -> Levels:
         allocated = sum(size for size, _ in self.program.live.values())
-        return allocated, allocated, allocated
+        return Levels(allocated, allocated, allocated, allocated)
 
     def snapshot(self) -> Any:
         self.calls.append("snapshot")

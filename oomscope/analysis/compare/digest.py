@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from oomscope.analysis.attribution.names_and_holders import suspect
 from oomscope.analysis.compare.figures import MOST_SITES, SMALL, SiteFigure, figures
 from oomscope.analysis.compare.files import below, root_of
+from oomscope.analysis.compare.fingerprint import fingerprint
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Location
 from oomscope.errors import RequestError
@@ -22,7 +22,6 @@ DIGEST_VERSION = 1
 KIND = "oomscope digest"
 RANK_IN_NAME = re.compile(r"rank[_.-]?(\d+)", re.IGNORECASE)
 _JOBS = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
-_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def digest(findings: Findings, file: str, headline: str | None = None) -> Digest
         last_time_us=int(trace.time_us[-1]) if trace is not None and trace.timed and len(trace) else None,
         cause=None if failed is None or failed.oom is None else failed.oom.verdict.cause,
         headline=headline if failed is not None else None,
-        fingerprint=_fingerprint(failed),
+        fingerprint=fingerprint(failed),
         categories=measured.categories,
         sites=shown,
         others=sum(one.bytes for one in sites) - sum(one.bytes for one in shown),
@@ -146,44 +145,20 @@ def _named_from(root: str, one: SiteFigure) -> SiteFigure:
     return SiteFigure(named(one.site), named(one.caller), one.label, one.bytes, one.category)
 
 
-def _fingerprint(device: DeviceFindings | None) -> str:
-    """A hash of the cause and of whose memory it is: functions and files without folders, lines and sizes.
-
-    It is about the failure on `device`; all snapshots without one have the same.
-
-    Where memory is used up little by little, the request that fails is luck; so the line that asked counts only where
-    its request was too large by itself.
-    """
-    told: list[str] = []
-    if device is not None and device.oom is not None:
-        verdict = device.oom.verdict
-        told.append(verdict.cause)
-        if verdict.cause == "oversized_request":
-            told.append(_code(device.oom.site))
-        elif verdict.cause in ("growth", "retained") and (holder := suspect(device.holders)) is not None:
-            told.append(_NUMBERS.sub("#", holder))
-        elif verdict.cause == "growth" and device.growth:
-            told.append(_code(device.growth[0].site))
-        elif verdict.cause == "fragmentation" and device.pins:
-            told.append(_code(device.pins[0].site))
-        elif verdict.drivers:
-            told += [verdict.drivers[0].slug, _code(verdict.drivers[0].site)]
-    return hashlib.sha256("\0".join(told).encode("utf-8", "backslashreplace")).hexdigest()[:12]
-
-
-def _code(where: Location | None) -> str:
-    return "" if where is None else f"{slashes(where.file).rpartition('/')[2]} {where.function}"
-
-
 def merged(*groups: Iterable[Digest]) -> tuple[Digest, ...]:
     """All digests of `groups`, each once, in one order: whichever way they are put together, the result is the same."""
-    found = {one.key(): one for group in groups for one in group}
-    return tuple(
-        one
-        for _, one in sorted(
-            found.items(), key=lambda item: (item[1].rank is None, item[1].rank or 0, item[1].file, item[0])
-        )
-    )
+    alike: dict[tuple[bool, int, str], list[Digest]] = {}
+    for group in groups:
+        for one in group:
+            alike.setdefault((one.rank is None, one.rank or 0, one.file), []).append(one)
+    return tuple(one for _, few in sorted(alike.items()) for one in _each_once(few))
+
+
+def _each_once(few: list[Digest]) -> list[Digest]:
+    if len(few) == 1:
+        return few  # its key, which takes long, decides nothing
+    found = {one.key(): one for one in few}
+    return [found[key] for key in sorted(found)]
 
 
 def as_row(one: Digest) -> dict[str, Any]:

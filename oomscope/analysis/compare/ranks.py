@@ -15,6 +15,8 @@ LEAST_SHARE = 0.05
 DEVIATIONS = 3
 """So many times the median deviation is more than the ranks differ anyway."""
 MOST_SITES = 100
+MOST_RANKS = 1_000_000
+"""A job of more is not believed: nobody is told of which of them there is no file."""
 _FOLLOWERS = frozenset({"peers", "exception", "oom"})
 
 _Name = TypeVar("_Name", bound=Hashable)
@@ -84,17 +86,18 @@ class Ranks:
 def compare_ranks(digests: Iterable[Digest]) -> Ranks:
     """The ranks of `digests`, which may have several files of one rank."""
     ranks, repeated = _one_each(_numbered(merged(digests)))
-    first = _first(ranks)
+    first, sites = _first(ranks), _Sites(ranks)
     known = {number(one) for one in ranks}
-    size = max([one.world_size or 0 for one in ranks] + [_last_named(ranks) + 1], default=0)
+    sizes = [one.world_size or 0 for one in ranks] + [_last_named(ranks) + 1]
+    size = max((one for one in sizes if one <= MOST_RANKS), default=0)
     return Ranks(
         ranks=ranks,
         first=first,
         followed=tuple(number(one) for one in ranks if first not in (None, number(one)) and one.reason in _FOLLOWERS),
         missing=tuple(one for one in range(size) if one not in known),
         repeated=repeated,
-        outliers=_outliers(ranks),
-        sites=_spread(ranks),
+        outliers=_outliers(ranks, sites),
+        sites=_spread(ranks, sites),
     )
 
 
@@ -136,29 +139,39 @@ def _first(ranks: Sequence[Digest]) -> int | None:
     return number(min(failed, key=lambda one: (one.oom_time_us or 0, number(one)))) if failed else None
 
 
-def _sites_of(one: Digest) -> dict[Key, int]:
-    found: dict[Key, int] = {}
-    for site in one.sites:
-        key = site.site, site.caller, site.label
-        found[key] = found.get(key, 0) + site.bytes
-    return found
+class _Sites:
+    """The sites of all ranks, each a number; a thousand ranks have the same ones, and comparing lines is slow."""
+
+    def __init__(self, ranks: Sequence[Digest]) -> None:
+        numbers: dict[Key, int] = {}
+        self.of_rank: list[dict[int, int]] = []
+        for one in ranks:
+            found: dict[int, int] = {}
+            for site in one.sites:
+                at = numbers.setdefault((site.site, site.caller, site.label), len(numbers))
+                found[at] = found.get(at, 0) + site.bytes
+            self.of_rank.append(found)
+        self.keys = list(numbers)
 
 
-def _outliers(ranks: Sequence[Digest]) -> tuple[Outlier, ...]:
-    known = [(one, one.peak_allocated) for one in ranks if one.peak_allocated is not None]
-    if len(known) < 2:
+def _outliers(ranks: Sequence[Digest], sites: _Sites) -> tuple[Outlier, ...]:
+    known = [(one, one.peak_allocated, mine) for one, mine in zip(ranks, sites.of_rank, strict=True)]
+    peaks = [peak for _, peak, _ in known if peak is not None]
+    if len(peaks) < 2:
         return ()
-    middle = median_low([peak for _, peak in known])
-    usual = median_low([abs(peak - middle) for _, peak in known])
+    middle = median_low(peaks)
+    usual = median_low([abs(peak - middle) for peak in peaks])
     least = max(LEAST_SHARE * middle, DEVIATIONS * usual)
-    sites = [_sites_of(one) for one, _ in known]
-    medians = _medians(sites)
-    categories = _medians([dict(one.categories) for one, _ in known])
+    medians = _medians([mine for _, peak, mine in known if peak is not None])
+    categories = _medians([one.categories for one, peak, _ in known if peak is not None])
     found = []
-    for (one, peak), mine in zip(known, sites, strict=True):
-        if abs(peak - middle) > least:
-            rows = [OutlierSite(*key, mine.get(key, 0), usual_) for key, usual_ in medians.items()]
-            rows = [row for row in rows if row.bytes != row.median]
+    for one, peak, mine in known:
+        if peak is not None and abs(peak - middle) > least:
+            rows = [
+                OutlierSite(*sites.keys[at], mine.get(at, 0), middling)
+                for at, middling in medians.items()
+                if mine.get(at, 0) != middling
+            ]
             rows.sort(key=lambda row: (-abs(row.bytes - row.median), str(row.site), row.label or ""))
             change = {name: one.categories.get(name, 0) - count for name, count in categories.items()}
             changed = {name: count for name, count in change.items() if count}
@@ -166,17 +179,34 @@ def _outliers(ranks: Sequence[Digest]) -> tuple[Outlier, ...]:
     return tuple(sorted(found, key=lambda one: (-abs(one.bytes), one.rank)))
 
 
+def _gathered(columns: Sequence[Mapping[_Name, int]]) -> dict[_Name, list[int]]:
+    """What stands in the columns by name; where a column has no such name, nothing."""
+    found: dict[_Name, list[int]] = {}
+    for column in columns:
+        for name, count in column.items():
+            found.setdefault(name, []).append(count)
+    return found
+
+
 def _medians(columns: Sequence[Mapping[_Name, int]]) -> dict[_Name, int]:
-    names = dict.fromkeys(name for column in columns for name in column)
-    return {name: median_low([column.get(name, 0) for column in columns]) for name in names}
+    return {name: _median(values, len(columns)) for name, values in _gathered(columns).items()}
 
 
-def _spread(ranks: Sequence[Digest]) -> tuple[SiteSpread, ...]:
-    columns = [_sites_of(one) for one in ranks]
+def _median(values: Sequence[int], count: int) -> int:
+    """The lower median of `count` numbers, of which `values` are told and the others are 0; none is negative."""
+    zeros, at = count - len(values), (count - 1) // 2
+    return 0 if at < zeros else sorted(values)[at - zeros]
+
+
+def _spread(ranks: Sequence[Digest], sites: _Sites) -> tuple[SiteSpread, ...]:
+    most: dict[int, tuple[int, int]] = {}  # of each site, with the first rank that has it
+    for one, mine in zip(ranks, sites.of_rank, strict=True):
+        for at, count in mine.items():
+            if at not in most or count > most[at][0]:
+                most[at] = count, number(one)
     rows = []
-    for key in dict.fromkeys(key for column in columns for key in column):
-        values = [column.get(key, 0) for column in columns]
-        most = max(values)
-        rows.append(SiteSpread(*key, min(values), median_low(values), most, number(ranks[values.index(most)])))
+    for at, values in _gathered(sites.of_rank).items():
+        least = min(values) if len(values) == len(ranks) else 0
+        rows.append(SiteSpread(*sites.keys[at], least, _median(values, len(ranks)), *most[at]))
     rows.sort(key=lambda row: (-row.max, str(row.site), row.label or ""))
     return tuple(rows[:MOST_SITES])

@@ -167,7 +167,23 @@ def of_many_snapshots(function: Function) -> Function:
         help="Output format.",
     )
     paths = click.argument("paths", nargs=-1, required=True, metavar="DIR|SNAPSHOT...")
-    return paths(form(output_options(redact_options(debug_option(function)))))
+    return paths(form(output_options(redact_options(engine_options(debug_option(function))))))
+
+
+def engine_options(function: Function) -> Function:
+    """Where many files are read: ``--processes``, ``--scheduler``."""
+    scheduler = click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Have the workers of this Dask scheduler (tcp://head:8786) read the files; they need the same paths.",
+    )
+    processes = click.option(
+        "--processes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Processes that read files on this machine.  [default: one per core, at most 8]",
+    )
+    return processes(scheduler(function))
 
 
 def debug_option(function: Function) -> Function:

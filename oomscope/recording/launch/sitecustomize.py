@@ -1,26 +1,62 @@
-"""Python imports this at start when its folder is on PYTHONPATH: how ``oomscope run`` gets into an unchanged program.
+# mypy: disallow-untyped-calls=False, disallow-untyped-defs=False
+"""Python imports this at start when its folder is on PYTHONPATH: how recording gets into an unchanged program.
 
-The program is run by a plain ``python program.py``, so its arguments, ``__main__``, tracebacks, signals and exit code
-are its own. Nothing may fail here, and whatever ``sitecustomize`` would have been found without it is still run.
+``oomscope run`` puts it there for one program, an administrator for everyone's. The program is run by a plain ``python
+program.py``, so its arguments, ``__main__``, tracebacks, signals and exit code are its own. Nothing may fail here or
+take time: until torch is imported, nothing of oomscope is. Whatever ``sitecustomize`` would have been found without it
+is still run.
 """
 
 import os
 import sys
 
 
-def _start() -> None:
-    if os.environ.get("OOMSCOPE_RUN") != sys.prefix:
-        return  # another Python than the one oomscope is installed for
+class _TorchFinder:
+    """Finds torch as it would have been found, and has the recording started behind its import."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    _call_after_import(spec.loader)
+                return spec
+        return None
+
+
+def _call_after_import(loader):
+    execute = loader.exec_module
+
+    def exec_module(module):
+        execute(module)
+        del loader.exec_module
+        try:
+            _launching().start()
+        except Exception as problem:
+            sys.stderr.write(f"oomscope: the program runs without recording: {type(problem).__name__}: {problem}\n")
+
+    loader.exec_module = exec_module
+
+
+def _launching():
     try:
         from oomscope.recording import launching
     except ImportError:
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
-        sys.path.append(package)  # run from a checkout: found by the current folder, which no script has on its path
+        sys.path.append(package)  # not installed for this Python: a checkout, or a folder that all share
         try:
             from oomscope.recording import launching
         finally:
             sys.path.remove(package)
-    launching.prepare()
+    return launching
+
+
+def _is_meant():
+    """Whether this Python is the one of `oomscope run`, or, where nobody said which, one that oomscope can run in."""
+    return os.environ.get("OOMSCOPE_RUN", sys.prefix) == sys.prefix and sys.version_info >= (3, 10)
 
 
 def _run_hidden_sitecustomize() -> None:
@@ -38,8 +74,6 @@ def _run_hidden_sitecustomize() -> None:
             sys.path[:] = before
 
 
-try:
-    _start()
-except Exception as problem:
-    sys.stderr.write(f"oomscope: the program runs without recording: {type(problem).__name__}: {problem}\n")
+if _is_meant():
+    sys.meta_path.insert(0, _TorchFinder())
 _run_hidden_sitecustomize()

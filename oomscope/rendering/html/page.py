@@ -26,6 +26,7 @@ from oomscope.rendering.html.other_devices import DeviceView, other_devices
 from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, PageCaps, trimmed
 from oomscope.rendering.html.part_rows import ShareRow, made_of, share_rows
 from oomscope.rendering.html.segment_map import SegmentMap, segment_map
+from oomscope.rendering.html.series_view import SeriesView, series_view
 from oomscope.rendering.html.site_rows import SMALL, SiteRow, later_rows, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows, settings_rows
 from oomscope.rendering.html.svg import StyleSheet
@@ -93,6 +94,7 @@ class MainView:
     segments: SegmentMap | None
     steps_figure: Markup | None
     lifetimes_figure: Markup | None
+    series: SeriesView | None
     no_growth: str
     loops: str
     each: str
@@ -210,6 +212,7 @@ def _main(
         segments=segment_map(device, keys, findings.snapshot.pools),
         steps_figure=steps_figure(device, sheet),
         lifetimes_figure=lifetimes_figure(device, sheet),
+        series=series_view(findings, device, sheet),
         no_growth=no_growth(device),
         loops=which_is_which(device),
         each=pass_word(device)[0],
