@@ -16,7 +16,7 @@ def load_matplotlib() -> None:
     from matplotlib import artist
 
     real = artist.kwdoc
-    artist.kwdoc = lambda artist: ""
+    artist.kwdoc = lambda artist: ""  # noqa: ARG005 - its type has this name
     try:
         import matplotlib.figure  # noqa: F401
     finally:
