@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +71,7 @@ def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str]) ->
         texts: remembered texts by index.
     """
     keys = tuple(texts.get(pair.key, "") for pair in walk.pairs)
-    if walk.is_framed or not keys or keys[-1] != "frames" or len(set(keys)) < len(keys):
+    if not keys or keys[-1] != "frames" or len(set(keys)) < len(keys):
         return None
     numbers: dict[str, tuple[int, int, bool]] = {}
     action, pool, blank, remembered = None, None, [], 1
@@ -222,7 +223,7 @@ def _number(heads: ByteArray, at: int, width: int, has_sign: bool) -> IntArray:
 
 
 def _actions(indexes: IntArray, texts: Mapping[int, str]) -> ByteArray:
-    distinct, inverse = np.unique(indexes, return_inverse=True)
+    distinct, inverse = _numbered(indexes)
     numbers = [ACTION_NUMBERS.get(texts.get(index, ""), _UNKNOWN_ACTION) for index in distinct.tolist()]
     found: ByteArray = np.array(numbers, np.uint8)[inverse]
     return found
@@ -300,12 +301,20 @@ def _distinct(octets: ByteArray, begin: IntArray, end: IntArray) -> tuple[IntArr
         words[:, :length] = np.lib.stride_tricks.sliding_window_view(octets, length)[begin[rows]]
         # Sorting sums of the words is much faster than sorting the words; that they agree is checked.
         sums = (words.view("<u8") * _factors(words.shape[1] // 8)).sum(axis=1, dtype=np.uint64)
-        _, first, inverse = np.unique(sums, return_index=True, return_inverse=True)
+        distinct, inverse = _numbered(sums)
+        first = np.empty(len(distinct), np.int64)
+        first[inverse] = np.arange(len(rows))
         if not np.array_equal(words[first][inverse], words):
             first, inverse = np.arange(len(rows)), np.arange(len(rows))
         numbers[rows] = inverse + len(texts)
         texts += [words[row, :length].tobytes() for row in first.tolist()]
     return numbers, texts
+
+
+def _numbered(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
+    """The distinct values, ascending, and for each value which it is: for few distinct ones faster than `np.unique`."""
+    distinct = np.unique(values)
+    return distinct, np.searchsorted(distinct, values)
 
 
 @cache

@@ -9,7 +9,7 @@ _PLAIN = {ord("h"): 1, ord("j"): 4, ord("K"): 1, ord("M"): 2, ord("J"): 4, ord("
 _GETS = b"hj"
 _LONG1, _LONGEST = 0x8A, 9
 _TEXTS = {0x8C: 1, ord("X"): 4}
-_FRAME, _TUPLE2 = 0x95, 0x86
+_TUPLE2 = 0x86
 _MEMOIZE, _MARK, _DICT, _LIST, _APPEND, _APPENDS, _SETITEM, _SETITEMS = b"\x94(}]aesu"
 
 
@@ -38,14 +38,15 @@ class EntryWalk:
         remembered: how many objects it adds to the memo.
         texts: those of them that are texts, by their place among all that it adds.
         pairs: its keys and values.
-        is_framed: whether a FRAME stands in it.
+        boundaries: where its instructions begin.
 
     Raises:
         UnfitError: it cannot be followed.
     """
 
     def __init__(self, data: bytes, at: int) -> None:
-        self.end, self.remembered, self.is_framed = at, 0, False
+        self.end, self.remembered = at, 0
+        self.boundaries: list[int] = []
         self.texts: dict[int, str] = {}
         self.pairs: list[Pair] = []
         self._data = data
@@ -59,14 +60,11 @@ class EntryWalk:
         self.end += 1
 
     def _code(self) -> int:
-        """The next instruction, past a FRAME."""
-        data, at = self._data, self.end
-        if at < len(data) and data[at] == _FRAME:
-            self.end, self.is_framed = at + 9, True
-            at += 9
-        if at >= len(data):
+        """The next instruction."""
+        if self.end >= len(self._data):
             raise UnfitError
-        return data[at]
+        self.boundaries.append(self.end)
+        return self._data[self.end]
 
     def _take(self, code: int) -> None:
         if self._code() != code:

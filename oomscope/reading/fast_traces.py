@@ -24,15 +24,15 @@ from oomscope.errors import SnapshotError
 from oomscope.model import BoolArray, IntArray
 from oomscope.reading.entry_shapes import Entries, Shape, read_entries, runs_of, shape_of
 from oomscope.reading.entry_walk import EntryWalk, UnfitError
-from oomscope.reading.instructions import Instructions
+from oomscope.reading.instructions import FRAME, Instructions
 from oomscope.reading.tables import Tables
 from oomscope.reading.traces import EntryColumns, TraceBuilder
 
 # The key, the list of traces, those that are empty, the first that is not; then the MARK before its entries.
 _ENTRANCE = re.compile(rb"\x8c\x0ddevice_traces\x94\]\x94\(?(?:\]\x94)+\((?=\}\x94\()")
 _NEXT_TRACE = re.compile(rb"e(?:\]\x94)+\((?=\}\x94\()")
-# Between two entries: a FRAME, the end of a batch and the beginning of the next.
-_NEXT_ENTRY = re.compile(rb"(?:\x95.{8})?(?:e(?:\x95.{8})?\((?:\x95.{8})?)?(?=\}\x94\()", re.DOTALL)
+# Between two entries: the end of a batch and the beginning of the next.
+_NEXT_ENTRY = re.compile(rb"(?:e\()?(?=\}\x94\()")
 _LONGEST_ENTRANCE = 1024
 _STRETCH = b"\x88Q"  # NEWTRUE BINPERSID
 _MEMOIZE, _NEW_BATCH = b"\x94", b"e("
@@ -82,7 +82,7 @@ class TraceReader:
 
     def __init__(self, tables: Tables, patch: Callable[[bytes], bytes], memo: Callable[[], dict[int, Any]]) -> None:
         self._tables, self._patch, self._memo = tables, patch, memo
-        self._state = "before"
+        self._state, self._frames = "before", _Frames()
         self._remembered = 0
         self._texts: dict[int, str] = {}
         self._shapes: list[Shape] = []
@@ -94,7 +94,7 @@ class TraceReader:
         self._stacks, self._slots, self._slot_lists = _Growing(), _Growing(), _Growing()
         self._by_text: dict[bytes, int] = {}
         self._slot_texts: list[bytes] = []
-        self._frames: dict[int, Any] = {}
+        self._met_frames: dict[int, Any] = {}
         self._asked: set[int] = set()
 
     # What the stream asks for
@@ -117,7 +117,10 @@ class TraceReader:
                 found.wanted = CHUNK
                 return b"".join(parts), at
             self._state = "after"
+        begin = found.walked
         parts.append(self._outside(found, data[at:], is_last))
+        if self._state != "after":
+            self._frames.pass_over(data, begin, found.walked)
         return b"".join(parts), at + self._used
 
     def _outside(self, found: Instructions, data: bytes, is_last: bool) -> bytes:
@@ -144,18 +147,22 @@ class TraceReader:
         self._texts = {index: value for index, value in memo.items() if type(value) is str}
         self._state = "inside" if is_plain else "after"
 
-    def _inside(self, found: Instructions, data: bytes, is_last: bool, parts: list[bytes]) -> int:
-        """Read entries from `data`; where they end, or those that are whole do."""
-        at = 0
+    def _inside(self, found: Instructions, framed: bytes, is_last: bool, parts: list[bytes]) -> int:
+        """Read entries from `framed`; where they end, or those that are whole do."""
+        start, at = found.walked, 0
+        data, places = self._frames.without(framed, start)
+        is_last = is_last and len(data) + 9 * len(places) == len(framed)
         entries, slots, is_followed = self._read(data, at)
         while self._state == "inside":
             row = int(np.searchsorted(entries.at, at))
             if row < len(entries.at) and entries.at[row] == at and is_followed[row]:
                 rest = is_followed[row:]
                 end = row + (len(rest) if rest.all() else int(np.argmin(rest)))
-                at = int(entries.next[end - 1])
+                begun, at = at, int(entries.next[end - 1])
+                for place in (place for place in places if begun < place < at):
+                    within = int(np.searchsorted(entries.at, place, side="right")) - 1
+                    _check_boundary(EntryWalk(data, int(entries.at[within])), place)
                 parts.append(self._stretch(entries, slots, row, end))
-                found.walked += at - int(entries.at[row])
                 continue
             try:
                 walk = EntryWalk(data, at)
@@ -165,11 +172,16 @@ class TraceReader:
                 break
             if len(data) - walk.end < _LONGEST_ENTRANCE and not is_last:
                 break
+            for place in (place for place in places if at < place < walk.end):
+                _check_boundary(walk, place)
             is_known = row < len(entries.at) and entries.at[row] == at and entries.shape[row] >= 0
             shape = None if is_known else self._learn(data, at, walk)
             at = self._slow_entry(found, data, at, walk, parts)
             if shape is not None:
                 entries, slots, is_followed = self._read(data, at)
+        at += 9 * sum(place < at for place in places)
+        found.walked = start + at
+        self._frames.pass_over(framed, start, found.walked)
         return at
 
     def _read(self, data: bytes, at: int) -> tuple[Entries, IntArray, BoolArray]:
@@ -221,10 +233,13 @@ class TraceReader:
         self._stacks.values[memo[is_written]] = _PENDING
         met = np.where(is_written, self._slots.values[slot], self._stacks.values[index])
         is_new = np.zeros(end - begin, np.bool_)
-        for row in np.flatnonzero(met == _UNKNOWN).tolist():
+        unknown = np.flatnonzero(met == _UNKNOWN)
+        _, firsts = np.unique(np.where(is_written, -1 - slot, index)[unknown], return_index=True)
+        for row in unknown[np.sort(firsts)].tolist():
             if is_written[row]:
-                is_new[row] = self._is_new(stretch, int(slot[row]), int(memo[row]), int(first[row]))
-            elif self._stacks.values[index[row]] == _UNKNOWN:
+                is_new[row] = True
+                self._take_slot(stretch, int(slot[row]), int(memo[row]), int(first[row]))
+            else:
                 self._stacks.values[index[row]] = _PENDING
                 stretch.news.append((int(index[row]), None))
                 stretch.wanted.append(int(index[row]))
@@ -233,10 +248,8 @@ class TraceReader:
         known = self._slot_lists.values[slot]
         return _STRETCH + _remembering(remembered, is_written, is_new, known) + _list_of(stretch.wanted) + _NEW_BATCH
 
-    def _is_new(self, stretch: Stretch, slot: int, memo: int, first: int) -> bool:
-        """Whether the list of frames at `memo` is the first in its slot."""
-        if self._slots.values[slot] != _UNKNOWN:
-            return False
+    def _take_slot(self, stretch: Stretch, slot: int, memo: int, first: int) -> None:
+        """Have `stretch` make the list of frames at `memo`, the first in its slot."""
         self._slots.values[slot] = _PENDING
         self._slot_lists.values[slot] = memo
         frames = _indexes(self._slot_texts[slot])
@@ -246,7 +259,6 @@ class TraceReader:
         self._asked.update(unknown)
         stretch.wanted += [memo, *unknown]
         stretch.news.append((slot, frames))
-        return True
 
     def _slots_of(self, entries: Entries) -> IntArray:
         """The slot of each list of frames that is written out; 0 where none is."""
@@ -285,8 +297,8 @@ class TraceReader:
             if frames is None:
                 self._stacks.values[name] = stacks.numbers([fetched[name]])[0]
                 continue
-            self._frames |= {index: fetched[index] for index in frames if index in fetched}
-            number = stacks.number_of_frames([self._frames[index] for index in frames])
+            self._met_frames |= {index: fetched[index] for index in frames if index in fetched}
+            number = stacks.number_of_frames([self._met_frames[index] for index in frames])
             stacks.mark([fetched[int(self._slot_lists.values[name])]], number)
             self._slots.values[name] = number
         index = entries.stack[begin:end]
@@ -331,6 +343,43 @@ class TraceReader:
         expected = next(sys.getrefcount(one) for one in usual)
         stray = [sys.getrefcount(stretch) - stretch.total - expected for stretch in self._given]
         return not self._waiting and not any(stray)
+
+
+class _Frames:
+    """Where the FRAMEs of a pickle stand: each tells where the next should. They may stand in the midst of an entry."""
+
+    def __init__(self) -> None:
+        self._next: int | None = 2  # after PROTO
+        self._size = 9
+
+    def _after(self, data: bytes, at: int) -> int | None:
+        """Where the next FRAME is to be, by the one at `at`; None where there is none."""
+        return at + 9 + int.from_bytes(data[at + 1 : at + 9], "little") if data[at] == FRAME else None
+
+    def pass_over(self, data: bytes, begin: int, end: int) -> None:
+        """Follow the frames from the byte `begin` of the pickle, where `data` begins, to `end`."""
+        while self._next is not None and self._next + self._size <= end:
+            following = self._after(data, self._next - begin)
+            self._next = None if following is None else begin + following
+
+    def without(self, data: bytes, begin: int) -> tuple[bytes, list[int]]:
+        """`data`, which begins at the byte `begin`, without FRAMEs; and where in it each of them stood."""
+        parts: list[bytes] = []
+        places: list[int] = []
+        at = 0
+        following = None if self._next is None else self._next - begin
+        while following is not None and following + self._size <= len(data):
+            places.append(following - self._size * len(places))
+            parts.append(data[at:following])
+            at, following = following + self._size, self._after(data, following)
+        # One that is cut in two has to wait.
+        parts.append(data[at:] if following is None else data[at:following])
+        return b"".join(parts), places
+
+
+def _check_boundary(walk: EntryWalk, place: int) -> None:
+    if place < walk.end and place not in walk.boundaries:
+        raise SnapshotError("a frame begins in the midst of an instruction.")
 
 
 class _Growing:
