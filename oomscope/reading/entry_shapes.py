@@ -21,6 +21,7 @@ from oomscope.reading.entry_walk import EntryWalk
 from oomscope.reading.traces import ACTION_NUMBERS
 
 BEGIN = b"}\x94("  # EMPTY_DICT MEMOIZE MARK
+_MEMOIZED = b"\x94"
 _MEMOIZE, _MARK, _LIST, _APPEND, _APPENDS, _SETITEMS = b"\x94(]aeu"
 _BINGET, _LONG_BINGET, _LONG1 = b"hj\x8a"
 _WIDTHS = {ord("K"): 1, ord("M"): 2, ord("J"): 4}
@@ -49,6 +50,9 @@ class Shape:
         pool: where the bytes of the pool's id stand; None: there are none.
         keys: of the entry.
         remembered: how many objects it adds to the memo, without a list of frames.
+        remembering: instructions that add as many: texts by one of the same that is there already, all else by
+            whatever lies on the stack.
+        held: how many are added by that.
     """
 
     size: int
@@ -59,9 +63,11 @@ class Shape:
     pool: tuple[int, int] | None
     keys: tuple[str, ...]
     remembered: int
+    remembering: bytes
+    held: int
 
 
-def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str]) -> Shape | None:
+def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str], base: int) -> Shape | None:
     """The shape of the entry that `walk` went over from `at` on; None where it has none.
 
     Args:
@@ -69,12 +75,14 @@ def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str]) ->
         at: where the entry begins.
         walk: over the entry.
         texts: remembered texts by index.
+        base: the index of the first object that the entry adds to the memo.
     """
     keys = tuple(texts.get(pair.key, "") for pair in walk.pairs)
     if not keys or keys[-1] != "frames" or len(set(keys)) < len(keys):
         return None
     numbers: dict[str, tuple[int, int, bool]] = {}
-    action, pool, blank, remembered = None, None, [], 1
+    action, pool, blank = None, None, []
+    own_texts, added = iter(sorted(walk.texts)), [_MEMOIZED]
     for key, pair in zip(keys[:-1], walk.pairs, strict=False):
         begin, end = pair.begin - at, pair.end - at
         value = data[pair.begin : pair.end]
@@ -89,14 +97,15 @@ def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str]) ->
         elif key == "pool_id" and len(value) == 6 and value[::2] == b"KK\x86":
             pool = begin + 1, begin + 3
             blank += [(begin + 1, begin + 2), (begin + 3, begin + 4)]
-            remembered += 1
-        elif key in _LABELS and (value in _NOTHING or texts.get(_index(value)) in ("", "N/A")):
-            remembered += value in _NOTHING
-        else:
+            added.append(_MEMOIZED)
+        elif key in _LABELS and value in _NOTHING:
+            index = base + next(own_texts)
+            added.append(b"j" + index.to_bytes(4, "little") + _MEMOIZED + b"0")  # LONG_BINGET, MEMOIZE, POP
+        elif key not in _LABELS or texts.get(_index(value)) not in ("", "N/A"):
             return None
     if action is None or not {"size", "stream"} <= numbers.keys() or len({"addr", "device_free"} & numbers.keys()) != 1:
         return None
-    return _shape(data[at : walk.pairs[-1].begin], blank, numbers, action, pool, keys, remembered)
+    return _shape(data[at : walk.pairs[-1].begin], blank, numbers, action, pool, keys, added)
 
 
 def _is_integer(value: bytes) -> bool:
@@ -114,7 +123,7 @@ def _shape(
     action: tuple[int, int],
     pool: tuple[int, int] | None,
     keys: tuple[str, ...],
-    remembered: int,
+    added: Sequence[bytes],
 ) -> Shape:
     size = len(head)
     mask = np.zeros(-(-size // 8) * 8, np.uint8)
@@ -124,7 +133,18 @@ def _shape(
     constant = np.zeros(len(mask), np.uint8)
     constant[:size] = np.frombuffer(head, np.uint8)
     masks = mask.view("<u8")
-    return Shape(size, constant.view("<u8") & masks, masks, numbers, action, pool, keys, remembered)
+    return Shape(
+        size,
+        constant.view("<u8") & masks,
+        masks,
+        numbers,
+        action,
+        pool,
+        keys,
+        len(added),
+        b"".join(added),
+        added.count(_MEMOIZED),
+    )
 
 
 @dataclass(slots=True, eq=False)

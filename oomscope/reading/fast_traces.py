@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ _LONGEST_ENTRY = 1 << 20
 _LONGEST_BEGINNING = 32 << 20
 """Of what stands before the traces: its objects have to be looked through for texts."""
 _MOST_SHAPES = 48
-_MOST_SLOW = 2000
-"""Entries without a shape, beyond which at least as many must have one."""
+_MOST_SLOW = 200
+"""Entries without a shape in one chunk, beyond which at least as many must have one."""
 _UNKNOWN, _PENDING = -1, -2
 
 
@@ -150,6 +150,7 @@ class TraceReader:
     def _inside(self, found: Instructions, framed: bytes, is_last: bool, parts: list[bytes]) -> int:
         """Read entries from `framed`; where they end, or those that are whole do."""
         start, at = found.walked, 0
+        self._slow = self._fast = 0
         data, places = self._frames.without(framed, start)
         is_last = is_last and len(data) + 9 * len(places) == len(framed)
         entries, slots, is_followed = self._read(data, at)
@@ -191,7 +192,7 @@ class TraceReader:
     def _learn(self, data: bytes, at: int, walk: EntryWalk) -> Shape | None:
         if len(self._shapes) >= _MOST_SHAPES:
             return None
-        shape = shape_of(data, at, walk, self._texts)
+        shape = shape_of(data, at, walk, self._texts, self._remembered)
         if shape is not None:
             self._shapes.append(shape)
         return shape
@@ -228,7 +229,9 @@ class TraceReader:
             raise SnapshotError("an entry refers to a stack that comes after it.")
         is_written = index < 0
         stretch = Stretch(entries, begin, end, memo, slot)
-        stretch.total = int(remembered.sum()) - int(np.count_nonzero(is_written))
+        shape = entries.shape[begin:end]
+        held = np.array([one.held for one in self._shapes])
+        stretch.total = int(held[shape].sum())
         self._stacks.make_room(self._remembered + int(remembered.sum()))
         self._stacks.values[memo[is_written]] = _PENDING
         met = np.where(is_written, self._slots.values[slot], self._stacks.values[index])
@@ -245,8 +248,9 @@ class TraceReader:
                 stretch.wanted.append(int(index[row]))
         self._remembered += int(remembered.sum())
         self._waiting.append(stretch)
-        known = self._slot_lists.values[slot]
-        return _STRETCH + _remembering(remembered, is_written, is_new, known) + _list_of(stretch.wanted) + _NEW_BATCH
+        heads, lists = [one.remembering for one in self._shapes], self._slot_lists.values[slot]
+        memory = _remembering(heads, shape, lists, is_written, is_new)
+        return _STRETCH + memory + _list_of(stretch.wanted) + _NEW_BATCH
 
     def _take_slot(self, stretch: Stretch, slot: int, memo: int, first: int) -> None:
         """Have `stretch` make the list of frames at `memo`, the first in its slot."""
@@ -399,25 +403,29 @@ class _Growing:
             self.values = np.concatenate([self.values, more])
 
 
-def _remembering(remembered: IntArray, is_written: BoolArray, is_new: BoolArray, known: IntArray) -> bytes:
-    """Instructions that remember as many objects as entries do: what lies on the stack, and lists of frames.
+def _remembering(
+    heads: Sequence[bytes], shape: IntArray, lists: IntArray, is_written: BoolArray, is_new: BoolArray
+) -> bytes:
+    """Instructions that add to the memo what entries do.
 
     Args:
-        remembered: by each entry, its list of frames among them.
-        is_written: whether it has one.
-        is_new: whether that becomes a new list, and not one that is known.
-        known: the index of that.
+        heads: for each shape those for all but a list of frames.
+        shape: of each entry.
+        lists: for each entry the index of a list with its frames.
+        is_written: whether it adds a list of frames.
+        is_new: whether that is a new list.
     """
-    most = int(remembered.max())
-    octets = np.zeros((len(remembered), most + 7), np.uint8)
-    octets[:, :most] = _MEMOIZE[0]
+    most = max(map(len, heads))
+    beginnings = np.array([list(head.ljust(most)) for head in heads], np.uint8)
+    octets = np.empty((len(shape), most + 7), np.uint8)
+    octets[:, :most] = beginnings[shape]
     octets[:, most] = _LONG_BINGET
-    octets[:, most + 1 : most + 5] = known.astype("<u4")[:, None].view(np.uint8)
+    octets[:, most + 1 : most + 5] = lists.astype("<u4")[:, None].view(np.uint8)
     octets[:, most + 5] = _MEMOIZE[0]
     octets[:, most + 6] = _POP
     octets[is_new, most : most + 3] = np.frombuffer(_EMPTY_LIST, np.uint8)
-    is_used = np.zeros(octets.shape, np.bool_)
-    is_used[:, :most] = np.arange(most) < (remembered - is_written)[:, None]
+    is_used = np.empty(octets.shape, np.bool_)
+    is_used[:, :most] = np.arange(most) < np.array([len(head) for head in heads])[shape][:, None]
     is_used[:, most : most + 3] = is_written[:, None]
     is_used[:, most + 3 :] = (is_written & ~is_new)[:, None]
     return octets[is_used].tobytes()

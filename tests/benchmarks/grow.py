@@ -54,7 +54,10 @@ def _later(entry: Entry, pause: int) -> Entry:
     copy = dict(entry)
     if "time_us" in entry:
         copy["time_us"] += pause
-    # Torch writes a list anew for nearly every allocation; the frames in it are the same objects.
+    # Torch writes texts and lists anew for nearly every entry; the frames in the lists are the same objects.
+    for key in ("compile_context", "user_metadata"):
+        if entry.get(key):
+            copy[key] = "".join([entry[key][0], entry[key][1:]])
     if copy.get("frames") and entry["action"] != "free_completed":
         copy["frames"] = list(entry["frames"])
     return copy
