@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 TORCH  ?= 0
+PEERS  ?= 0
 ARGS   ?=
 
 .DEFAULT_GOAL := help
@@ -49,8 +50,8 @@ lint: $(VENV)/.dev ## Check style, types and the direction of imports
 	$(BIN)/python -m mypy
 	$(BIN)/python $(BIN)/lint-imports
 
-bench: $(VENV)/.test ## Measure time, memory and size (tests/benchmarks)
-	$(BIN)/python -m tests.benchmarks $(ARGS)
+bench: $(VENV)/.test ## Measure time, memory and size (PEERS=1: beside other readers, in a venv of their own)
+	$(BIN)/python -m tests.benchmarks$(if $(filter 1,$(PEERS)),.bench_peers) $(ARGS)
 
 gpu: $(VENV)/.test ## Run the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
