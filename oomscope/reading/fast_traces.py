@@ -46,7 +46,7 @@ _LONGEST_BEGINNING = 32 << 20
 _MOST_SHAPES = 48
 _MOST_SLOW = 200
 """Entries without a shape in one chunk, beyond which at least as many must have one."""
-_UNKNOWN, _PENDING = -1, -2
+_UNKNOWN, _PENDING = -2, -3  # -1 is NO_STACK
 
 
 class Stretch:
