@@ -82,7 +82,7 @@ class TraceReader:
 
     def __init__(self, tables: Tables, patch: Callable[[bytes], bytes], memo: Callable[[], dict[int, Any]]) -> None:
         self._tables, self._patch, self._memo = tables, patch, memo
-        self._state, self._frames = "before", _Frames()
+        self._state, self._frames = "before", _Framing()
         self._remembered = 0
         self._texts: dict[int, str] = {}
         self._shapes: list[Shape] = []
@@ -91,7 +91,7 @@ class TraceReader:
         self._given: list[Stretch] = []
         # The number of each remembered stack, by its index. Lists of the same frames have a slot: the number of that
         # stack, and the index of the first such list, which stands for all that follow.
-        self._stacks, self._slots, self._slot_lists = _Growing(), _Growing(), _Growing()
+        self._stacks, self._slots, self._slot_lists = _NumbersByIndex(), _NumbersByIndex(), _NumbersByIndex()
         self._by_text: dict[bytes, int] = {}
         self._slot_texts: list[bytes] = []
         self._met_frames: dict[int, Any] = {}
@@ -349,7 +349,7 @@ class TraceReader:
         return not self._waiting and not any(stray)
 
 
-class _Frames:
+class _Framing:
     """Where the FRAMEs of a pickle stand: each tells where the next should. They may stand in the midst of an entry."""
 
     def __init__(self) -> None:
@@ -386,7 +386,7 @@ def _check_boundary(walk: EntryWalk, place: int) -> None:
         raise SnapshotError("a frame begins in the midst of an instruction.")
 
 
-class _Growing:
+class _NumbersByIndex:
     """Numbers by index.
 
     Attributes:

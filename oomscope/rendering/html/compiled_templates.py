@@ -5,6 +5,7 @@ Compiling them takes as long as all other work for the page of a small snapshot.
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from importlib.util import cache_from_source
@@ -12,9 +13,6 @@ from pathlib import Path
 
 import jinja2
 from jinja2.bccache import Bucket, BytecodeCache
-
-from oomscope.errors import OutputError
-from oomscope.rendering.write import write_bytes_atomically
 
 
 class CompiledTemplates(BytecodeCache):
@@ -44,6 +42,8 @@ class CompiledTemplates(BytecodeCache):
         if sys.dont_write_bytecode:
             return
         path = self._path(bucket)
-        with suppress(OSError, OutputError):
+        temporary = path.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes_atomically(path, bucket.bytecode_to_string(), force=True)
+            temporary.write_bytes(bucket.bytecode_to_string())
+            temporary.replace(path)
