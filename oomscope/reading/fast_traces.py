@@ -24,7 +24,8 @@ from oomscope.errors import SnapshotError
 from oomscope.model import BoolArray, IntArray
 from oomscope.reading.entry_shapes import Entries, Shape, read_entries, runs_of, shape_of
 from oomscope.reading.entry_walk import EntryWalk, UnfitError
-from oomscope.reading.instructions import FRAME, Instructions
+from oomscope.reading.framing import Framing, check_boundary
+from oomscope.reading.instructions import Instructions
 from oomscope.reading.tables import Tables
 from oomscope.reading.traces import EntryColumns, TraceBuilder
 
@@ -82,7 +83,7 @@ class TraceReader:
 
     def __init__(self, tables: Tables, patch: Callable[[bytes], bytes], memo: Callable[[], dict[int, Any]]) -> None:
         self._tables, self._patch, self._memo = tables, patch, memo
-        self._state, self._frames = "before", _Framing()
+        self._state, self._frames = "before", Framing()
         self._remembered = 0
         self._texts: dict[int, str] = {}
         self._shapes: list[Shape] = []
@@ -162,7 +163,7 @@ class TraceReader:
                 begun, at = at, int(entries.next[end - 1])
                 for place in (place for place in places if begun < place < at):
                     within = int(np.searchsorted(entries.at, place, side="right")) - 1
-                    _check_boundary(EntryWalk(data, int(entries.at[within])), place)
+                    check_boundary(EntryWalk(data, int(entries.at[within])), place)
                 parts.append(self._stretch(entries, slots, row, end))
                 continue
             try:
@@ -174,7 +175,7 @@ class TraceReader:
             if len(data) - walk.end < _LONGEST_ENTRANCE and not is_last:
                 break
             for place in (place for place in places if at < place < walk.end):
-                _check_boundary(walk, place)
+                check_boundary(walk, place)
             is_known = row < len(entries.at) and entries.at[row] == at and entries.shape[row] >= 0
             shape = None if is_known else self._learn(data, at, walk)
             at = self._slow_entry(found, data, at, walk, parts)
@@ -347,43 +348,6 @@ class TraceReader:
         expected = next(sys.getrefcount(one) for one in usual)
         stray = [sys.getrefcount(stretch) - stretch.total - expected for stretch in self._given]
         return not self._waiting and not any(stray)
-
-
-class _Framing:
-    """Where the FRAMEs of a pickle stand: each tells where the next should. They may stand in the midst of an entry."""
-
-    def __init__(self) -> None:
-        self._next: int | None = 2  # after PROTO
-        self._size = 9
-
-    def _after(self, data: bytes, at: int) -> int | None:
-        """Where the next FRAME is to be, by the one at `at`; None where there is none."""
-        return at + 9 + int.from_bytes(data[at + 1 : at + 9], "little") if data[at] == FRAME else None
-
-    def pass_over(self, data: bytes, begin: int, end: int) -> None:
-        """Follow the frames from the byte `begin` of the pickle, where `data` begins, to `end`."""
-        while self._next is not None and self._next + self._size <= end:
-            following = self._after(data, self._next - begin)
-            self._next = None if following is None else begin + following
-
-    def without(self, data: bytes, begin: int) -> tuple[bytes, list[int]]:
-        """`data`, which begins at the byte `begin`, without FRAMEs; and where in it each of them stood."""
-        parts: list[bytes] = []
-        places: list[int] = []
-        at = 0
-        following = None if self._next is None else self._next - begin
-        while following is not None and following + self._size <= len(data):
-            places.append(following - self._size * len(places))
-            parts.append(data[at:following])
-            at, following = following + self._size, self._after(data, following)
-        # One that is cut in two has to wait.
-        parts.append(data[at:] if following is None else data[at:following])
-        return b"".join(parts), places
-
-
-def _check_boundary(walk: EntryWalk, place: int) -> None:
-    if place < walk.end and place not in walk.boundaries:
-        raise SnapshotError("a frame begins in the midst of an instruction.")
 
 
 class _NumbersByIndex:
