@@ -6,6 +6,7 @@ VENV   ?= .venv
 SUPPLY := $(VENV)-supply
 BIN    := $(VENV)/bin
 TORCH  ?= 0
+PEERS  ?= 0
 ARGS   ?=
 
 .DEFAULT_GOAL := help
@@ -68,8 +69,8 @@ sbom: $(SUPPLY)/.tools ## Write what is installed with oomscope to dist/oomscope
 	$(SUPPLY)/bin/python -m cyclonedx_py environment --output-reproducible --pyproject pyproject.toml -o dist/oomscope.cdx.json $(SUPPLY)/installed/bin/python
 	@echo dist/oomscope.cdx.json
 
-bench: $(VENV)/.test ## Measure time, memory and size (tests/benchmarks)
-	$(BIN)/python -m tests.benchmarks $(ARGS)
+bench: $(VENV)/.test ## Measure time, memory and size (PEERS=1: beside other readers, in a venv of their own)
+	$(BIN)/python -m tests.benchmarks$(if $(filter 1,$(PEERS)),.bench_peers) $(ARGS)
 
 gpu: $(VENV)/.test ## Run the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
 
+from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, IntArray, Layout, PoolId, UInt8Array
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oomscope.analysis.attribution.records import Holder, NamedTensor, SiteUse
 from oomscope.analysis.labels.drivers import categories_at
@@ -15,6 +15,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
+from oomscope.lean_dataclass import dataclass
 from oomscope.model import Snapshot, UInt8Array
 from oomscope.notebooks import html_of
 

@@ -103,6 +103,10 @@ def command(
 
     with Progress() as progress:
         progress.stage("rendering")
+        if form == "html":
+            from oomscope.rendering.html.quick_matplotlib import load_matplotlib
+
+            load_matplotlib()
         text = render(findings, form, title, Sources(findings.snapshot, source))
     write(text, output, force=force)
     _open(output, opens)

@@ -36,6 +36,7 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 @click.option("--max-dumps", type=int, help="OOM dumps to keep; the last one is always kept.")
 @click.option("--min-interval", type=float, help="Least time between two OOM dumps, in seconds.")
 @click.option("--walk-budget", type=float, help="Seconds to search for names and holders of tensors; 0 disables.")
+@click.option("--write-budget", type=float, help="Seconds to write a dump; then one without traces is tried.")
 @click.option("--sources/--no-sources", default=None, help="Include the lines of source code that the dump names.")
 @click.option("--verdict", type=float, help="Seconds for the analysis on the spot; 0 disables.")
 @click.option("--report/--no-report", default=None, help="Also write the HTML report, without using the GPU.")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from oomscope.reading.instructions import FRAME, Instructions
 from oomscope.reading.limits import Limits
 
 _CHUNK = 256 << 10
 _PIECE = 16 << 20
+Take: TypeAlias = Callable[[Instructions, bytes, bool], tuple[bytes, int]]
 _MARK, _CLOSE = b"(", (b"t", b"Q")
 
 
@@ -24,7 +25,8 @@ class CheckedStream:
     Args:
         stream: the pickle.
         limits: told how far it was read.
-        patch: changes the instructions of a frame before they are handed over.
+        take: walks some instructions, with `Instructions`, the data and whether they are the last: what is handed over
+            in their place, and how many bytes were used.
 
     Attributes:
         instructions: what was learnt from walking them.
@@ -32,11 +34,12 @@ class CheckedStream:
         closed: in that case, how many instructions were handed over after its end.
     """
 
-    def __init__(self, stream: BinaryIO, limits: Limits, patch: Callable[[bytes], bytes] = bytes) -> None:
+    def __init__(self, stream: BinaryIO, limits: Limits, take: Take | None = None) -> None:
         self.instructions = Instructions()
         self.is_cut = False
         self.closed = 0
-        self._stream, self._limits, self._patch = stream, limits, patch
+        self._stream, self._limits, self._take = stream, limits, take or _all
+        self._is_last = False
         self._left = b""  # the beginning of an instruction that is not whole yet
         self._buffer, self._at = _MARK, 0
 
@@ -66,23 +69,28 @@ class CheckedStream:
         if self.is_cut or found.has_ended:
             return False
         if found.problem is not None:
-            raise found.problem
+            if not self._is_last or self._left.strip(b"\0"):
+                raise found.problem
+            # The rest is zeros, which a machine that went down leaves where it had made room for the file.
+            self.is_cut, found.problem = True, None
+            return True
         # What an instruction wants is the file's claim: so at most twice as much as was there.
         size = min(max(found.wanted, _CHUNK), max(len(self._left), _PIECE))
         piece = read_up_to(self._stream, size)
         data = self._left + piece
         self._limits.check(found.walked + len(data))
-        body, used = found.take(data)
+        body, used = self._take(found, data, len(piece) < size)
         self._left = data[used:]
-        if len(piece) < size and not (found.has_ended or found.problem):
+        self._is_last = len(piece) < size
+        if self._is_last and not body and not (found.has_ended or found.problem):
             self.is_cut = True
-        elif found.problem is not None and not self._left.strip(b"\0") and len(piece) < size:
-            # The rest is zeros, which a machine that went down leaves where it had made room for the file.
-            self.is_cut, found.problem = True, None
-        body = self._patch(body)
         frame = bytes([FRAME]) + len(body).to_bytes(8, "little") + body if body else b""
         self._buffer, self._at = self._buffer[self._at :] + frame, 0
         return True
+
+
+def _all(found: Instructions, data: bytes, _is_last: bool) -> tuple[bytes, int]:
+    return found.take(data)
 
 
 def read_up_to(stream: BinaryIO, size: int) -> bytes:

@@ -76,6 +76,10 @@ class GrowingColumn:
         # The fastest way that is also strict: numpy would take 1.5 and '7' for integers.
         self._bytes += struct.pack(f"{len(values)}{self._code}", *values)
 
+    def extend_array(self, values: IntArray) -> None:
+        """Append `values`, which the column's type holds."""
+        self._bytes += values.astype(self._code, copy=False).tobytes()
+
     def pad(self, value: int, count: int) -> None:
         """Append `value`, `count` times."""
         self._bytes += struct.pack(self._code, value) * count

@@ -52,7 +52,7 @@ class StackInterner:
             found = list(map(self._by_identities.__getitem__, keys))
         except KeyError:
             found = list(map(self._number, keys, lists))
-        deque(map(setitem, lists, repeat(_ALL), map(self._marks.__getitem__, found)), maxlen=0)
+        self._put_marks(lists, found)
         numbers = dict(zip(distinct, found, strict=True))
         numbers[id(None)] = NO_STACK
         return list(map(numbers.__getitem__, identities))
@@ -60,13 +60,30 @@ class StackInterner:
     def _number(self, key: bytes, stack: list[Any]) -> int:
         number = self._by_identities.get(key)
         if number is None:
-            frames = tuple(map(self._frame_number, stack))
-            number = self._by_frames.setdefault(frames, len(self._by_frames) - 1)
-            self._by_identities[key] = number
+            number = self._by_identities[key] = self.number_of_frames(stack)
+        self._make_mark(number)
+        return number
+
+    def _make_mark(self, number: int) -> None:
         if number not in self._marks:
             self._marks[number] = [object()]
             self._by_identities[_identities_of_frames([self._marks[number]])[0]] = number
-        return number
+
+    def _put_marks(self, lists: list[Any], numbers: list[int]) -> None:
+        deque(map(setitem, lists, repeat(_ALL), map(self._marks.__getitem__, numbers)), maxlen=0)
+
+    def mark(self, lists: list[Any], number: int) -> None:
+        """Have `lists` known as the stack with this `number` when they come again."""
+        self._make_mark(number)
+        self._put_marks(lists, [number] * len(lists))
+
+    def number_of_frames(self, frames: list[Any]) -> int:
+        """The number of the stack with these frames, dicts, the innermost first.
+
+        Raises:
+            SnapshotError: something else stands there.
+        """
+        return self._by_frames.setdefault(tuple(map(self._frame_number, frames)), len(self._by_frames) - 1)
 
     def _frame_number(self, frame: Any) -> int:
         if id(frame) not in self._met:

@@ -16,6 +16,7 @@ from collections import deque
 from typing import Any, BinaryIO
 
 from oomscope.reading.checked import CheckedStream
+from oomscope.reading.fast_traces import Stretch, TraceReader
 from oomscope.reading.limits import TooMuchError
 from oomscope.reading.source import Source
 from oomscope.reading.tables import Tables
@@ -54,24 +55,25 @@ def load_streaming(stream: BinaryIO, tables: Tables, source: Source) -> Any:
         TooMuchError: the file asks for more than any snapshot needs.
     """
     patch = _Patch()
-    checked = CheckedStream(stream, source.limits, patch)
-    unpickler = _CollectingUnpickler(checked, patch, tables, source)
+    reader = TraceReader(tables, patch, lambda: unpickler.memo.copy())
+    checked = CheckedStream(stream, source.limits, reader)
+    unpickler = _CollectingUnpickler(checked, patch, reader, tables, source)
     try:
         document = unpickler.load()
     except CutOffError as cut:
-        cut.collectors = _agreed(unpickler, patch)
+        cut.collectors = _agreed(unpickler, patch, reader)
         raise
     except (MemoryError, TooMuchError):
         raise
     except Exception as error:
         raise UnexpectedError from error
-    put_builders(document, _agreed(unpickler, patch))
+    put_builders(document, _agreed(unpickler, patch, reader))
     return document
 
 
-def _agreed(unpickler: _CollectingUnpickler, patch: _Patch) -> int:
+def _agreed(unpickler: _CollectingUnpickler, patch: _Patch, reader: TraceReader) -> int:
     """How many collectors were handed out. Bytes that only looked like a trace leave a patch nobody asked about."""
-    if len(unpickler.collectors) != patch.count:
+    if len(unpickler.collectors) != patch.count or not reader.are_where_they_belong():
         raise UnexpectedError
     return patch.count
 
@@ -98,32 +100,42 @@ def put_builders(document: Any, collectors: int) -> None:
 class _Collector:
     """Stands where a trace's list would stand on the unpickler's stack."""
 
-    __slots__ = ("_source", "builder", "number")
+    __slots__ = ("_reader", "_source", "builder", "number")
 
-    def __init__(self, number: int, tables: Tables, source: Source) -> None:
+    def __init__(self, number: int, reader: TraceReader, tables: Tables, source: Source) -> None:
         self.number, self.builder = number, TraceBuilder(f"trace {number}", tables)
-        self._source = source
+        self._reader, self._source = reader, source
 
     def extend(self, entries: list[Any]) -> None:
         """Take a batch, and empty its dicts: the unpickler's memo would keep what is in them to the end."""
-        self.builder.extend(entries)
-        self._source.entries += len(entries)
+        stretch = entries[-2] if len(entries) > 1 else None
+        if isinstance(stretch, Stretch):
+            *entries, _, objects = entries
+        if entries:
+            self.builder.extend(entries)
+            self._source.entries += len(entries)
+        if isinstance(stretch, Stretch):
+            self._source.entries += self._reader.put(stretch, objects, self.builder)
         deque(map(dict.clear, entries), maxlen=0)
 
 
 class _CollectingUnpickler(SafeUnpickler):
     """Hands out one collector for each place that was patched."""
 
-    def __init__(self, stream: CheckedStream, patch: _Patch, tables: Tables, source: Source) -> None:
+    def __init__(
+        self, stream: CheckedStream, patch: _Patch, reader: TraceReader, tables: Tables, source: Source
+    ) -> None:
         super().__init__(stream)
         self.collectors: list[_Collector] = []
-        self._patch, self._tables, self._source = patch, tables, source
+        self._patch, self._reader, self._tables, self._source = patch, reader, tables, source
 
     def persistent_load(self, pid: Any) -> Any:
-        """The next collector."""
+        """The next collector, or the next stretch of entries."""
+        if pid is True and (stretch := self._reader.next_stretch()) is not None:
+            return stretch
         if pid is not None or len(self.collectors) >= self._patch.count:
             return super().persistent_load(pid)
-        collector = _Collector(len(self.collectors), self._tables, self._source)
+        collector = _Collector(len(self.collectors), self._reader, self._tables, self._source)
         self.collectors.append(collector)
         return collector
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from oomscope.errors import SnapshotError
-from oomscope.model import Action, IntArray, Trace, note
+from oomscope.model import Action, IntArray, Trace, UInt8Array, note
 from oomscope.reading.bounds import LARGEST_REQUEST, check_sizes
 from oomscope.reading.columns import GrowingColumn, Rows, columns_of, kind_of
 from oomscope.reading.pools import NO_POOL
@@ -24,7 +24,30 @@ NO_TEXT = -1
 _ADDRESSLESS = frozenset({Action.SNAPSHOT, Action.OOM, Action.ANNOTATE, Action.USER_DEFINED, Action.OTHER})
 _BATCH = 1_000
 # An IntEnum's own lookup is too slow for every entry.
-_NUMBERS = {action.name.lower(): int(action) for action in Action if action is not Action.OTHER}
+ACTION_NUMBERS = {action.name.lower(): int(action) for action in Action if action is not Action.OTHER}
+
+
+class EntryColumns(NamedTuple):
+    """Some entries, already in columns; all arrays have one value an entry.
+
+    Attributes:
+        keys: every key that one of them has.
+        action: numbers of `Action`.
+        address, size, stream, time_us: as in `Trace`.
+        timeless: how many of them have no time; theirs is 0.
+        stack: numbers in the table of stacks.
+        pool: numbers in the table of pools; None where they have none.
+    """
+
+    keys: frozenset[str]
+    action: UInt8Array
+    address: IntArray
+    size: IntArray
+    stream: IntArray
+    time_us: IntArray
+    timeless: int
+    stack: IntArray
+    pool: IntArray | None
 
 
 class TraceBuilder:
@@ -89,9 +112,28 @@ class TraceBuilder:
         # Last, for the length of the trace is that of this column.
         self._action += actions
 
+    def extend_columns(self, columns: EntryColumns) -> None:
+        """Append entries that were read as columns, without labels."""
+        count = len(columns.action)
+        self.keys |= columns.keys
+        self._address.extend_array(columns.address)
+        self._size.extend_array(columns.size)
+        self._stream.extend_array(columns.stream)
+        self._time.extend_array(columns.time_us)
+        self._timeless += columns.timeless
+        self._stack.extend_array(columns.stack)
+        if columns.pool is not None or self._pool is not None:
+            if self._pool is None:
+                self._pool = GrowingColumn("i")
+                self._pool.pad(NO_POOL, len(self))
+            self._pool.extend_array(np.full(count, NO_POOL) if columns.pool is None else columns.pool)
+        for label in self._labels.values():
+            label.pad(NO_TEXT, count)
+        self._action += columns.action.tobytes()
+
     def _actions(self, names: list[Any]) -> bytes:
         try:
-            return bytes(map(_NUMBERS.__getitem__, names))
+            return bytes(map(ACTION_NUMBERS.__getitem__, names))
         except (KeyError, TypeError):
             return bytes(self._action_number(name, row) for row, name in enumerate(names))
 

@@ -19,6 +19,7 @@ from oomscope.recording.saying import say
 
 _CENSUS = "oomscope.recording.census.walk"  # only imported once there is something to record
 
+_LESS_TIME = 4
 _FIRST = ("oomscope", "segments", "allocator_settings", "external_annotations", "device_traces")
 
 
@@ -149,7 +150,10 @@ def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) ->
             if job.error is None:  # else the call that failed is over
                 _add_call_in_progress(payload, key)
             _add_sources(payload, options, key)
-            return writing.write_pickle(_in_order(payload), job.target, compress=options.compress), form, problems
+            # A smaller one where the first took too long is to be had quickly or not at all.
+            seconds = options.write_budget / (1 if not problems else _LESS_TIME)
+            path = writing.write_pickle(_in_order(payload), job.target, compress=options.compress, seconds=seconds)
+            return path, form, problems
         except Exception as problem:
             problems.append(f"{form}: {_words(problem)}")
             key.setdefault("failures", []).append(problems[-1])

@@ -6,6 +6,7 @@ OOM. So there is a single trampoline, it passes on to whoever is recording, and 
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import threading
@@ -22,6 +23,8 @@ _active: list[Session] = []
 _lock = threading.RLock()  # a signal's snapshot may come between
 _inside = threading.local()
 _attached_to: Any = None
+_SOON = 0.05
+"""Seconds; torch raises its OOM at once when its observers have returned."""
 
 
 def add(session: Session) -> None:
@@ -64,8 +67,19 @@ def _trampoline(device: int, alloc_size: int, limit_or_total: int, device_free: 
             if is_free:
                 names = ("device", "alloc_size", "limit_or_total", "device_free")
                 _pass_on(dict(zip(names, (device, alloc_size, limit_or_total, device_free), strict=True)))
+    except KeyboardInterrupt:
+        say("interrupted while the OOM was being dumped")
+        _interrupt_again()
     except BaseException as problem:
         say(f"could not look at the OOM: {_words(problem)}")
+
+
+def _interrupt_again() -> None:
+    """Have Ctrl-C take effect once torch has raised its OOM, in whose place it would else be put."""
+    again = threading.Timer(_SOON, _thread.interrupt_main)
+    again.daemon = True
+    with contextlib.suppress(RuntimeError):  # the interpreter is shutting down: it ends anyhow
+        again.start()
 
 
 def _pass_on(request: dict[str, int]) -> None:

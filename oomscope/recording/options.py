@@ -43,6 +43,8 @@ class Options:
     """Seconds between two OOM dumps of one process: frameworks retry, and cuDNN tries plans that do not fit."""
     walk_budget: float = 10.0
     """Seconds that the search for names and holders may take; 0 leaves it out."""
+    write_budget: float = 120.0
+    """Seconds that writing the dump may take; on a folder too slow for it, a dump without traces is tried instead."""
     sources: bool = True
     """Whether to put the lines of source that the dump names into it, each with its neighbours."""
     verdict: float = 20.0
@@ -157,6 +159,7 @@ _PARSE: dict[str, Callable[[str], Any]] = {
     "max_dumps": int,
     "min_interval": float,
     "walk_budget": float,
+    "write_budget": float,
     "verdict": float,
     "stagger": float,
     "grace": float,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import mmap
@@ -9,8 +10,9 @@ import os
 import pickle
 import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
-from time import strftime
+from time import monotonic, strftime
 from typing import IO, Any
 
 from oomscope.recording import process
@@ -36,19 +38,44 @@ def file_name(pattern: str, reason: str, sequence: int) -> str:
     return pattern.format(**{name: _UNFIT.sub("-", str(word)) for name, word in words.items()})
 
 
-def write_pickle(payload: dict[str, Any], target: Path, *, compress: bool) -> Path:
+class _Timed:
+    """A file that is given up on: a folder on a network may take minutes for each megabyte.
+
+    Only between two writes, 64 KB each: what the system does not come back from, nothing here can end.
+    """
+
+    def __init__(self, file: IO[bytes], seconds: float) -> None:
+        self._file, self._seconds, self._end = file, seconds, monotonic() + seconds
+
+    def write(self, data: Any) -> int:
+        """Write `data`.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
+        if monotonic() > self._end:
+            raise TimeoutError(errno.ETIMEDOUT, f"not written within {self._seconds:.3g} s")
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """As of the file."""
+        self._file.flush()
+
+
+def write_pickle(payload: dict[str, Any], target: Path, *, compress: bool, seconds: float = inf) -> Path:
     """The payload as a snapshot's pickle at `target`, or beside it where that name is taken.
 
     Raises:
-        OSError: it cannot be written; nothing is left behind.
+        OSError: it cannot be written, or not within so many seconds; nothing is left behind.
     """
 
     def write(file: IO[bytes]) -> None:
+        timed: Any = _Timed(file, seconds)
         if compress:
-            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1) as squeezed:
+            with gzip.GzipFile(fileobj=timed, mode="wb", compresslevel=1) as squeezed:
                 pickle.dump(payload, squeezed, protocol=_PROTOCOL)
         else:
-            pickle.dump(payload, file, protocol=_PROTOCOL)
+            pickle.dump(payload, timed, protocol=_PROTOCOL)
 
     return _place(target.with_name(target.name + ".gz") if compress else target, write)
 

@@ -1,33 +1,44 @@
-"""All sentences by code. What stands before the first dot of a code names the file that has its sentence."""
+"""All sentences by code. What stands before the first dot of a code names the file that has its sentence.
+
+A file is loaded with the first note that needs it: most commands say nothing of plans, ledgers or messages.
+"""
 
 from __future__ import annotations
 
-from oomscope.model.note import Note
-from oomscope.wording.causes import CAUSES
-from oomscope.wording.ledger import LEDGER
-from oomscope.wording.message_advice import MESSAGE_ADVICE
-from oomscope.wording.message_gaps import MESSAGE_GAPS
-from oomscope.wording.message_proofs import MESSAGE_PROOFS
-from oomscope.wording.plan import PLAN
-from oomscope.wording.reading import READING
-from oomscope.wording.reconciliation import RECONCILIATION
-from oomscope.wording.recording import RECORDING
-from oomscope.wording.template import Sentence, fill
-from oomscope.wording.verdict import VERDICT
-from oomscope.wording.whatif import WHATIF
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-SENTENCES: dict[str, Sentence] = {}
-SENTENCES |= READING
-SENTENCES |= RECONCILIATION
-SENTENCES |= RECORDING
-SENTENCES |= WHATIF
-SENTENCES |= PLAN
-SENTENCES |= LEDGER
-SENTENCES |= CAUSES
-SENTENCES |= VERDICT
-SENTENCES |= MESSAGE_PROOFS
-SENTENCES |= MESSAGE_ADVICE
-SENTENCES |= MESSAGE_GAPS
+from oomscope.model.note import Note
+from oomscope.wording.template import Sentence, fill
+
+_FILES = (
+    "reading", "reconciliation", "recording", "whatif", "plan", "ledger", "causes", "verdict", "message_proofs",
+    "message_advice", "message_gaps",
+)  # fmt: skip
+
+
+class _Sentences(Mapping[str, Sentence]):
+    """Every sentence by its code; a file ``verdict`` holds the table ``VERDICT``."""
+
+    def __getitem__(self, code: str) -> Sentence:
+        file = code.partition(".")[0]
+        if file not in _FILES:
+            raise KeyError(code)
+        return _table(file)[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return (code for file in _FILES for code in _table(file))
+
+    def __len__(self) -> int:
+        return sum(len(_table(file)) for file in _FILES)
+
+
+SENTENCES: Mapping[str, Sentence] = _Sentences()
+
+
+def _table(file: str) -> Mapping[str, Sentence]:
+    table: Mapping[str, Sentence] = getattr(import_module(f"oomscope.wording.{file}"), file.upper())
+    return table
 
 
 def say(note: Note) -> str:

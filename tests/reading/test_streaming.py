@@ -173,3 +173,46 @@ def test_a_file_that_fills_the_collector_with_attributes_changes_nothing() -> No
         streamed(data)
     with pytest.raises(UnsafePickleError, match="BUILD"):
         load(io.BytesIO(data))
+
+
+def shared_texts(count: int) -> bytes:
+    """Entries whose texts are one object, as after a snapshot was read, changed and written again."""
+    rows = [entry("alloc", row * 512, 512, time_us=row, frames=[FRAMES[row % 6]]) for row in range(count)]
+    for row, item in enumerate(rows):
+        item["compile_context"] = "N/A" if row % 3 else rows[row // 2].get("compile_context", "N/A")
+        item["user_metadata"] = ""
+    return pickle.dumps(snapshot([], [rows]))
+
+
+def test_texts_that_entries_share_are_texts() -> None:
+    data = shared_texts(5000)
+    assert_same(streamed(data), plain(data))
+
+
+def test_entries_of_many_shapes_are_read_in_order() -> None:
+    rows = [
+        entry("alloc" if row % 5 else "free_requested", (1 << (row % 63)) + row, 1 << (row % 40), time_us=row * row)
+        for row in range(6000)
+    ]
+    for row, item in enumerate(rows):
+        if row % 7 == 0:
+            item["note"] = row
+        item["frames"] = [FRAMES[row % 6]] * (row % 4)
+    data = pickle.dumps(snapshot([], [rows, rows[:3000:2]]))
+    assert_same(load(io.BytesIO(data)), plain(data))
+
+
+def test_a_stack_of_a_trace_is_that_of_a_block_that_comes_later() -> None:
+    rows = [entry("alloc", row * 512, 512, time_us=row, frames=[FRAMES[row % 6], FRAMES[0]]) for row in range(3000)]
+    blocks = [block(512, frames=rows[row]["frames"]) for row in (5, 1500, 2999)]
+    document = snapshot([segment(0, blocks)], [rows])
+    data = pickle.dumps(shuffled(document, ["device_traces", *(key for key in document if key != "device_traces")]))
+    assert_same(streamed(data), plain(data))
+
+
+def test_an_entry_that_is_referred_to_from_elsewhere_is_read_the_plain_way() -> None:
+    rows = [entry("alloc", row * 512, 512, time_us=row, frames=[FRAMES[row % 6]]) for row in range(3000)]
+    data = pickle.dumps({**snapshot([], [rows]), "favourite": rows[1500]})
+    with pytest.raises(UnexpectedError):
+        streamed(data)
+    assert_same(load(io.BytesIO(data)), plain(data))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.attribution.sites import NO_LOCATION, SiteTable
 from oomscope.analysis.records import PHASES
 from oomscope.history import BEFORE, DeviceHistory
+from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
 

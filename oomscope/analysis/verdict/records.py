@@ -6,13 +6,14 @@ Bytes are integers; None is unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.memory.records import FreeForRequest, Totals
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass
 from oomscope.analysis.records import Location
+from oomscope.lean_dataclass import dataclass
 from oomscope.model import Note
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.history import DeviceHistory
+from oomscope.lean_dataclass import dataclass
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 
@@ -62,12 +61,12 @@ def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: in
     width = (where[-1] - where[0]) / buckets or 1.0
     bucket = np.minimum(((where - where[0]) / width).astype(np.int64), buckets - 1)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(part))))
+    lengths = np.diff(np.append(starts, len(part)))
     before_a_pause = np.flatnonzero(np.diff(bucket) > 1)
     found = [np.array([0, len(part) - 1]), before_a_pause]
     for extreme in (np.maximum.reduceat(part, starts), np.minimum.reduceat(part, starts)):
-        hits = np.flatnonzero(part == extreme[group])
-        found.append(hits[np.unique(group[hits], return_index=True)[1]])
+        hits = np.flatnonzero(part == np.repeat(extreme, lengths))
+        found.append(hits[np.searchsorted(hits, starts)])  # the first of each stretch
     return np.unique(np.concatenate(found)) + first
 
 

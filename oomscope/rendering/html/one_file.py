@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from oomscope import resources
 from oomscope.rendering.html import palette
+from oomscope.rendering.html.compiled_templates import CompiledTemplates
 from oomscope.rendering.html.first_screen import quoted
 from oomscope.rendering.html.percent import share
 from oomscope.rendering.html.svg import StyleSheet
@@ -60,8 +61,10 @@ def page_environment(longest: int) -> Environment:
             return clean(value, longest)
         return value
 
+    templates = resources.folder("templates")
     environment = Environment(
-        loader=FileSystemLoader(resources.folder("templates")),
+        loader=FileSystemLoader(templates),
+        bytecode_cache=CompiledTemplates(templates),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=finalize,

@@ -1,0 +1,45 @@
+"""The FRAMEs of a pickle, which stand anywhere between two instructions, in the midst of an entry too."""
+
+from __future__ import annotations
+
+from oomscope.errors import SnapshotError
+from oomscope.reading.entry_walk import EntryWalk
+from oomscope.reading.instructions import FRAME
+
+
+class Framing:
+    """Where the FRAMEs of a pickle stand: each tells where the next should. They may stand in the midst of an entry."""
+
+    def __init__(self) -> None:
+        self._next: int | None = 2  # after PROTO
+        self._size = 9
+
+    def _after(self, data: bytes, at: int) -> int | None:
+        """Where the next FRAME is to be, by the one at `at`; None where there is none."""
+        return at + 9 + int.from_bytes(data[at + 1 : at + 9], "little") if data[at] == FRAME else None
+
+    def pass_over(self, data: bytes, begin: int, end: int) -> None:
+        """Follow the frames from the byte `begin` of the pickle, where `data` begins, to `end`."""
+        while self._next is not None and self._next + self._size <= end:
+            following = self._after(data, self._next - begin)
+            self._next = None if following is None else begin + following
+
+    def without(self, data: bytes, begin: int) -> tuple[bytes, list[int]]:
+        """`data`, which begins at the byte `begin`, without FRAMEs; and where in it each of them stood."""
+        parts: list[bytes] = []
+        places: list[int] = []
+        at = 0
+        following = None if self._next is None else self._next - begin
+        while following is not None and following + self._size <= len(data):
+            places.append(following - self._size * len(places))
+            parts.append(data[at:following])
+            at, following = following + self._size, self._after(data, following)
+        # One that is cut in two has to wait.
+        parts.append(data[at:] if following is None else data[at:following])
+        return b"".join(parts), places
+
+
+def check_boundary(walk: EntryWalk, place: int) -> None:
+    """Raise `SnapshotError` where a FRAME stood at `place` of the entry, but no instruction begins there."""
+    if place < walk.end and place not in walk.boundaries:
+        raise SnapshotError("a frame begins in the midst of an instruction.")
