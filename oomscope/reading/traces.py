@@ -15,9 +15,9 @@ from oomscope.reading.tables import Tables
 
 _KNOWN = frozenset(
     {"action", "addr", "device_free", "size", "stream", "time_us", "frames", "pool_id"}
-    | {"compile_context", "user_metadata", "forward_frames"}
+    | {"compile_context", "user_metadata", "internal_metadata", "forward_frames"}
 )
-_LABELS = ("compile_context", "user_metadata")
+_LABELS = ("compile_context", "user_metadata", "internal_metadata")
 # What torch writes where there is nothing to say.
 _NOTHING: frozenset[str | None] = frozenset({"N/A", "", None})
 NO_TEXT = -1
@@ -175,6 +175,7 @@ class TraceBuilder:
             timed=not self._timeless,
             compile_context=self._label("compile_context"),
             user_metadata=self._label("user_metadata"),
+            internal_metadata=self._label("internal_metadata"),
             texts=tuple(text for text, number in self._texts.items() if number != NO_TEXT and text is not None),
             forward_stacks=self._forward,
         )

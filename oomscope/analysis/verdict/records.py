@@ -13,6 +13,7 @@ from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.memory.records import FreeForRequest, Totals
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass
 from oomscope.analysis.records import Location
+from oomscope.analysis.said.records import Said
 from oomscope.model import Note
 
 
@@ -152,7 +153,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Oom:
-    """A request that failed. `recovered`: the program went on allocating afterwards."""
+    """A request that failed. `recovered`: the program went on allocating afterwards. `said`: what it said of it."""
 
     entry: int
     time_us: int | None
@@ -168,3 +169,4 @@ class Oom:
     totals: Totals
     free: FreeForRequest
     verdict: Verdict
+    said: Said = field(default_factory=Said)
