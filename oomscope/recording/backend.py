@@ -15,8 +15,10 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from oomscope.recording import extras
 from oomscope.recording.nvml import Nvml
 from oomscope.recording.options import Options
+from oomscope.recording.pool_names import pool_rows
 
 Observer = Callable[[int, int, int, int], None]
 
@@ -30,6 +32,7 @@ class Backend:
         self.torch = torch
         self.nvml: Nvml | None = None
         self.constants: dict[str, Any] | None = None
+        self._started: dict[str, bool] = {}
 
     def why_never(self) -> str | None:
         """Why nothing can be recorded in this process, if that is known without waking CUDA."""
@@ -48,9 +51,6 @@ class Backend:
 
     def why_not_now(self) -> str | None:
         """Why nothing can be recorded although CUDA is up."""
-        name = _quietly(self.torch.cuda.get_allocator_backend, "native")
-        if name != "native":
-            return f"the {name} allocator keeps no history; only PyTorch's native one does, so nothing is recorded"
         return None
 
     def prepare(self) -> None:
@@ -82,13 +82,38 @@ class Backend:
 
     def start_history(self, options: Options) -> None:
         """Begin to record, on every device."""
-        self.torch.cuda.memory._record_memory_history(
-            options.history, context=options.context, stacks=options.stacks, max_entries=options.max_entries
+        self._started = extras.arguments(self._recorder, options)
+        self._recorder(
+            options.history,
+            context=options.context,
+            stacks=options.stacks,
+            max_entries=options.max_entries,
+            **self._started,
         )
 
     def stop_history(self) -> None:
         """End the recording; torch drops what it had."""
-        self.torch.cuda.memory._record_memory_history(None)
+        # Pinned memory goes on being recorded unless torch is told that it is meant, too.
+        pinned = {name: value for name, value in self._started.items() if name == "record_pinned_host_memory"}
+        self._recorder(None, **pinned)
+
+    @property
+    def _recorder(self) -> Callable[..., Any]:
+        record: Callable[..., Any] = self.torch.cuda.memory._record_memory_history
+        return record
+
+    def asked(self, options: Options) -> list[str]:
+        """What `start_history` asks of this release beyond stacks, by torch's own names."""
+        return extras.asked(self._recorder, options)
+
+    def without_history(self) -> str:
+        """What is said where the allocator keeps no history."""
+        name = _quietly(self.torch.cuda.get_allocator_backend, "other")
+        return f"the {name} allocator keeps no history: a dump will have figures, names and holders, and no timeline"
+
+    def keeps_history(self) -> bool:
+        """Whether the allocator that is in use can record at all."""
+        return bool(_quietly(self.torch.cuda.get_allocator_backend, "native") == "native")
 
     def observe(self, observer: Observer) -> None:
         """Have `observer` called at every OOM, in the failing thread before it unwinds. It cannot be detached.
@@ -100,9 +125,20 @@ class Backend:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything torch knows: segments, traces, settings."""
+        if not self.keeps_history():
+            return {"segments": [], "device_traces": []}
         with _without_loading_inductor(self.torch):
             found: dict[str, Any] = self.torch.cuda.memory._snapshot()
         return found
+
+    def pinned_stats(self) -> dict[str, int]:
+        """Torch's counters of pinned host memory (2.6+); empty where there are none."""
+        asked = getattr(self.torch.cuda, "host_memory_stats", None)
+        return {} if asked is None else dict(asked())
+
+    def pools(self) -> list[dict[str, Any]]:
+        """The program's own memory pools, with the way to each."""
+        return pool_rows([self.torch.cuda])
 
     def segments(self) -> list[dict[str, Any]]:
         """The segments alone, without traces, where torch can leave them out."""

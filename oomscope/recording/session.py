@@ -42,7 +42,7 @@ class Session:
         self._tracked: dict[str, Callable[[], Any]] = {}
         self._undo: list[Callable[[], None]] = []
         self._facts: dict[str, Any] = {}
-        self._is_recording = False
+        self._is_recording = self._has_history = False
         self._is_asked = False
         self._next_at = 0.0
         self._kept: list[Path] = []  # this session's dumps of OOMs
@@ -79,12 +79,18 @@ class Session:
             return
         self._backend.prepare()
         dump.prepare(self.options)
+        if not self._backend.keeps_history():
+            say_once("no history", self._backend.without_history())
+            self._is_recording = True
+            self._facts = {"history": None, "started_us": now_us(), "joined": False, "observer": False, "asked": []}
+            return
         joined = history.join(self._backend, self.options)
-        self._is_recording = True
+        self._is_recording = self._has_history = True
         observed = observer.attach(self._backend)
         named = ("history", "max_entries", "stacks", "context")
         self._facts = {name: getattr(self.options, name) for name in named}
         self._facts |= {"started_us": now_us(), "joined": joined, "observer": observed}
+        self._facts["asked"] = [] if joined else self._backend.asked(self.options)
 
     def leave(self, error: BaseException | None) -> None:
         """End: dump what is due, then stop the recording, for torch forgets it at once."""
@@ -99,10 +105,10 @@ class Session:
                 undo()
         self._undo.clear()
         observer.remove(self)
-        if self._backend is not None and self._is_recording:
+        if self._backend is not None and self._has_history:
             with _guarded("the recording could not be stopped"):
                 history.part(self._backend)
-        self._is_recording = False
+        self._is_recording = self._has_history = False
         self._backend = None
 
     # OOMs
