@@ -39,9 +39,23 @@ class PinnedMemory:
     entry: int = -1
 
     @property
-    def is_kept(self) -> bool:
-        """Whether most of it is cached: reserved from the system, and in use by nothing."""
-        return self.usage is not None and 2 * self.usage.active < self.usage.reserved
+    def held(self) -> int | None:
+        """Bytes that torch has pinned, in use or cached; at the end."""
+        if self.usage is not None:
+            return self.usage.reserved
+        return self.stats.get("reserved_bytes.current", self.stats.get("allocated_bytes.current"))
+
+    @property
+    def in_use(self) -> int | None:
+        """Bytes of it that the program uses, or that a stream still reads or writes; at the end."""
+        return self.usage.active if self.usage is not None else self.stats.get("active_bytes.current")
+
+    @property
+    def most_held(self) -> int | None:
+        """The most that torch has had pinned: over the recorded window, else as torch counted it."""
+        if self.peak is not None:
+            return self.peak.reserved
+        return self.stats.get("reserved_bytes.peak", self.stats.get("allocated_bytes.peak"))
 
 
 def pinned_memory(whole: SnapshotStudy, at: At) -> PinnedMemory | None:

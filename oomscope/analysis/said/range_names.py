@@ -19,7 +19,7 @@ _WORDS_OF = {
     "backward": frozenset({"backward", "bwd", "backprop"}),
     "optimizer": frozenset({"optimizer", "optim"}),
 }
-_NUMBER = re.compile(r"[\s_#:=(\[-]*\d+[\])]*\Z")
+_NUMBER = re.compile(r"[\s_#:=(\[/-]+\d+[\])]*\Z")
 
 
 def is_programs(name: str) -> bool:

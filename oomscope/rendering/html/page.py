@@ -25,6 +25,7 @@ from oomscope.rendering.html.one_file import framed, page_environment, whole
 from oomscope.rendering.html.other_devices import DeviceView, other_devices
 from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, PageCaps, trimmed
 from oomscope.rendering.html.part_rows import ShareRow, made_of, share_rows
+from oomscope.rendering.html.said_view import SaidView, said_view
 from oomscope.rendering.html.segment_map import SegmentMap, segment_map
 from oomscope.rendering.html.site_rows import SMALL, SiteRow, later_rows, place_of, site_rows, without_small
 from oomscope.rendering.html.surroundings import context_rows, settings_rows
@@ -98,6 +99,7 @@ class MainView:
     each: str
     others: tuple[DeviceView, ...]
     names: tuple[NameRow, ...]
+    said: SaidView
 
 
 def render_html(findings: Findings, *, title: str | None = None, sources: Sources | None = None) -> str:
@@ -215,4 +217,5 @@ def _main(
         each=pass_word(device)[0],
         others=other_devices(findings, shorten, sheet),
         names=name_rows(device),
+        said=said_view(findings, device, shorten),
     )

@@ -1,0 +1,48 @@
+"""A failure that the trace does not tell of, in words."""
+
+from __future__ import annotations
+
+from oomscope.analysis.findings import Findings
+from oomscope.analysis.verdict.refused import Refused
+from oomscope.units import format_bytes
+from oomscope.wording import say
+from oomscope.wording.clean import clean
+from oomscope.wording.messages import headline
+
+_MOST = 3
+
+
+def refused_occasion(refused: Refused) -> str:
+    """What happened, in a line: ``Page-locked host memory: no size printed``."""
+    return f"Out of memory · {_what(refused)}"
+
+
+def refused_verdict(findings: Findings) -> str:
+    """What the message proves, and what this process's allocator held at that time."""
+    refused = findings.refused
+    assert refused is not None
+    sentences = [f"{_what(refused)} was refused; the caching allocator's trace has no failed request."]
+    if refused.pinned:
+        sentences.append(_pinned(findings))
+    proofs = refused.message.proves
+    sentences += [say(note) for note in proofs[:_MOST] if not refused.pinned]
+    device = findings.main
+    if device is not None:
+        sentences.append(
+            f"PyTorch held {format_bytes(device.usage.reserved)} of {device.name} at that time, "
+            f"{format_bytes(device.usage.allocated)} of it allocated."
+        )
+    return clean(" ".join(filter(None, sentences)), 900)
+
+
+def _what(refused: Refused) -> str:
+    if refused.pinned and refused.message.kind != "pinned-host":
+        return "Pinned host memory"
+    return headline(refused.message).partition(":")[0]
+
+
+def _pinned(findings: Findings) -> str:
+    """That it was the machine's memory, whatever the words; and how much of it torch had pinned."""
+    text = "It is memory of the machine, not of the card, although the message may say CUDA."
+    held = None if findings.pinned is None else findings.pinned.held
+    return text if held is None else f"{text} torch had {format_bytes(held)} of it pinned."
