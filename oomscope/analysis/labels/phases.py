@@ -49,12 +49,27 @@ def _fill_marked(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, rang
     marked = np.zeros(len(phase), np.bool_)
     if ranges is None or not len(ranges):
         return marked
+    said = phases_said(ranges, PHASES, OTHER)
+    _drop_contradicted(said, phase, lifetimes)
     silent = (role == Role.NEUTRAL) | (role == Role.UNFRAMED)
     rows = np.flatnonzero(silent & (phase == OTHER) & (lifetimes.born > BEFORE))
-    said = phases_said(ranges, PHASES, OTHER)[lifetimes.born[rows]]
-    marked[rows] = said != OTHER
-    phase[rows] = said
+    marked[rows] = said[lifetimes.born[rows]] != OTHER
+    phase[rows] = said[lifetimes.born[rows]]
     return marked
+
+
+CONTRADICTED = 0.1
+"""Of what stacks tell inside ranges of one phase: so much of another phase, and the name means something else."""
+
+
+def _drop_contradicted(said: UInt8Array, phase: UInt8Array, lifetimes: Lifetimes) -> None:
+    """Forget the phases that ranges name where stacks inside them tell of others: a whole step may bear such a name."""
+    rows = np.flatnonzero((lifetimes.born > BEFORE) & np.isin(phase, (FORWARD, BACKWARD, OPTIMIZER)))
+    told, named = phase[rows], said[lifetimes.born[rows]]
+    for one in (FORWARD, BACKWARD, OPTIMIZER):
+        inside = named == one
+        if np.count_nonzero(inside & (told != one)) > CONTRADICTED * np.count_nonzero(inside):
+            said[said == one] = OTHER
 
 
 def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
