@@ -62,6 +62,16 @@ class RecordedDevice:
     memory_stats: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[RecordedProcess, ...] = ()
 
+    @property
+    def allocated(self) -> int | None:
+        """Bytes that tensors took, as torch counted them."""
+        return self.memory_stats.get("allocated_bytes.all.current")
+
+    @property
+    def reserved(self) -> int | None:
+        """Bytes that torch held of the device, as it counted them."""
+        return self.memory_stats.get("reserved_bytes.all.current")
+
     def other_processes(self) -> tuple[RecordedProcess, ...]:
         """The processes that certainly are not the recording one.
 

@@ -43,9 +43,9 @@ class Backend:
         if "stacks" not in inspect.signature(memory._record_memory_history).parameters:
             return f"torch {torch.__version__} records memory history the old way; torch 2.1 or newer is needed"
         if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
-            return f"torch {torch.__version__} is built without CUDA{_instead(torch)}, no GPU memory to record"
+            return f"torch {torch.__version__} is built without CUDA, and no other GPU was found"
         count = getattr(torch.cuda, "_device_count_nvml", None)
-        if count is not None and torch.version.cuda is not None and _quietly(count, -1) == 0:
+        if count is not None and torch.version.cuda is not None and quietly(count, -1) == 0:
             return "no CUDA device is visible, so there is no GPU memory to record"
         return None
 
@@ -108,12 +108,12 @@ class Backend:
 
     def without_history(self) -> str:
         """What is said where the allocator keeps no history."""
-        name = _quietly(self.torch.cuda.get_allocator_backend, "other")
+        name = quietly(self.torch.cuda.get_allocator_backend, "other")
         return f"the {name} allocator keeps no history: a dump will have figures, names and holders, and no timeline"
 
     def keeps_history(self) -> bool:
         """Whether the allocator that is in use can record at all."""
-        return bool(_quietly(self.torch.cuda.get_allocator_backend, "native") == "native")
+        return bool(quietly(self.torch.cuda.get_allocator_backend, "native") == "native")
 
     def observe(self, observer: Observer) -> None:
         """Have `observer` called at every OOM, in the failing thread before it unwinds. It cannot be detached.
@@ -193,7 +193,7 @@ class Backend:
         """The allocator's kind, and how the environment configures it."""
         names = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
         conf = next((os.environ[name] for name in names if name in os.environ), None)
-        return {"backend": _quietly(self.torch.cuda.get_allocator_backend, None), "conf": conf}
+        return {"backend": quietly(self.torch.cuda.get_allocator_backend, None), "conf": conf}
 
     def is_oom(self, error: BaseException) -> bool:
         """Whether torch raised this because a device was full."""
@@ -236,13 +236,8 @@ def _without_loading_inductor(torch: Any) -> Iterator[None]:
             del torch._inductor
 
 
-def _instead(torch: Any) -> str:
-    kinds = (("xpu", getattr(torch, "xpu", None)), ("mps", getattr(torch.backends, "mps", None)))
-    there = [name.upper() for name, module in kinds if module is not None and _quietly(module.is_available, False)]
-    return f" ({' and '.join(there)} memory is not covered)" if there else ""
-
-
-def _quietly(ask: Callable[[], Any], otherwise: Any) -> Any:
+def quietly(ask: Callable[[], Any], otherwise: Any) -> Any:
+    """The answer; `otherwise` where torch has none."""
     try:
         return ask()
     except Exception:
@@ -257,9 +252,12 @@ def current() -> Backend | None:
     global _backend
     if _backend is None:
         try:
-            _backend = Backend(importlib.import_module("torch"))
+            torch = importlib.import_module("torch")
         except ImportError:
             return None
+        # Imported late, for it is built on this file.
+        other = importlib.import_module("oomscope.recording.other_backends").instead_of_cuda(torch)
+        _backend = Backend(torch) if other is None else other
     return _backend
 
 

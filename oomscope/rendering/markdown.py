@@ -65,6 +65,8 @@ def render_markdown(findings: Findings, *, title: str | None = None, sources: So
     ]
     sources = sources if sources is not None else Sources(findings.snapshot)
     sections = head + (_device(findings, findings.main, shorten, sources) if findings.main else [])
+    if findings.main is None:
+        sections += [table_text(said_tables.counted(findings)), table_text(said_tables.counted_holders(findings, 15))]
     sections += [
         folded("How sure this is", _bullets(certainty(findings)[:30])),
         "<sub>Made with oomscope from a PyTorch memory snapshot.</sub>",

@@ -21,22 +21,36 @@ def refused_verdict(findings: Findings) -> str:
     """What the message proves, and what this process's allocator held at that time."""
     refused = findings.refused
     assert refused is not None
-    sentences = [f"{_what(refused)} was refused; the caching allocator's trace has no failed request."]
+    why = "the caching allocator's trace has no failed request" if findings.devices else "there is no history of it"
+    sentences = [f"{_what(refused)} refused a request; {why}."]
     if refused.pinned:
         sentences.append(_pinned(findings))
     proofs = refused.message.proves
     sentences += [say(note) for note in proofs[:_MOST] if not refused.pinned]
-    device = findings.main
-    if device is not None:
-        sentences.append(
-            f"PyTorch held {format_bytes(device.usage.reserved)} of {device.name} at that time, "
-            f"{format_bytes(device.usage.allocated)} of it allocated."
-        )
+    sentences.append(_held(findings))
     return clean(" ".join(filter(None, sentences)), 900)
 
 
+def _held(findings: Findings) -> str:
+    """What PyTorch held at that time: of the segments, else as torch counted it."""
+    if findings.main is not None:
+        name, usage = findings.main.name, findings.main.usage
+        return _held_text(name, usage.reserved, usage.allocated)
+    recorded = findings.snapshot.recorded
+    kind = recorded.device_type or "device"
+    return " ".join(
+        _held_text(f"{kind}:{one.index}", one.reserved, one.allocated)
+        for one in recorded.devices
+        if one.reserved is not None and one.allocated is not None
+    )
+
+
+def _held_text(name: str, reserved: int, allocated: int) -> str:
+    return f"PyTorch held {format_bytes(reserved)} of {name} at that time, {format_bytes(allocated)} of it allocated."
+
+
 def _what(refused: Refused) -> str:
-    if refused.pinned and refused.message.kind != "pinned-host":
+    if refused.pinned:
         return "Pinned host memory"
     return headline(refused.message).partition(":")[0]
 

@@ -6,7 +6,7 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.rendering.common.tables import UNKNOWN, Table, percent_text
 from oomscope.units import format_bytes, format_count
 from oomscope.wording.clean import clean
-from oomscope.wording.labels import label
+from oomscope.wording.labels import HOLDER_LABELS, label
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import caller_text, site_text
 from oomscope.wording.said import KIND_LABELS, POOL_LABELS, pool_name
@@ -78,6 +78,37 @@ def pinned_sites(findings: Findings, shorten: Shorten, most: int) -> Table:
         rows.append((format_bytes(site.bytes), format_count(site.blocks), text))
     headings = ("bytes", "blocks", "site ← caller")
     return Table("Who holds pinned memory", headings, tuple(rows), frozenset({0, 1}), len(sites) - len(rows))
+
+
+def counted(findings: Findings) -> Table:
+    """What torch counted on devices of which there is no history."""
+    there = {device.device for device in findings.devices}
+    recorded = findings.snapshot.recorded
+    rows = tuple(
+        (
+            f"{recorded.device_type or 'device'}:{one.index}",
+            _bytes(one.allocated),
+            _bytes(one.reserved),
+            _bytes(one.free),
+            _bytes(one.total),
+        )
+        for one in recorded.devices
+        if one.index not in there
+    )
+    headings = ("device", "allocated", "reserved", "free", "total")
+    return Table("Memory, as torch counted it", headings, rows, frozenset({1, 2, 3, 4}))
+
+
+def counted_holders(findings: Findings, most: int) -> Table:
+    """Who keeps tensors of such devices alive; bytes are those of tensors, for no block is known."""
+    there = {device.device for device in findings.devices}
+    found = [one for one in findings.snapshot.recorded.holders if one.device not in there and one.retained]
+    found.sort(key=lambda one: -(one.retained or 0))
+    rows = tuple(
+        (_bytes(one.retained), label(one.kind or "unknown", HOLDER_LABELS), clean(one.holder or "", _LONGEST))
+        for one in found[:most]
+    )
+    return Table("Holders", ("retains", "as", "held by"), rows, frozenset({0}), len(found) - len(rows))
 
 
 def _bytes(count: int | None) -> str:

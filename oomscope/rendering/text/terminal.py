@@ -78,6 +78,8 @@ def summary(
         parts += [Text(replay), Text()]
     if findings.main is not None:
         parts += _device(findings, findings.main, shorten, width)
+    else:
+        parts += [*section(said_tables.counted(findings)), *section(said_tables.counted_holders(findings, _TOP))]
     parts += _list("How sure this is", map(Text, certainty(findings)))
     return Group(*parts)
 
