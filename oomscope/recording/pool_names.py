@@ -78,15 +78,29 @@ class _Names:
         return self._found.get(id(item))
 
 
-def _held_by(item: Any) -> Iterator[str]:
+def _held_by(item: Any, within: str = "") -> Iterator[str]:
+    """Ways to `item` from a module's global or an object's attribute, through one list or tuple at most."""
     for holder in gc.get_referrers(item):
-        if type(holder) is not dict:
-            continue
-        key = next((name for name, value in list(holder.items()) if value is item and isinstance(name, str)), None)
-        if key is None:
-            continue
-        if isinstance(module := holder.get("__name__"), str) and "__builtins__" in holder:
-            yield f"{module}: {key}"
-        for owner in gc.get_referrers(holder):
-            if not isinstance(owner, (dict, list, types.FrameType)) and instance_dict(owner) is holder:
-                yield f"{type(owner).__name__}.{key}"
+        if type(holder) in (list, tuple) and not within:
+            yield from _held_by(holder, f"[{next(at for at, one in enumerate(holder) if one is item)}]")
+        elif type(holder) is dict:
+            yield from _through_dict(holder, item, within)
+        elif not isinstance(holder, types.FrameType) and (key := _key_of(instance_dict(holder), item)) is not None:
+            yield f"{type(holder).__name__}.{key}{within}"
+
+
+def _through_dict(holder: dict[Any, Any], item: Any, within: str) -> Iterator[str]:
+    """Where `holder` is a module's globals, or an object's own attributes."""
+    key = _key_of(holder, item)
+    if key is None:
+        return
+    if isinstance(module := holder.get("__name__"), str) and "__builtins__" in holder:
+        yield f"{module}: {key}{within}"
+    for owner in gc.get_referrers(holder):
+        if type(owner) not in (dict, list) and instance_dict(owner) is holder:
+            yield f"{type(owner).__name__}.{key}{within}"
+
+
+def _key_of(holder: dict[Any, Any] | None, item: Any) -> str | None:
+    found = (name for name, value in list((holder or {}).items()) if value is item and isinstance(name, str))
+    return next(found, None)
