@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
+import numpy as np
+
+from oomscope.analysis import analyze
+from oomscope.analysis.said.range_max import range_max
 from oomscope.analysis.said.records import Said
+from oomscope.analysis.said.uses import MOST_NAMES
 from oomscope.rendering.json_report import render_json
 from oomscope.rendering.text.terminal import render_text
 from tests.builders import block, entry, frame, loaded, segment
@@ -72,8 +79,6 @@ def test_pools_have_the_names_that_the_recording_gives_and_torchs_own_peak():
     snapshot = loaded(segments, [[entry("snapshot", 0, 0)]], oomscope=context)
     assert len(snapshot.recorded.pools) == 1
 
-    from oomscope.analysis import analyze
-
     pools = analyze(snapshot, whatif=False).devices[0].pools
     assert [(one.pool, one.kind, one.name, one.reserved, one.inactive, one.peak_reserved) for one in pools] == [
         ((0, 1), "mempool", "serve: kv_pool", 20 * MIB, 16 * MIB, 40 * MIB),
@@ -90,3 +95,29 @@ def test_hostile_names_are_cleaned_in_every_table():
     text = render_text(findings)
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_the_highest_value_of_a_range_is_that_of_its_slice():
+    generator = np.random.default_rng(0)
+    values = generator.integers(0, 1 << 40, 5_000)
+    begin = generator.integers(0, 5_000, 400)
+    end = np.minimum(begin + generator.integers(0, 5_000, 400), 5_000)
+    found = range_max(values, begin, end)
+    slices = [values[first:last] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
+    assert found.tolist() == [
+        int(part.max()) if len(part) else int(values[first]) for part, first in zip(slices, begin.tolist(), strict=True)
+    ]
+
+
+def test_ranges_a_hundred_thousand_deep_take_no_time():
+    program = Marked()
+    for _ in range(2_000):
+        program.free(program.alloc(MIB, PLAIN))
+    marks = [
+        {"stage": "START", "name": f"r{number}x", "device": 0, "time_us": program.time} for number in range(50_000)
+    ]
+    program.annotations = [dict(mark, time_us=1_700_000_000_000_000) for mark in marks]
+    begin = perf_counter()
+    _, device = found(program, at="end")
+    assert perf_counter() - begin < 20
+    assert len(device.named) <= MOST_NAMES

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oomscope.analysis.said.naming import own_names
+from oomscope.analysis.said.naming import MOST_DEEP
+from oomscope.analysis.said.range_max import range_max
 from oomscope.analysis.said.range_names import is_programs, unnumbered
 from oomscope.analysis.said.ranges import NO_RANGE, Ranges
 from oomscope.analysis.said.records import NamedUse
@@ -81,7 +82,7 @@ def _ranges(
 def _paths(ranges: Ranges) -> tuple[tuple[str, ...], IntArray]:
     """The distinct ways to ranges of the program's own, and int64[ranges]: the number of each range's; -1 for none."""
     numbers: dict[tuple[int, str], int] = {}
-    texts: list[str] = []
+    ways: list[tuple[str, ...]] = []
     path_of = np.full(len(ranges), _NOTHING, np.int64)
     for row, (name, parent) in enumerate(zip(ranges.names, ranges.parent.tolist(), strict=True)):
         around = int(path_of[parent]) if parent != NO_RANGE else _NOTHING
@@ -90,31 +91,18 @@ def _paths(ranges: Ranges) -> tuple[tuple[str, ...], IntArray]:
             continue
         key = (around, unnumbered(name))
         if key not in numbers:
-            numbers[key] = len(texts)
-            names = own_names(ranges, _chain(ranges, row))
-            texts.append(_WITHIN.join(unnumbered(one) for one in names))
+            numbers[key] = len(ways)
+            outer = ways[around] if around != _NOTHING else ()
+            ways.append((*outer, key[1]) if len(outer) < MOST_DEEP else outer)
         path_of[row] = numbers[key]
-    return tuple(texts), path_of
-
-
-def _chain(ranges: Ranges, row: int) -> list[int]:
-    found = []
-    while row != NO_RANGE:
-        found.append(row)
-        row = int(ranges.parent[row])
-    return found[::-1]
+    return tuple(_WITHIN.join(way) for way in ways), path_of
 
 
 def _heights(history: DeviceHistory, ranges: Ranges) -> tuple[IntArray, IntArray]:
     """For each range the most that was allocated in it, and by how much that is above what was at its beginning."""
     allocated = history.curves.allocated
     begin = np.minimum(ranges.begin, len(allocated) - 1)
-    end = np.minimum(ranges.end + 1, len(allocated))
-    peak = np.array(
-        [int(allocated[first:last].max()) if last > first else int(allocated[first])
-         for first, last in zip(begin.tolist(), end.tolist(), strict=True)],
-        np.int64,
-    )  # fmt: skip
+    peak = range_max(allocated, begin, np.minimum(ranges.end + 1, len(allocated)))
     return peak, peak - allocated[begin]
 
 
@@ -123,14 +111,16 @@ def _annotated(history: DeviceHistory, entry: int) -> StackArray:
     lifetimes, trace = history.lifetimes, history.trace
     texts = np.full(len(lifetimes), _NOTHING, np.int32)
     entries = trace.entries(Action.ANNOTATE)
-    if not len(entries) or trace.user_metadata is None:
+    entries = entries[entries <= entry]
+    if not len(entries) or not len(lifetimes) or trace.user_metadata is None:
         return texts
-    order = np.lexsort((lifetimes.born, lifetimes.address))
-    address, born = lifetimes.address[order], lifetimes.born[order]
-    for at in entries[entries <= entry].tolist():
-        wanted = int(trace.address[at])
-        first, last = np.searchsorted(address, wanted, "left"), np.searchsorted(address, wanted, "right")
-        row = int(first + np.searchsorted(born[first:last], at)) - 1
-        if row >= first and lifetimes.gone[order[row]] > at:
-            texts[order[row]] = trace.user_metadata[at]
+    addresses, place = np.unique(lifetimes.address, return_inverse=True)
+    wide = history.entries + 2
+    key = place * wide + lifetimes.born - BEFORE
+    order = np.argsort(key, kind="stable")
+    wanted = np.minimum(np.searchsorted(addresses, trace.address[entries]), len(addresses) - 1)
+    at = np.searchsorted(key[order], wanted * wide + entries - BEFORE, side="right") - 1
+    row = order[np.maximum(at, 0)]
+    fits = (at >= 0) & (lifetimes.address[row] == trace.address[entries]) & (lifetimes.gone[row] > entries)
+    texts[row[fits]] = trace.user_metadata[entries[fits]]
     return texts
