@@ -9,7 +9,7 @@ from oomscope.analysis.said.range_names import is_programs, phase_named, unnumbe
 from oomscope.analysis.said.ranges import NO_RANGE, Ranges, find_ranges
 from oomscope.analysis.study import study_device
 from tests.analysis.programs import MIB, Program, Training
-from tests.said.marked import PLAIN, Marked
+from tests.named.marked import PLAIN, Marked
 
 
 def ranges_of(program: Program) -> Ranges:

@@ -13,7 +13,7 @@ from oomscope.analysis.said.uses import MOST_NAMES
 from oomscope.rendering.json_report import render_json
 from oomscope.rendering.text.terminal import render_text
 from tests.builders import block, entry, frame, loaded, segment
-from tests.said.marked import MIB, PLAIN, Marked, found
+from tests.named.marked import MIB, PLAIN, Marked, found
 
 
 def test_blocks_belong_to_the_innermost_range_and_to_the_texts_of_their_entry():
