@@ -52,6 +52,7 @@ class TraceBuilder:
         self._texts = dict.fromkeys(_NOTHING, NO_TEXT)
         self._labels: dict[str, GrowingColumn] = {}
         self._forward: dict[int, tuple[str, ...]] = {}
+        self._tracebacks: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._action)
@@ -151,7 +152,9 @@ class TraceBuilder:
             if lines:
                 if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
                     raise SnapshotError(f"{self.where(row)} has 'forward_frames' that are not a list of texts.")
-                self._forward[len(self) + row] = tuple(lines)
+                told = tuple(lines)
+                # Each backward of one line has the same: a string of its own for each would fill memory.
+                self._forward[len(self) + row] = self._tracebacks.setdefault(told, told)
 
     def finish(self) -> Trace:
         """The trace of all entries.

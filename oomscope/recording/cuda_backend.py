@@ -88,6 +88,14 @@ class Backend:
             **self._started,
         )
 
+    def ask_for_more(self, options: Options) -> bool:
+        """Ask torch for what was not wanted when the recording began, and is now; returns whether there was such."""
+        wanted = extras.arguments(self._recorder, options)
+        if wanted.keys() <= self._started.keys():
+            return False
+        self.start_history(options)  # keeps what is recorded: releases that take such arguments clear it only if told
+        return True
+
     def stop_history(self) -> None:
         """End the recording; torch drops what it had."""
         # Pinned memory goes on being recorded unless torch is told that it is meant, too.
@@ -100,8 +108,8 @@ class Backend:
         return record
 
     def asked(self, options: Options) -> list[str]:
-        """What `start_history` asks of this release beyond stacks, by torch's own names."""
-        return extras.asked(self._recorder, options)
+        """What was asked of torch beyond stacks, by its own names."""
+        return extras.asked(self._started, options)
 
     def without_history(self) -> str:
         """What is said where the allocator keeps no history."""

@@ -22,13 +22,24 @@ FX_TRACES = "augment_with_fx_traces"
 def arguments(record: Callable[..., Any], options: Options) -> dict[str, bool]:
     """Those of `_ARGUMENTS` that are wanted and that `record`, as this release has it, takes."""
     taken = inspect.signature(record).parameters
-    return {name: True for option, name in _ARGUMENTS.items() if getattr(options, option) and name in taken}
+    return {name: True for option, name in _ARGUMENTS.items() if name in taken and _is_wanted(option, options)}
 
 
-def asked(record: Callable[..., Any], options: Options) -> list[str]:
-    """What is asked for, by torch's own names, as the dump keeps it."""
+def _is_wanted(option: str, options: Options) -> bool:
+    wanted: bool | None = getattr(options, option)
+    return has_compiled() if wanted is None else wanted
+
+
+def has_compiled() -> bool:
+    """Whether torch.compile has looked at any code of this process. Optimizers import it, so that is no sign."""
+    compiler = sys.modules.get("torch._dynamo.convert_frame")
+    return bool(getattr(compiler, "FRAME_COUNTER", 0))
+
+
+def asked(started: Iterable[str], options: Options) -> list[str]:
+    """What was asked for, by torch's own names, as the dump keeps it: arguments, and the lines of generated code."""
     traces = [FX_TRACES] if options.fx_traces and _augment() is not None else []
-    return [*arguments(record, options), *traces]
+    return [*started, *traces]
 
 
 def add_fx_traces(snapshot: dict[str, Any]) -> None:

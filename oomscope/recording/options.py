@@ -35,8 +35,9 @@ class Options:
     """How many of the last entries each device keeps; 200,000 are some 40 MB of dump."""
     all_threads: bool = True
     """Whether to note the ``record_function`` ranges of every thread (torch 2.8+), or only of the one that records."""
-    compile_context: bool = True
-    """Whether to note in which region of torch.compile each allocation was made (torch 2.8+)."""
+    compile_context: bool | None = None
+    """Whether to note in which region of torch.compile each allocation was made (torch 2.8+); None: once the program
+    has compiled something, for torch looks at every operator then."""
     pinned: bool = True
     """Whether to record pinned host memory as well (torch 2.14+)."""
     fx_traces: bool = True

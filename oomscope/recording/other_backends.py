@@ -174,6 +174,11 @@ class MtiaBackend(OtherBackend):
         del options
         return []
 
+    def ask_for_more(self, options: Options) -> bool:
+        """Nothing more can be asked for."""
+        del options
+        return False
+
     def observe(self, observer: Observer) -> None:
         """Have `observer` called at every OOM."""
         self.module.attach_out_of_memory_observer(observer)

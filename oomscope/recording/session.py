@@ -82,7 +82,7 @@ class Session:
         if not self._backend.keeps_history():
             say_once("no history", self._backend.without_history())
             self._is_recording = True
-            self._facts = {"history": None, "started_us": now_us(), "joined": False, "observer": False, "asked": []}
+            self._facts = {"history": None, "started_us": now_us(), "joined": False, "observer": False}
             return
         joined = history.join(self._backend, self.options)
         self._is_recording = self._has_history = True
@@ -90,7 +90,6 @@ class Session:
         named = ("history", "max_entries", "stacks", "context")
         self._facts = {name: getattr(self.options, name) for name in named}
         self._facts |= {"started_us": now_us(), "joined": joined, "observer": observed}
-        self._facts["asked"] = [] if joined else self._backend.asked(self.options)
 
     def leave(self, error: BaseException | None) -> None:
         """End: dump what is due, then stop the recording, for torch forgets it at once."""
@@ -228,9 +227,15 @@ class Session:
             except TypeError:
                 say_once(f"track {name}", f"{name} is a {type(item).__name__}, which cannot be tracked")
 
+    def _ask_for_more(self) -> None:
+        if self._backend is not None and self._has_history:
+            with _guarded("torch could not be asked for more"):
+                history.ask_for_more(self._backend)
+
     @property
     def step_log(self) -> StepLog | None:
         """Where steps and marks are noted; None where nothing is recorded."""
+        self._ask_for_more()
         self.serve()
         return self._step_log
 
@@ -239,6 +244,7 @@ class Session:
             return
         with _guarded("a step could not be noted"):
             self._step_log.optimizer_stepped()
+        self._ask_for_more()
         self.serve()
 
     # Dumping
@@ -260,7 +266,9 @@ class Session:
 
     def _own_facts(self) -> dict[str, Any]:
         rows = self._step_log.rows() if self._step_log is not None else {}
-        return {"recording": {**self._facts, "ooms": self.ooms}, **rows, "metadata": plain(self.options.metadata)}
+        asked = [] if self._backend is None else self._backend.asked(self.options)
+        facts = {**self._facts, "ooms": self.ooms, "asked": [] if self._facts.get("joined") else asked}
+        return {"recording": facts, **rows, "metadata": plain(self.options.metadata)}
 
 
 @contextlib.contextmanager

@@ -70,6 +70,7 @@ def _refused(findings: Findings) -> dict[str, Any] | None:
     return {
         "kind": found.message.kind,
         "pinned": found.pinned,
+        "device_free": found.device_free,
         "requested": None if request is None else request.value,
         "proves": [say(one) for one in found.message.proves],
     }

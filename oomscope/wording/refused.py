@@ -10,6 +10,8 @@ from oomscope.wording.clean import clean
 from oomscope.wording.messages import headline
 
 _MOST = 3
+_OF_THE_DRIVER = frozenset({"cuda-driver", "cublas", "cudnn", "nccl", "pinned-host"})
+"""Messages that say nothing of the card."""
 
 
 def refused_occasion(refused: Refused) -> str:
@@ -22,11 +24,15 @@ def refused_verdict(findings: Findings) -> str:
     refused = findings.refused
     assert refused is not None
     why = "the caching allocator's trace has no failed request" if findings.devices else "there is no history of it"
-    sentences = [f"{_what(refused)} refused a request; {why}."]
+    what = _what(refused)
+    who = f"A request for {what[:1].lower()}{what[1:]} was refused" if refused.pinned else f"{what} refused a request"
+    sentences = [f"{who}; {why}."]
     if refused.pinned:
         sentences.append(_pinned(findings))
     proofs = refused.message.proves
     sentences += [say(note) for note in proofs[:_MOST] if not refused.pinned]
+    if refused.device_free is not None and refused.message.kind in _OF_THE_DRIVER:
+        sentences.append(f"The card had {format_bytes(refused.device_free)} free.")
     sentences.append(_held(findings))
     return clean(" ".join(filter(None, sentences)), 900)
 
@@ -59,4 +65,4 @@ def _pinned(findings: Findings) -> str:
     """That it was the machine's memory, whatever the words; and how much of it torch had pinned."""
     text = "It is memory of the machine, not of the card, although the message may say CUDA."
     held = None if findings.pinned is None else findings.pinned.held
-    return text if held is None else f"{text} torch had {format_bytes(held)} of it pinned."
+    return text if held is None else f"{text} PyTorch had {format_bytes(held)} of it pinned."

@@ -113,7 +113,7 @@ def test_a_driver_error_while_memory_was_pinned_is_pinned_memory():
     assert occasion(findings, str) == "Out of memory · Pinned host memory · cuda:0"
     told = verdict_text(findings)
     assert "memory of the machine, not of the card" in told
-    assert "torch had 96.0 MiB of it pinned" in told
+    assert "PyTorch had 96.0 MiB of it pinned" in told
 
 
 def test_the_same_error_anywhere_else_is_the_drivers():

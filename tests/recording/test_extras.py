@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import types
 from typing import Any
 
@@ -44,8 +45,27 @@ def torch_2_14(
     ],
 )
 def test_each_release_is_asked_for_what_it_takes(record, names):
-    assert extras.arguments(record, build({}, {})) == dict.fromkeys(names, True)
-    assert set(extras.asked(record, build({"fx_traces": False}, {}))) == names
+    assert extras.arguments(record, build({"compile_context": True}, {})) == dict.fromkeys(names, True)
+    assert extras.asked(sorted(names), build({"fx_traces": False}, {})) == sorted(names)
+
+
+def test_regions_are_asked_for_once_the_program_compiles(monkeypatch):
+    calls: list[Any] = []
+
+    def record(enabled="all", context="all", stacks="all", max_entries=1, compile_context=False):
+        calls.append((enabled, max_entries, compile_context))
+
+    compiler = types.SimpleNamespace(FRAME_COUNTER=0)
+    monkeypatch.setitem(sys.modules, "torch._dynamo.convert_frame", compiler)
+    fake = Backend(types.SimpleNamespace(cuda=types.SimpleNamespace(memory=types.SimpleNamespace())))
+    fake.torch.cuda.memory._record_memory_history = record
+    options = build({"max_entries": 5}, {})
+    fake.start_history(options)
+    assert not fake.ask_for_more(options)
+    compiler.FRAME_COUNTER = 1
+    assert fake.ask_for_more(options)
+    assert not fake.ask_for_more(options)
+    assert calls == [("all", 5, False), ("all", 5, True)]
 
 
 @pytest.mark.parametrize(
