@@ -23,7 +23,7 @@ _STATES = {
 }
 _PROTOCOL = 4
 """The newest that the viewer on pytorch.org reads."""
-_TEXTS = {"compile_context": (2, 8), "user_metadata": (2, 10), "internal_metadata": (2, 15)}
+_TEXTS = {"compile_context": (2, 8), "user_metadata": (2, 10)}
 """Fields of entries by the first release that wrote them: by such marks a reader knows the release."""
 
 
@@ -75,9 +75,6 @@ def as_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         plain["external_annotations"] = [annotation._asdict() for annotation in snapshot.annotations]
     if release >= (2, 14):
         plain |= {"host_segments": [], "host_traces": []}
-    if (host := snapshot.host) is not None:
-        plain["host_segments"] = list(_segments(host, snapshot, frames))
-        plain["host_traces"] = list(_entries(host.trace, snapshot, frames))
     if snapshot.ring_entries is not None:
         plain["trace_alloc_max_entries"] = snapshot.ring_entries
     for trace in filter(None, traces):
@@ -94,10 +91,7 @@ def _release(snapshot: Snapshot) -> tuple[int, int]:
 
 def _frames(stacks: StackTable) -> list[list[dict[str, Any]]]:
     """Each stack as torch writes it; the last one, which `NO_STACK` names, is empty."""
-    single = [
-        {"filename": frame.filename, "line": frame.line, "name": frame.name, **dict(frame.extra)}
-        for frame in stacks.frames
-    ]
+    single = [{"filename": frame.filename, "line": frame.line, "name": frame.name} for frame in stacks.frames]
     members, offsets = stacks.members.tolist(), stacks.offsets.tolist()
     listed = [[single[member] for member in members[offsets[at] : offsets[at + 1]]] for at in range(len(stacks))]
     return [*listed, []]
@@ -154,8 +148,6 @@ def _entries(trace: Trace, snapshot: Snapshot, frames: list[list[dict[str, Any]]
             entry["pool_id"] = snapshot.pools[pool]
         if row in texts:
             entry |= texts[row]
-        if row in trace.forward_stacks:
-            entry["forward_frames"] = list(trace.forward_stacks[row])
         yield entry
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from oomscope.recording.cuda_backend import Backend, Observer, quietly
+from oomscope.recording.backend import Backend, Observer, quietly
 from oomscope.recording.options import Options
 from oomscope.recording.pool_names import pool_rows
 

@@ -13,10 +13,12 @@ from typing import Any
 
 from oomscope.recording import announcing, backend, dump, exceptions, history, observer, process, signals, writing
 from oomscope.recording.options import Options, plain
+from oomscope.recording.other_backends import instead_of_cuda
 from oomscope.recording.saying import say, say_once
 from oomscope.recording.step_log import StepLog, now_us
 
 _DUMP_SHARE = 3  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
+backend.prefer(instead_of_cuda)
 _dumping = threading.RLock()
 _beginning = threading.RLock()
 _sequence = 0

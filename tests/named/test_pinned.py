@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.export.memory_viz import as_snapshot
 from oomscope.rendering.html.page import render_html
 from oomscope.rendering.text.terminal import render_text
 from oomscope.wording.opening import occasion, verdict_text
@@ -77,14 +76,6 @@ def test_every_format_shows_it():
     assert "96.0 MiB" in text
     assert 'id="said"' in page
     assert page.count('<polyline class="l-reserved"') == 1
-
-
-def test_a_copy_for_other_tools_keeps_it():
-    again = loaded(**{key: value for key, value in as_snapshot(pinned_snapshot()).items() if key == "segments"})
-    assert again.host is None
-    plain = as_snapshot(pinned_snapshot())
-    assert len(plain["host_segments"]) == 4
-    assert [one["action"] for one in plain["host_traces"]].count("alloc") == 4
 
 
 def test_without_a_history_torchs_counters_stand():

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SYMBOLIZE = """
 import sys, torch
 from torch.utils._traceback import CapturedTraceback
-from oomscope.recording.cuda_backend import _without_loading_inductor
+from oomscope.recording.backend import _without_loading_inductor
 captured = CapturedTraceback.extract()
 with _without_loading_inductor(torch):
     assert captured.summary()[-1].lineno == 5
