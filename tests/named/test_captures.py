@@ -13,7 +13,9 @@ from oomscope.analysis import analyze
 from oomscope.analysis.attribution.by_site import BACKWARD_OF
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.study import study_device
+from oomscope.redaction.snapshot import redact
 from oomscope.rendering.json_report import render_json
+from oomscope.rendering.text.terminal import render_text
 from oomscope.wording.opening import occasion, verdict_text
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -140,3 +142,16 @@ def test_without_the_recorders_own_count_the_ranges_are_the_steps():
     context = {key: value for key, value in (snapshot.context or {}).items() if key != "steps"}
     steps = study_device(replace(snapshot, context=context), 0).steps
     assert (steps.count, steps.source, steps.steps[-1].name) == (47, "annotations", "train_step 46")
+
+
+@pytest.mark.parametrize("name", ["ranges", "mempool", "fx_eager", "pinned", "async_backend", "compiled"])
+def test_a_redacted_report_has_the_figures_and_none_of_the_names(name):
+    copy, _ = redact(oomscope.load(CAPTURES / f"{name}.pickle.xz"))
+    redacted, findings = analyze(copy, whatif=False), findings_of(name)
+    told = render_json(redacted) + render_text(redacted)
+    for private in ("programs.py", "train_step", "engine.", "kv_pool", '\\"batch', "/workspace"):
+        assert private not in told
+    for before, after in zip(findings.devices, redacted.devices, strict=True):
+        assert [one.reserved for one in after.pools] == [one.reserved for one in before.pools]
+        assert [(one.kind, one.bytes) for one in after.named] == [(one.kind, one.bytes) for one in before.named]
+        assert (after.oom is None) == (before.oom is None)
