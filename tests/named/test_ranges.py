@@ -179,3 +179,30 @@ def test_an_epoch_of_several_optimizer_steps_is_no_step(steps_a_range, expected)
     steps = study_device(program.snapshot(), 0).steps
     assert (steps.count, steps.source) == (expected, "annotations")
     assert steps.steps[0].name.startswith("round") == (steps_a_range == 1)
+
+
+def test_a_range_around_the_whole_program_hides_no_steps():
+    program = Marked()
+    with program.range("main"):
+        for _ in range(3):
+            with program.range("serve"):
+                program.free(program.alloc(MIB, PLAIN))
+    assert steps_of(program)[0] == ["serve 0", "serve 1", "serve 2"]
+
+
+def test_of_ranges_within_ranges_the_outer_ones_are_the_steps_where_no_optimizer_tells():
+    program = Marked()
+    for _ in range(2):
+        with program.range("request"):
+            program.alloc(MIB, PLAIN)
+            for _ in range(3):
+                with program.range("token"):
+                    program.alloc(MIB, PLAIN)
+    assert steps_of(program)[0] == ["request 0", "request 1"]
+
+
+def test_ranges_that_lie_in_one_another_are_no_passes():
+    program = Marked()
+    with program.range("recurse"), program.range("recurse"):
+        program.alloc(MIB, PLAIN)
+    assert steps_of(program)[0] == []

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from oomscope.analysis.said.range_names import is_programs, phase_named, unnumbered
-from oomscope.analysis.said.ranges import NO_RANGE, Ranges
+from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import IntArray
 
@@ -19,9 +19,9 @@ LEAST_COVERED = 0.5
 def marked_passes(ranges: Ranges, history: DeviceHistory, optimizer_ends: IntArray) -> tuple[IntArray, list[str]]:
     """Where each pass begins, ascending, and its name; empty where no ranges are passes.
 
-    Passes are ranges of one name, or of names that differ by a number, which lie in no other range of the program, name
-    no phase, and span most of what was allocated. Where optimizers step, each finished pass holds one step: an epoch
-    holds several, and a micro-batch none.
+    Passes are ranges of one name, or of names that differ by a number, one after another, which name no phase and span
+    most of what was allocated; of several such names, the one that spans most. Where optimizers step, each finished
+    pass holds one step: an epoch holds several, and a micro-batch none.
 
     Args:
         ranges: of the device.
@@ -30,31 +30,20 @@ def marked_passes(ranges: Ranges, history: DeviceHistory, optimizer_ends: IntArr
     """
     born = np.sort(history.lifetimes.born[history.lifetimes.born > BEFORE])
     groups: dict[str, list[int]] = defaultdict(list)
-    for number in _outermost(ranges):
-        groups[unnumbered(ranges.names[number])].append(number)
+    for number, name in enumerate(ranges.names):
+        if is_programs(name) and phase_named(name) is None:
+            groups[unnumbered(name)].append(number)
     best: list[int] = []
-    covered = int(np.ceil(LEAST_COVERED * len(born)))
+    covered = max(int(np.ceil(LEAST_COVERED * len(born))), 1)
     for numbers in groups.values():
-        count = _allocations(born, ranges.begin[numbers], ranges.end[numbers])
-        if (
-            len(numbers) >= LEAST_PASSES
-            and count >= max(covered, 1)
-            and _hold_one_step_each(ranges.end[numbers], ranges.begin[numbers], optimizer_ends, history.entries)
-        ):
+        if len(numbers) < LEAST_PASSES:
+            continue
+        begin, end = ranges.begin[numbers], ranges.end[numbers]
+        count = _allocations(born, begin, end)
+        follow = bool(np.all(end[:-1] <= begin[1:]))
+        if follow and count >= covered and _hold_one_step_each(begin, end, optimizer_ends, history.entries):
             best, covered = numbers, count + 1
-    begins = ranges.begin[best]
-    return begins, _pass_names([ranges.names[number] for number in best])
-
-
-def _outermost(ranges: Ranges) -> list[int]:
-    """The program's own ranges that lie in no other of its own and name no phase."""
-    inside = np.zeros(len(ranges), np.bool_)
-    found = []
-    for number, (name, parent) in enumerate(zip(ranges.names, ranges.parent.tolist(), strict=True)):
-        inside[number] = parent != NO_RANGE and (inside[parent] or is_programs(ranges.names[parent]))
-        if not inside[number] and is_programs(name) and phase_named(name) is None:
-            found.append(number)
-    return found
+    return ranges.begin[best], _pass_names([ranges.names[number] for number in best])
 
 
 def _allocations(born: IntArray, begin: IntArray, end: IntArray) -> int:
@@ -62,7 +51,7 @@ def _allocations(born: IntArray, begin: IntArray, end: IntArray) -> int:
     return int((np.searchsorted(born, end, "left") - np.searchsorted(born, begin, "left")).sum())
 
 
-def _hold_one_step_each(end: IntArray, begin: IntArray, optimizer_ends: IntArray, entries: int) -> bool:
+def _hold_one_step_each(begin: IntArray, end: IntArray, optimizer_ends: IntArray, entries: int) -> bool:
     if not len(optimizer_ends):
         return True
     ends = np.sort(optimizer_ends)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from oomscope.analysis.records import Location
 from oomscope.model import Frame
 
-_LINE = re.compile(r'^\s*File "([^"\n]{1,4096})", line (\d{1,9}), in ([^\n]{1,1000}?)\s*$', re.MULTILINE)
+_LINE = re.compile(r'^[ \t]{0,200}File "([^"\n]{1,4096})", line (\d{1,9}), in ([^\n]{1,1000})$', re.MULTILINE)
 FX_TRACE = "fx_original_trace"
 """The key of a frame under which ``augment_with_fx_traces`` puts the stack of the line that the code was made from."""
 _LONGEST = 1 << 16
@@ -22,7 +22,7 @@ def frames_in(texts: Iterable[str]) -> tuple[Frame, ...]:
     """
     found: list[Frame] = []
     for text in texts:
-        found += (Frame(match[1], int(match[2]), match[3]) for match in _LINE.finditer(text[:_LONGEST]))
+        found += (Frame(match[1], int(match[2]), match[3].rstrip()) for match in _LINE.finditer(text[:_LONGEST]))
     return tuple(reversed(found))
 
 
