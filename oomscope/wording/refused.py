@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomscope.analysis.findings import Findings
 from oomscope.analysis.verdict.refused import Refused
-from oomscope.units import format_bytes
+from oomscope.units import format_bytes, format_size
 from oomscope.wording import say
 from oomscope.wording.clean import clean
 from oomscope.wording.messages import headline
@@ -16,7 +16,7 @@ _OF_THE_DRIVER = frozenset({"cuda-driver", "cublas", "cudnn", "nccl", "pinned-ho
 
 def refused_occasion(refused: Refused) -> str:
     """What happened, in a line: ``Page-locked host memory: no size printed``."""
-    return f"Out of memory · {_what(refused)}"
+    return f"Out of memory · {refused_what(refused)}"
 
 
 def refused_verdict(findings: Findings) -> str:
@@ -24,9 +24,7 @@ def refused_verdict(findings: Findings) -> str:
     refused = findings.refused
     assert refused is not None
     why = "the caching allocator's trace has no failed request" if findings.devices else "there is no history of it"
-    what = _what(refused)
-    who = f"A request for {what[:1].lower()}{what[1:]} was refused" if refused.pinned else f"{what} refused a request"
-    sentences = [f"{who}; {why}."]
+    sentences = [f"{_request(refused)}; {why}."]
     if refused.pinned:
         sentences.append(_pinned(findings))
     proofs = refused.message.proves
@@ -55,10 +53,19 @@ def _held_text(name: str, reserved: int, allocated: int) -> str:
     return f"PyTorch held {format_bytes(reserved)} of {name} at that time, {format_bytes(allocated)} of it allocated."
 
 
-def _what(refused: Refused) -> str:
+def refused_what(refused: Refused) -> str:
+    """What refused: ``Pinned host memory``, ``PyTorch on CUDA, cudaMallocAsync, device 0``."""
     if refused.pinned:
         return "Pinned host memory"
     return headline(refused.message).partition(":")[0]
+
+
+def _request(refused: Refused) -> str:
+    figure = refused.message.figure("requested")
+    size = "" if figure is None else format_size(figure.value)
+    if refused.pinned:
+        return f"A request for {f'{size} of ' if size else ''}pinned host memory was refused"
+    return f"{refused_what(refused)} refused a request{f' for {size}' if size else ''}"
 
 
 def _pinned(findings: Findings) -> str:

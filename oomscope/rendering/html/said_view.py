@@ -73,6 +73,16 @@ def said_view(findings: Findings, device: DeviceFindings, shorten: Shorten) -> S
     )
 
 
+def without_devices(findings: Findings) -> tuple[Table, ...]:
+    """What is known where nothing of a device is in the snapshot: torch's counters, and holders of tensors."""
+    tables = (
+        said_tables.counted(findings),
+        said_tables.counted_holders(findings, _MOST_ROWS),
+        said_tables.pinned(findings),
+    )
+    return tuple(table for table in tables if table.rows)
+
+
 def _timeline(history: DeviceHistory) -> PinnedTimeline:
     reserved, active = (np.maximum(curve, 0) for curve in (history.curves.reserved, history.curves.active))
     top = max(int(reserved.max()), 1)
