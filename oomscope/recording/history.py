@@ -29,11 +29,13 @@ def join(backend: Backend, options: Options) -> bool:
 
 def ask_for_more(backend: Backend) -> None:
     """Once the program has compiled something, ask torch for its regions as well, if the recording is ours."""
-    if not _is_ours or _options is None or _options.compile_context is not None or not has_compiled():
+    global _options
+    if not _is_ours or _options is None or not has_compiled():
         return
     with _lock:
-        if _is_ours:
-            backend.ask_for_more(_options)
+        options, _options = _options, None  # once is enough, and this is asked at every step
+        if _is_ours and options is not None and options.compile_context is None:
+            backend.ask_for_more(options)
 
 
 def part(backend: Backend) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import sys
 import types
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from oomscope.recording import extras
+from oomscope.recording import extras, history
 from oomscope.recording.backend import Backend
 from oomscope.recording.options import build
 from oomscope.recording.pool_names import pool_rows
@@ -194,3 +194,36 @@ def test_a_pool_that_no_call_has_is_named_by_its_owner():
 
 def test_without_such_classes_nothing_is_searched():
     assert pool_rows([types.SimpleNamespace()]) == []
+
+
+def test_a_recording_asks_again_once_and_only_where_it_began_itself(monkeypatch):
+    class Asked(Backend):
+        calls: ClassVar[list[Any]] = []
+
+        def is_history_on(self) -> bool:
+            return False
+
+        def start_history(self, options: Any) -> None:
+            self.calls.append("start")
+
+        def stop_history(self) -> None:
+            self.calls.append("stop")
+
+        def ask_for_more(self, options: Any) -> bool:
+            self.calls.append(options.max_entries)
+            return True
+
+    compiler = types.SimpleNamespace(FRAME_COUNTER=0)
+    monkeypatch.setitem(sys.modules, "torch._dynamo.convert_frame", compiler)
+    fake = Asked(types.SimpleNamespace())
+    outer, inner = build({"max_entries": 5}, {}), build({"max_entries": 6}, {})
+    history.join(fake, outer)
+    history.join(fake, inner)
+    history.ask_for_more(fake)
+    compiler.FRAME_COUNTER = 1
+    history.ask_for_more(fake)
+    history.ask_for_more(fake)
+    history.part(fake)
+    history.part(fake)
+    history.ask_for_more(fake)
+    assert fake.calls == ["start", 5, "stop"]
