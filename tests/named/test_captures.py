@@ -73,6 +73,14 @@ def test_a_number_in_the_range_is_the_name_of_the_step():
     assert (oom.verdict.cause, oom.said.ranges) == ("growth", ("batch 261",))
 
 
+def test_a_range_of_another_thread_is_recorded():
+    device = device_of("threads")
+    assert "global_record_annotations" in device.study.snapshot.recorded.recording.asked
+    assert named("threads") == {("range", "worker_phase"): 67 * 64 * MIB}
+    assert device.oom is not None
+    assert device.oom.said.ranges == ("worker_phase",)
+
+
 def test_pools_have_the_names_that_the_program_gives_them():
     device = device_of("mempool")
     assert {one.pool: (one.kind, one.name) for one in device.pools} == {
