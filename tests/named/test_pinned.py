@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from oomscope.analysis import analyze
+from oomscope.analysis.verdict import refused
 from oomscope.rendering.html.page import render_html
 from oomscope.rendering.text.terminal import render_text
 from oomscope.wording.opening import occasion, verdict_text
@@ -112,6 +113,37 @@ def test_the_same_error_anywhere_else_is_the_drivers():
     assert findings.refused is not None
     assert (findings.refused.message.kind, findings.refused.pinned) == ("cuda-driver", False)
     assert "No OOM" not in verdict_text(findings)
+
+
+@pytest.mark.parametrize("deep", [refused._DEEP - 1, refused._DEEP])
+def test_only_the_innermost_calls_say_that_memory_was_pinned(deep):
+    inner = [frame("step", number, "/workspace/train/train.py") for number in range(deep)]
+    findings = failed("CUDA error: out of memory", [*inner, PINNING[0]])
+    assert findings.refused is not None
+    assert findings.refused.pinned == (deep < refused._DEEP)
+
+
+@pytest.mark.parametrize("before", [refused._LONGEST - 30, refused._LONGEST])
+def test_of_a_message_only_the_beginning_is_read(before):
+    findings = failed("x" * (before - 1) + "\nCUDA error: out of memory")
+    assert (findings.refused is not None) == (before < refused._LONGEST)
+
+
+@pytest.mark.parametrize(
+    ("line", "pinned"),
+    [
+        ("batch = batch.pin_memory()", True),
+        ("x = torch.empty(9, pin_memory=True)", True),
+        ("x = torch.empty(9, pin_memory=False)", False),
+        ("torch.cuda.synchronize()", False),
+    ],
+)
+def test_the_line_that_failed_says_that_memory_was_pinned(line, pinned):
+    at = frame("load", 12, "/workspace/train/data.py")
+    source = {"filename": at["filename"], "line": 12, "first": 11, "text": ["pin_memory()", line, "pin_memory()"]}
+    findings = failed("CUDA error: out of memory", [at], sources=[source])
+    assert findings.refused is not None
+    assert findings.refused.pinned == pinned
 
 
 @pytest.mark.parametrize("message", ["", "a ValueError", "index out of range"])

@@ -19,6 +19,7 @@ _PINNING = frozenset({"pin_memory", "_pin_memory", "_pin_memory_loop", "pin_memo
 """Functions of torch, and of programs, in which pinned memory is asked for."""
 _PINS = re.compile(r"\bpin_memory\s*(?:\(|=\s*True)")
 _LONGEST = 20_000
+"""Characters of a message that are read: what a program hangs on behind is not torch's."""
 _NOT_MEMORY = frozenset({"other", "shared-memory"})
 
 
