@@ -68,6 +68,34 @@ def read_options(tokens: Sequence[str], release: Release) -> Mapping[Option, Any
     return options
 
 
+def read_understood(tokens: Sequence[str], release: Release) -> tuple[Mapping[Option, Any], tuple[str, ...]]:
+    """Each option of a conf that a process really ran with, and the keys that `read_options` would refuse.
+
+    A key that a later release brought, or a value that this model does not know, hides none of its neighbours.
+    """
+    options: dict[Option, Any] = {}
+    unknown: list[str] = []
+    for part in _parts(tokens):
+        try:
+            options |= read_options(part, release)
+        except ValueError:
+            unknown.append(part[0])
+    return options, tuple(unknown)
+
+
+def _parts(tokens: Sequence[str]) -> list[list[str]]:
+    """The tokens of each key with its value: the commas inside brackets belong to the value."""
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token == "[") - (token == "]")  # noqa: S105
+        if token == "," and depth <= 0:  # noqa: S105
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
 def _value_tokens(key: str, tokens: Sequence[str], position: int) -> tuple[Sequence[str], int]:
     """The tokens of the value that starts after the colon at `position`, and the position behind them."""
     if position >= len(tokens) or tokens[position] != ":":
@@ -197,6 +225,8 @@ _INERT = (
     "pinned_use_hip_host_register", "pinned_num_register_threads", "pinned_use_background_threads",
     "pinned_reserve_segment_size_mb", "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb",
     "pinned_free_catch_all", "graph_capture_record_stream_reuse", "throw_on_cudamalloc_oom",
+    # torch 2.15: how many addresses an expandable segment reserves; the model reserves torch's default for all.
+    "expandable_segments_reserve", "expandable_segments_reserve_by_class",
 )  # fmt: skip
 
 _OPTIONS = (

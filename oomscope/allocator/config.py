@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from oomscope.allocator.conf_string import Option, read_options, tokenize
+from oomscope.allocator.conf_string import Option, read_options, read_understood, tokenize
 from oomscope.allocator.torch_releases import LATEST, Release
 from oomscope.lean_dataclass import dataclass
 from oomscope.units import MIB
@@ -138,17 +138,13 @@ def _apply(config: AllocatorConfig, options: Mapping[Option, Any]) -> AllocatorC
 
 def _keys_of_conf_only(config: AllocatorConfig, conf: str) -> AllocatorConfig:
     """`config` with those keys of the recorded conf string that the snapshot does not repeat as numbers."""
-    try:
-        parsed = AllocatorConfig.parse(conf)
-    except ValueError:
-        # What a process really ran with is no error of ours; the self-check tells if it mattered.
-        return config
-    return replace(
-        config,
-        max_non_split_rounding=parsed.max_non_split_rounding,
-        large_segment_size=parsed.large_segment_size,
-        per_process_memory_fraction=parsed.per_process_memory_fraction,
-    )
+    # What a process really ran with is no error of ours; the self-check tells if an unknown key mattered.
+    options, _ = read_understood(tokenize(conf), LATEST)
+    values = {option.field: value for option, value in options.items() if option.field in _CONF_ONLY}
+    return replace(config, **values)
+
+
+_CONF_ONLY = frozenset({"max_non_split_rounding", "large_segment_size", "per_process_memory_fraction"})
 
 
 _BEYOND = 1 << 62

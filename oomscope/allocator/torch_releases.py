@@ -46,7 +46,9 @@ class Release:
 
 
 _REST_APART = (2, 9)
+"""parseRoundUpPower2Divisions of c10/core/AllocatorConfig.cpp, which came with 2.9."""
 _USER_POOLS_APART = (2, 13)
+"""c10/cuda/CUDACachingAllocator.cpp: up to 2.12 one list of captures held pools in use as well."""
 
 
 def _release(version: Version) -> Release:
@@ -54,11 +56,32 @@ def _release(version: Version) -> Release:
 
 
 LATEST = _release((2, 13))
+"""The newest release whose rules were read. Headers of 2.14 and 2.15 bring no rule of where blocks go but two, which
+are not modelled: a size for the reserve of expandable segments, and blocks at chosen addresses (both 2.15)."""
 
-_VERSION = re.compile(r"(\d+)\.(\d+)")
+_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 
 
 def release_of(schema: str) -> Release:
     """The oldest release that writes snapshots of `schema` (such as ``2.10-2.11``); the latest where unknown."""
     match = _VERSION.match(schema)
     return _release((int(match[1]), int(match[2]))) if match else LATEST
+
+
+def possible_releases(recorded: str | None, schema: str) -> tuple[Release, ...]:
+    """The releases that may have written a snapshot, as far as their rules differ; the likeliest first.
+
+    Args:
+        recorded: torch's version as the recording tells it; None where it does not.
+        schema: which releases write the layout, such as ``2.12-2.13``.
+    """
+    if recorded is not None and (match := _VERSION.match(recorded)):
+        return (_release((int(match[1]), int(match[2]))),)
+    oldest = release_of(schema)
+    _, _, last = schema.partition("-")
+    newest = release_of(last) if _VERSION.match(last) else oldest
+    same = (newest.user_pools_capture, newest.rest_overrides_last) == (
+        oldest.user_pools_capture,
+        oldest.rest_overrides_last,
+    )
+    return (oldest,) if same else (oldest, newest)

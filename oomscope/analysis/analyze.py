@@ -9,18 +9,23 @@ from oomscope.analysis.instants import choose_instant, entry_at
 from oomscope.analysis.labels.drivers import categories_at
 from oomscope.analysis.labels.model_cost import make_bill
 from oomscope.analysis.memory.fragmentation import fragmentation
+from oomscope.analysis.memory.pinned_memory import pinned_memory
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.memory.usage import peak, reconcile, totals_at, usage
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.recording_quality import recording_quality
 from oomscope.analysis.records import CATEGORIES, PHASES
+from oomscope.analysis.said.naming import said_at
+from oomscope.analysis.said.pools import pool_figures
+from oomscope.analysis.said.uses import named_uses
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.failed_requests import FailedRequest, failed_requests, the_one_that_matters
 from oomscope.analysis.verdict.judge import judge
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.records import Oom
+from oomscope.analysis.verdict.refused import find_refused
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
 from oomscope.model import Snapshot
@@ -74,6 +79,8 @@ def analyze(
         at=chosen,
         devices=tuple(found),
         whatif=tuple(replay for replay in replays.values() if replay is not None),
+        pinned=pinned_memory(whole, chosen),
+        refused=find_refused(snapshot, whole.histories),
     )
 
 
@@ -92,6 +99,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
     layout = history.layout_at(entry)
     growth = find_growth(study, entry)
     categories = categories_at(study, entry, growth)
+    fragments = fragmentation(layout, history.config, snapshot.pools)
     ooms = tuple(_judged(study, request, replay) for request in requests)
     return DeviceFindings(
         device=study.index,
@@ -101,7 +109,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         at=totals_at(history, entry),
         peak=peak(history),
         reconciliation=reconcile(history, None if replay is None else replay.self_check.agrees),
-        fragmentation=fragmentation(layout, history.config, snapshot.pools),
+        fragmentation=fragments,
         sites=site_uses(study, entry, categories),
         categories=study.live_by(categories, CATEGORIES, entry),
         categories_source=study.categories_source,
@@ -116,6 +124,8 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         bill=make_bill(study, entry),
         device_total=snapshot.recorded.device(study.index).total,
         outside=outside_bytes(snapshot, history),
+        named=named_uses(history, study.ranges, entry),
+        pools=pool_figures(snapshot, study.index, fragments),
     )
 
 
@@ -137,4 +147,5 @@ def _judged(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) -
         totals=request.totals,
         free=request.free,
         verdict=verdict,
+        said=said_at(study.snapshot, study.history, study.ranges, entry),
     )

@@ -8,11 +8,14 @@ from dataclasses import field
 from oomscope.analysis.attribution.records import Holder, NamedTensor, SiteUse
 from oomscope.analysis.labels.drivers import categories_at
 from oomscope.analysis.labels.records import Bill
+from oomscope.analysis.memory.pinned_memory import PinnedMemory
 from oomscope.analysis.memory.records import Fragmentation, Peak, Pin, Reconciliation, Totals, Usage
 from oomscope.analysis.passes.records import Growth, Steps
 from oomscope.analysis.records import At, RecordingQuality
+from oomscope.analysis.said.records import NamedUse, PoolFigures
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Oom
+from oomscope.analysis.verdict.refused import Refused
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
 from oomscope.lean_dataclass import dataclass
@@ -46,6 +49,8 @@ class DeviceFindings:
     bill: Bill | None = None
     device_total: int | None = None
     """Bytes of the card, where the recording knows them."""
+    named: tuple[NamedUse, ...] = ()
+    pools: tuple[PoolFigures, ...] = ()
     outside: int | None = None
     """Bytes of the card that neither this allocator holds nor are free, where known."""
 
@@ -84,6 +89,8 @@ class Findings:
     at: At
     devices: tuple[DeviceFindings, ...]
     whatif: tuple[WhatIf, ...] = ()
+    pinned: PinnedMemory | None = None
+    refused: Refused | None = None
 
     def device(self, index: int) -> DeviceFindings:
         """The findings about the device with CUDA index `index`.

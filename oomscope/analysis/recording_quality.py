@@ -76,11 +76,17 @@ def recording_quality(
     """
     stacks = "none" if not len(snapshot.stacks) else "all" if sites.has_cpp else "python"
     unattributed = sum(_without_stack(history, at[history.index]) for history in histories)
-    about = _about_history(kind, histories) if histories else note("recording.empty")
+    about = _about_history(kind, histories) if histories else _about_nothing(snapshot)
     notes = [about, *_about_stacks(stacks, kind)]
     if kind in ("full", "wrapped", "late") and any(_skips_frees(history) for history in histories):
         notes.append(note("recording.no_completed_free"))
     return RecordingQuality(kind, stacks, unattributed, tuple(notes), snapshot.cut is not None)
+
+
+def _about_nothing(snapshot: Snapshot) -> Note:
+    """Why there is neither segment nor entry: nothing was there, or the allocator keeps no history."""
+    counted = any(device.reserved for device in snapshot.recorded.devices)
+    return note("recording.without_history") if counted else note("recording.empty")
 
 
 def _skips_frees(history: DeviceHistory) -> bool:

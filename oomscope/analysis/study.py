@@ -22,8 +22,16 @@ from oomscope.analysis.passes.records import Steps
 from oomscope.analysis.passes.script_stacks import ScriptStacks, find_script
 from oomscope.analysis.passes.steps import find_steps
 from oomscope.analysis.recording_quality import history_kind
+from oomscope.analysis.said.ranges import Ranges, find_ranges
 from oomscope.errors import RequestError
-from oomscope.history import DeviceHistory, device_history, device_kind, find_padding, recorded_config
+from oomscope.history import (
+    DeviceHistory,
+    device_history,
+    device_kind,
+    find_padding,
+    pinned_history,
+    recorded_config,
+)
 from oomscope.model import Device, Snapshot, UInt8Array
 
 _Answer = TypeVar("_Answer")
@@ -35,6 +43,12 @@ class SnapshotStudy:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.devices = tuple(DeviceStudy(self, device) for device in snapshot.devices)
+
+    @cached_property
+    def host(self) -> DeviceStudy | None:
+        """A study of pinned host memory, as if it were a device; None where none was recorded."""
+        host = self.snapshot.host
+        return None if host is None else HostStudy(self, host)
 
     @cached_property
     def sites(self) -> SiteTable:
@@ -136,7 +150,12 @@ class DeviceStudy:
     @cached_property
     def phases(self) -> UInt8Array:
         """uint8[lifetimes], indices into `PHASES`: the phase that made each allocation."""
-        return phase_of(self.history, self.roles)
+        return phase_of(self.history, self.roles, self.ranges)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """The ranges that the program marked with `record_function`."""
+        return find_ranges(self.snapshot, self.history)
 
     @cached_property
     def loops(self) -> Loops:
@@ -146,7 +165,7 @@ class DeviceStudy:
     @cached_property
     def steps(self) -> Steps:
         """The iterations of the program."""
-        return find_steps(self.snapshot, self.history, self.phases, self.loops)
+        return find_steps(self.snapshot, self.history, self.phases, self.loops, self.ranges)
 
     @cached_property
     def _categorized(self) -> tuple[UInt8Array, str]:
@@ -179,6 +198,20 @@ class DeviceStudy:
         if question not in self._answers:
             self._answers[question] = answer()
         return cast("_Answer", self._answers[question])
+
+
+class HostStudy(DeviceStudy):
+    """What is known of pinned host memory: history, stacks and ranges as of a device; the rest asks about cards."""
+
+    @property
+    def name(self) -> str:
+        """What it is called among devices."""
+        return "pinned host memory"
+
+    @cached_property
+    def history(self) -> DeviceHistory:
+        """What happened there."""
+        return pinned_history(self._device)
 
 
 def study_device(snapshot: Snapshot, index: int) -> DeviceStudy:

@@ -32,6 +32,12 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 )
 @click.option("--context", type=click.Choice(["all", "alloc", "state", "none"]), help="Which entries get a stack.")
 @click.option("--max-entries", type=int, help="Entries to keep per device; older ones are overwritten.")
+@click.option(
+    "--all-threads/--one-thread", default=None, help="Note record_function ranges of every thread (torch 2.8+)."
+)
+@click.option("--compile-context/--no-compile-context", default=None, help="Note torch.compile's regions (torch 2.8+).")
+@click.option("--pinned/--no-pinned", default=None, help="Record pinned host memory, too (torch 2.14+).")
+@click.option("--fx-traces/--no-fx-traces", default=None, help="Add the lines that torch.fx made its code from.")
 @click.option("--devices", help="Devices to dump, such as 0,1.")
 @click.option("--max-dumps", type=int, help="OOM dumps to keep; the last one is always kept.")
 @click.option("--min-interval", type=float, help="Least time between two OOM dumps, in seconds.")

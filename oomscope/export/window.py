@@ -144,7 +144,8 @@ def newest(snapshot: Snapshot, entries: int) -> Snapshot:
 def sliced(trace: Trace, first: int, last: int) -> Trace:
     """The entries `first` to `last` of `trace`, both included."""
     names = (
-        "action", "address", "size", "stream", "time_us", "stack", "pool", "compile_context", "user_metadata"
+        "action", "address", "size", "stream", "time_us", "stack", "pool", "compile_context", "user_metadata",
+        "internal_metadata",
     )  # fmt: skip
     columns = {name: getattr(trace, name) for name in names}
     kept: dict[str, Any] = {

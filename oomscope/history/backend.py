@@ -19,6 +19,8 @@ CUDA, NPU, XPU = "cuda", "npu", "xpu"
 
 _PACKAGES = {"torch_npu/": NPU, "torch/npu/": NPU, "torch/xpu/": XPU}
 """Files that only run for one type of device."""
+_RECORDED = (XPU, "mtia")
+"""Of what a recording says of itself: other makers' backends call themselves CUDA."""
 _PLAIN, _PADDED = AllocatorConfig(), AllocatorConfig(padding=ASCEND_PADDING)
 _MOST_ENTRIES = 20_000
 """Of a trace are looked at; each is a step in Python, and neighbours are many."""
@@ -27,13 +29,16 @@ _LEAST_NEIGHBOURS = 4
 
 
 def device_kind(snapshot: Snapshot) -> str:
-    """``cuda``, ``npu`` or ``xpu``: what torch calls the devices of `snapshot`; ``cuda`` where nothing tells."""
+    """``cuda``, ``npu``, ``xpu`` or ``mtia``: what torch calls the devices; ``cuda`` where nothing tells."""
     for frame in snapshot.stacks.frames:
         path = package_path(frame.filename) or ""
         found = next((kind for package, kind in _PACKAGES.items() if path.startswith(package)), None)
         if found is not None:
             return found
-    return NPU if find_padding(snapshot) else CUDA
+    if find_padding(snapshot):
+        return NPU
+    recorded = snapshot.recorded.device_type
+    return recorded if recorded in _RECORDED else CUDA
 
 
 def find_padding(snapshot: Snapshot) -> int:

@@ -39,9 +39,9 @@ def _extended(trace: Trace, rows: list[_Row]) -> Trace:
     nothing = np.full(len(rows), _NO_TEXT, np.int32)
     labels = (
         None if column is None else np.concatenate([column, nothing])
-        for column in (trace.compile_context, trace.user_metadata)
+        for column in (trace.compile_context, trace.user_metadata, trace.internal_metadata)
     )
-    compile_context, user_metadata = labels
+    compile_context, user_metadata, internal_metadata = labels
     return replace(
         trace,
         action=np.concatenate([trace.action, action.astype(np.uint8)]),
@@ -53,6 +53,7 @@ def _extended(trace: Trace, rows: list[_Row]) -> Trace:
         pool=np.concatenate([trace.pool, pool.astype(np.int32)]),
         compile_context=compile_context,
         user_metadata=user_metadata,
+        internal_metadata=internal_metadata,
     )
 
 

@@ -52,6 +52,8 @@ _TORCH_SOURCE = re.compile(
 _TORCH_WRITES = re.compile(
     # Wherever inductor's cache lies, its files are named by a hash.
     r"/torchinductor_[^/]*/|/[a-z2-7]{2}/c[a-z2-7]{50,}\.py\Z|\A<eval_with_key>|\A<torch_package"
+    # torch.fx, where it registers what its lines were made from (torch 2.10+).
+    r"|(?:\A|/)fx_generated_[^/]*\.py\Z"
 )
 _DOWNLOADED = re.compile(r"/torch/hub/[^/]+_[^/]+/|/transformers_modules/|/modules/datasets_modules/")
 _STANDARD = re.compile(

@@ -63,6 +63,16 @@ class RecordedDevice:
     memory_stats: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[RecordedProcess, ...] = ()
 
+    @property
+    def allocated(self) -> int | None:
+        """Bytes that tensors took, as torch counted them."""
+        return self.memory_stats.get("allocated_bytes.all.current")
+
+    @property
+    def reserved(self) -> int | None:
+        """Bytes that torch held of the device, as it counted them."""
+        return self.memory_stats.get("reserved_bytes.all.current")
+
     def other_processes(self) -> tuple[RecordedProcess, ...]:
         """The processes that certainly are not the recording one.
 
@@ -154,6 +164,7 @@ class RecordedHistory:
         joined: whether someone else had begun to record, whose settings are then unknown.
         observer: whether the observer of OOMs could be attached.
         ooms: how many OOMs were seen up to this dump.
+        asked: what torch was asked for beyond that, by the names of its arguments: ``compile_context``.
     """
 
     started_us: int | None = None
@@ -164,6 +175,20 @@ class RecordedHistory:
     joined: bool | None = None
     observer: bool | None = None
     ooms: int | None = None
+    asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPool:
+    """A memory pool of the program that was alive at the moment of the dump: a `MemPool` or a CUDA graph's.
+
+    Attributes:
+        pool: torch's id.
+        name: the way to it from what a person knows, such as ``serve: kv_pool``.
+    """
+
+    pool: tuple[int, int]
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +330,9 @@ class RecordedContext:
         is_there: whether the snapshot has the key.
         steps: the last ones, each for itself; the last may be underway.
         steps_before: those before them, several in each.
+        device_type: what torch calls the devices: ``cuda``, ``xpu``, ``mps``, ``mtia``.
+        pools: the program's own pools.
+        pinned_stats: ``torch.cuda.host_memory_stats()``: figures of pinned host memory.
         malformed: how many values were left out because they were not what they have to be.
     """
 
@@ -338,6 +366,9 @@ class RecordedContext:
     walk: RecordedWalk = RecordedWalk()
     sources: tuple[RecordedSource, ...] = ()
     failures: tuple[str, ...] = ()
+    device_type: str | None = None
+    pools: tuple[RecordedPool, ...] = ()
+    pinned_stats: Mapping[str, int] = field(default_factory=dict)
     malformed: int = 0
 
     def device(self, index: int) -> RecordedDevice:
@@ -351,3 +382,7 @@ class RecordedContext:
     def holders_on(self, index: int) -> tuple[RecordedHolder, ...]:
         """Who keeps memory of one device alive, in the order of the dump."""
         return tuple(holder for holder in self.holders if holder.device == index)
+
+    def pool_name(self, pool: tuple[int, int]) -> str | None:
+        """What the program calls the memory pool `pool`; None where the recording does not know."""
+        return next((one.name for one in self.pools if one.pool == pool), None)

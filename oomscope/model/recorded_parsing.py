@@ -15,6 +15,9 @@ _R = TypeVar("_R")
 _ABOVE = 1 << 63
 """What no column of int64 holds is no size, no time and no address."""
 _LEAST_LINE = 1
+_TEXTS = (
+    "version", "created", "reason", "captured_at", "torch", "cuda", "driver", "python", "platform", "device_type",
+)  # fmt: skip
 _NO_LIMIT = -1
 """What torch puts where it has no limit, as `max_split_size` among the statistics of every device."""
 
@@ -121,8 +124,6 @@ class _Parser:
 
     def device(self, item: Mapping[Any, Any]) -> recorded.RecordedDevice | None:
         index = self.number(item, "device")
-        stats = self.mapping(item, "memory_stats")
-        statistics = {key: value for key, value in stats.items() if value != _NO_LIMIT}
         return recorded.RecordedDevice(
             index=index,
             name=self.text(item, "name"),
@@ -130,9 +131,19 @@ class _Parser:
             total=self.number(item, "total"),
             free=self.number(item, "free"),
             cap=self.number(item, "cap"),
-            memory_stats={str(key): value for key in statistics if (value := self.number(statistics, key)) is not None},
+            memory_stats=self.statistics(item, "memory_stats"),
             processes=self.rows(item, "processes", self.process),
         )
+
+    def statistics(self, item: Mapping[Any, Any], key: str) -> dict[str, int]:
+        found = {name: value for name, value in self.mapping(item, key).items() if value != _NO_LIMIT}
+        return {str(name): value for name in found if (value := self.number(found, name)) is not None}
+
+    def pool(self, item: Mapping[Any, Any]) -> recorded.RecordedPool | None:
+        first, *second = self.numbers(item, "pool") or (None,)
+        if first is None or len(second) != 1 or second[0] is None:
+            return None
+        return recorded.RecordedPool((first, second[0]), self.text(item, "name"))
 
     def process(self, item: Mapping[Any, Any]) -> recorded.RecordedProcess:
         return recorded.RecordedProcess(
@@ -193,6 +204,7 @@ class _Parser:
             joined=self.flag(item, "joined"),
             observer=self.flag(item, "observer"),
             ooms=self.number(item, "ooms"),
+            asked=self.texts(item, "asked"),
         )
 
     def steps(self, context: Mapping[Any, Any], key: str) -> tuple[recorded.RecordedStep, ...]:
@@ -299,11 +311,10 @@ class _Parser:
             "walk": self.walk(self.mapping(context, "walk")),
             "sources": self.rows(context, "sources", self.source),
             "failures": self.texts(context, "failures"),
+            "pools": self.rows(context, "pools", self.pool),
+            "pinned_stats": self.statistics(context, "pinned_stats"),
         }
-        texts: dict[str, Any] = {
-            key: self.text(context, key)
-            for key in ("version", "created", "reason", "captured_at", "torch", "cuda", "driver", "python", "platform")
-        }
+        texts: dict[str, Any] = {key: self.text(context, key) for key in _TEXTS}
         return recorded.RecordedContext(
             is_there=True,
             schema_version=self.number(context, "schema_version"),

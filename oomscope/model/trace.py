@@ -25,8 +25,8 @@ class Trace:
         stack: numbers in the snapshot's `StackTable`, `NO_STACK` where none was recorded.
         pool: numbers in the snapshot's `pools`; -1 where the entry does not say (torch before 2.12).
         timed: whether the entries carry times.
-        compile_context, user_metadata: numbers in `texts`, or None where no entry says anything.
-        texts: the distinct texts of the two columns above.
+        compile_context, user_metadata, internal_metadata: numbers in `texts`, or None where no entry says anything.
+        texts: the distinct texts of the three columns above.
         forward_stacks: for the few entries that carry one, the formatted traceback of the forward call.
     """
 
@@ -40,6 +40,7 @@ class Trace:
     timed: bool = True
     compile_context: StackArray | None = None
     user_metadata: StackArray | None = None
+    internal_metadata: StackArray | None = None
     texts: tuple[str, ...] = ()
     forward_stacks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 

@@ -152,12 +152,17 @@ def _annotations(rows: list[Any], tables: Tables) -> tuple[Annotation, ...]:
     columns, nothing = columns_of(rows, where), [None] * len(rows)
     tables.notes.unknown_keys("reading.unknown_annotation_key", columns, _ANNOTATION_KEYS)
     stages, names = columns.get("stage", nothing), columns.get("name", nothing)
-    for row, (stage, name) in enumerate(zip(stages, names, strict=True)):
-        if not (isinstance(stage, str) and isinstance(name, str)):
-            raise SnapshotError(f"{where(row)} has {kind_of(stage)} and {kind_of(name)} as 'stage' and 'name'.")
+    for row, pair in enumerate(zip(stages, names, strict=True)):
+        if not all(isinstance(text, (str, type(None))) for text in pair):
+            raise SnapshotError(f"{where(row)} has {kind_of(pair[0])} and {kind_of(pair[1])} as 'stage' and 'name'.")
     devices = integers(columns, "device", len(rows), where, 0).tolist()
     times = integers(columns, "time_us", len(rows), where, 0).tolist()
-    return tuple(map(Annotation, stages, names, devices, times))
+    found = tuple(map(Annotation, stages, names, devices, times))
+    # torch writes whatever it was given to annotate: one that is no range is no reason to lose the others.
+    ranges = tuple(one for one in found if one.stage is not None and one.name is not None)
+    if len(ranges) < len(found):
+        tables.notes.add(note("reading.annotations_incomplete", count=len(found) - len(ranges)))
+    return ranges
 
 
 def _ring_entries(top: dict[Any, Any]) -> int | None:

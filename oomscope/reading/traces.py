@@ -15,9 +15,9 @@ from oomscope.reading.tables import Tables
 
 _KNOWN = frozenset(
     {"action", "addr", "device_free", "size", "stream", "time_us", "frames", "pool_id"}
-    | {"compile_context", "user_metadata", "forward_frames"}
+    | {"compile_context", "user_metadata", "internal_metadata", "forward_frames"}
 )
-_LABELS = ("compile_context", "user_metadata")
+_LABELS = ("compile_context", "user_metadata", "internal_metadata")
 # What torch writes where there is nothing to say.
 _NOTHING: frozenset[str | None] = frozenset({"N/A", "", None})
 NO_TEXT = -1
@@ -75,6 +75,7 @@ class TraceBuilder:
         self._texts = dict.fromkeys(_NOTHING, NO_TEXT)
         self._labels: dict[str, GrowingColumn] = {}
         self._forward: dict[int, tuple[str, ...]] = {}
+        self._tracebacks: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._action)
@@ -193,7 +194,9 @@ class TraceBuilder:
             if lines:
                 if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
                     raise SnapshotError(f"{self.where(row)} has 'forward_frames' that are not a list of texts.")
-                self._forward[len(self) + row] = tuple(lines)
+                told = tuple(lines)
+                # Each backward of one line has the same: a string of its own for each would fill memory.
+                self._forward[len(self) + row] = self._tracebacks.setdefault(told, told)
 
     def finish(self) -> Trace:
         """The trace of all entries.
@@ -217,6 +220,7 @@ class TraceBuilder:
             timed=not self._timeless,
             compile_context=self._label("compile_context"),
             user_metadata=self._label("user_metadata"),
+            internal_metadata=self._label("internal_metadata"),
             texts=tuple(text for text, number in self._texts.items() if number != NO_TEXT and text is not None),
             forward_stacks=self._forward,
         )

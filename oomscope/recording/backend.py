@@ -15,8 +15,10 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from oomscope.recording import extras
 from oomscope.recording.nvml import Nvml
 from oomscope.recording.options import Options
+from oomscope.recording.pool_names import pool_rows
 
 Observer = Callable[[int, int, int, int], None]
 
@@ -40,6 +42,7 @@ class Backend:
         self.torch = torch
         self.nvml: Nvml | None = None
         self.constants: dict[str, Any] | None = None
+        self._started: dict[str, bool] = {}
 
     def why_never(self) -> str | None:
         """Why nothing can be recorded in this process, if that is known without waking CUDA."""
@@ -50,17 +53,14 @@ class Backend:
         if "stacks" not in inspect.signature(memory._record_memory_history).parameters:
             return f"torch {torch.__version__} records memory history the old way; torch 2.1 or newer is needed"
         if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
-            return f"torch {torch.__version__} is built without CUDA{_instead(torch)}, no GPU memory to record"
+            return f"torch {torch.__version__} is built without CUDA, and no other GPU was found"
         count = getattr(torch.cuda, "_device_count_nvml", None)
-        if count is not None and torch.version.cuda is not None and _quietly(count, -1) == 0:
+        if count is not None and torch.version.cuda is not None and quietly(count, -1) == 0:
             return "no CUDA device is visible, so there is no GPU memory to record"
         return None
 
     def why_not_now(self) -> str | None:
         """Why nothing can be recorded although CUDA is up."""
-        name = _quietly(self.torch.cuda.get_allocator_backend, "native")
-        if name != "native":
-            return f"the {name} allocator keeps no history; only PyTorch's native one does, so nothing is recorded"
         return None
 
     def prepare(self) -> None:
@@ -92,13 +92,46 @@ class Backend:
 
     def start_history(self, options: Options) -> None:
         """Begin to record, on every device."""
-        self.torch.cuda.memory._record_memory_history(
-            options.history, context=options.context, stacks=options.stacks, max_entries=options.max_entries
+        self._started = extras.arguments(self._recorder, options)
+        self._recorder(
+            options.history,
+            context=options.context,
+            stacks=options.stacks,
+            max_entries=options.max_entries,
+            **self._started,
         )
+
+    def ask_for_more(self, options: Options) -> bool:
+        """Ask torch for what was not wanted when the recording began, and is now; returns whether there was such."""
+        wanted = extras.arguments(self._recorder, options)
+        if wanted.keys() <= self._started.keys():
+            return False
+        self.start_history(options)  # keeps what is recorded: releases that take such arguments clear it only if told
+        return True
 
     def stop_history(self) -> None:
         """End the recording; torch drops what it had."""
-        self.torch.cuda.memory._record_memory_history(None)
+        # Pinned memory goes on being recorded unless torch is told that it is meant, too.
+        pinned = {name: value for name, value in self._started.items() if name == "record_pinned_host_memory"}
+        self._recorder(None, **pinned)
+
+    @property
+    def _recorder(self) -> Callable[..., Any]:
+        record: Callable[..., Any] = self.torch.cuda.memory._record_memory_history
+        return record
+
+    def asked(self, options: Options) -> list[str]:
+        """What was asked of torch beyond stacks, by its own names."""
+        return extras.asked(self._started, options)
+
+    def without_history(self) -> str:
+        """What is said where the allocator keeps no history."""
+        name = quietly(self.torch.cuda.get_allocator_backend, "other")
+        return f"the {name} allocator keeps no history: a dump will have figures, names and holders, and no timeline"
+
+    def keeps_history(self) -> bool:
+        """Whether the allocator that is in use can record at all."""
+        return bool(quietly(self.torch.cuda.get_allocator_backend, "native") == "native")
 
     def observe(self, observer: Observer) -> None:
         """Have `observer` called at every OOM, in the failing thread before it unwinds. It cannot be detached.
@@ -110,9 +143,20 @@ class Backend:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything torch knows: segments, traces, settings."""
+        if not self.keeps_history():
+            return {"segments": [], "device_traces": []}
         with _without_loading_inductor(self.torch):
             found: dict[str, Any] = self.torch.cuda.memory._snapshot()
         return found
+
+    def pinned_stats(self) -> dict[str, int]:
+        """Torch's counters of pinned host memory (2.6+); empty where there are none."""
+        asked = getattr(self.torch.cuda, "host_memory_stats", None)
+        return {} if asked is None else dict(asked())
+
+    def pools(self) -> list[dict[str, Any]]:
+        """The program's own memory pools, with the way to each."""
+        return pool_rows([self.torch.cuda])
 
     def segments(self) -> list[dict[str, Any]]:
         """The segments alone, without traces, where torch can leave them out."""
@@ -168,7 +212,7 @@ class Backend:
         """The allocator's kind, and how the environment configures it."""
         names = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
         conf = next((os.environ[name] for name in names if name in os.environ), None)
-        return {"backend": _quietly(self.torch.cuda.get_allocator_backend, None), "conf": conf}
+        return {"backend": quietly(self.torch.cuda.get_allocator_backend, None), "conf": conf}
 
     def is_oom(self, error: BaseException) -> bool:
         """Whether torch raised this because a device was full."""
@@ -216,13 +260,8 @@ def _without_loading_inductor(torch: Any) -> Iterator[None]:
             del torch._inductor
 
 
-def _instead(torch: Any) -> str:
-    kinds = (("xpu", getattr(torch, "xpu", None)), ("mps", getattr(torch.backends, "mps", None)))
-    there = [name.upper() for name, module in kinds if module is not None and _quietly(module.is_available, False)]
-    return f" ({' and '.join(there)} memory is not covered)" if there else ""
-
-
-def _quietly(ask: Callable[[], Any], otherwise: Any) -> Any:
+def quietly(ask: Callable[[], Any], otherwise: Any) -> Any:
+    """The answer; `otherwise` where torch has none."""
     try:
         return ask()
     except Exception:
@@ -230,6 +269,13 @@ def _quietly(ask: Callable[[], Any], otherwise: Any) -> Any:
 
 
 _backend: Backend | None = None
+_instead: Callable[[Any], Backend | None] | None = None
+
+
+def prefer(instead: Callable[[Any], Backend | None]) -> None:
+    """Ask `instead` first which backend there is, for devices that are none of CUDA's."""
+    global _instead
+    _instead = instead
 
 
 def current() -> Backend | None:
@@ -237,9 +283,10 @@ def current() -> Backend | None:
     global _backend
     if _backend is None:
         try:
-            _backend = Backend(importlib.import_module("torch"))
+            torch = importlib.import_module("torch")
         except ImportError:
             return None
+        _backend = (_instead(torch) if _instead is not None else None) or Backend(torch)
     return _backend
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oomscope.recording import backward, exceptions, inflight, peers, sources, stacks, writing
+from oomscope.recording import backward, exceptions, extras, inflight, peers, sources, stacks, writing
 from oomscope.recording.backend import Backend
 from oomscope.recording.facts import Facts
 from oomscope.recording.options import Options
@@ -91,6 +91,8 @@ def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
         **job.own,
         **census,
         "autograd": facts.ask("autograd", lambda: _backward(job, backend, census["tensors"])),
+        "pools": facts.ask("pools", backend.pools, []),
+        "pinned_stats": facts.ask("pinned_stats", backend.pinned_stats, {}),
         "exception": _exception(job),
         "seconds": {"stacks": round(took, 4), "facts": round(perf_counter() - start, 4)},
     }
@@ -146,6 +148,8 @@ def _write(job: Job, options: Options, backend: Backend, key: dict[str, Any]) ->
         try:
             start = perf_counter()
             payload = _restrict({"segments": [], "device_traces": [], **take(), "oomscope": key}, options)
+            if options.fx_traces:
+                extras.add_fx_traces(payload)
             key["seconds"]["snapshot"] = round(perf_counter() - start, 4)
             if job.error is None:  # else the call that failed is over
                 _add_call_in_progress(payload, key)

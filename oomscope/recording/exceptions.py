@@ -8,7 +8,7 @@ from oomscope.recording.backend import Backend
 
 # Messages, because TorchScript, cuBLAS, NCCL and driver failures come as plain RuntimeErrors.
 _FULL = re.compile(
-    r"(CUDA|HIP) out of memory"
+    r"(CUDA|HIP|XPU|MTIA) out of memory|MPS backend out of memory"
     r"|(CUDA|HIP) (driver )?error: out of memory"
     r"|(CUBLAS|HIPBLAS)_STATUS_ALLOC_FAILED"
     r"|CUDA_ERROR_OUT_OF_MEMORY"

@@ -35,6 +35,7 @@ class Facts:
             "schema_version": SCHEMA_VERSION,
             "version": __version__,
             "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "device_type": self._backend.device_type,
             "request": request,
             "devices": self.ask("devices", lambda: self._devices(request), []),
             **(self._backend.constants or {}),

@@ -35,6 +35,15 @@ class Options:
     """Which entries have a stack: ``"all"``, ``"alloc"`` (no frees), ``"state"`` (live blocks only) or None."""
     max_entries: int = 200_000
     """How many of the last entries each device keeps; 200,000 are some 40 MB of dump."""
+    all_threads: bool = True
+    """Whether to note the ``record_function`` ranges of every thread (torch 2.8+), or only of the one that records."""
+    compile_context: bool | None = None
+    """Whether to note in which region of torch.compile each allocation was made (torch 2.8+); None: once the program
+    has compiled something, for torch looks at every operator then."""
+    pinned: bool = True
+    """Whether to record pinned host memory as well (torch 2.14+)."""
+    fx_traces: bool = True
+    """Whether to add the lines that torch.fx made its code from, where torch kept them (torch 2.10+)."""
     devices: frozenset[int] | None = None
     """The devices to dump; None is all."""
     max_dumps: int = 4
@@ -165,6 +174,10 @@ _PARSE: dict[str, Callable[[str], Any]] = {
     "grace": float,
     "series_interval": float,
     "sources": _flag,
+    "all_threads": _flag,
+    "compile_context": _flag,
+    "pinned": _flag,
+    "fx_traces": _flag,
     "report": _flag,
     "compress": _flag,
     "metadata": json.loads,

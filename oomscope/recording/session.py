@@ -26,11 +26,13 @@ from oomscope.recording import (
     writing,
 )
 from oomscope.recording.options import Options, plain
+from oomscope.recording.other_backends import instead_of_cuda
 from oomscope.recording.saying import say, say_once
 from oomscope.recording.step_log import StepLog, now_us
 from oomscope.recording.trackers import Trackers
 
 _DUMP_SHARE = 3  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
+backend.prefer(instead_of_cuda)
 _dumping = threading.RLock()
 _beginning = threading.RLock()
 _sequence = 0
@@ -56,7 +58,7 @@ class Session:
         self._tracked: dict[str, Callable[[], Any]] = {}
         self._undo: list[Callable[[], None]] = []
         self._facts: dict[str, Any] = {}
-        self._is_recording = False
+        self._is_recording = self._has_history = False
         self._is_asked = False
         self._next_at = 0.0
         self._kept: list[Path] = []  # this session's dumps of OOMs
@@ -103,8 +105,13 @@ class Session:
             return
         self._backend.prepare()
         dump.prepare(self.options)
+        if not self._backend.keeps_history():
+            say_once("no history", self._backend.without_history())
+            self._is_recording = True
+            self._facts = {"history": None, "started_us": now_us(), "joined": False, "observer": False}
+            return
         joined = history.join(self._backend, self.options)
-        self._is_recording = True
+        self._is_recording = self._has_history = True
         observed = observer.attach(self._backend)
         named = ("history", "max_entries", "stacks", "context")
         self._facts = {name: getattr(self.options, name) for name in named}
@@ -123,10 +130,10 @@ class Session:
                 undo()
         self._undo.clear()
         observer.remove(self)
-        if self._backend is not None and self._is_recording:
+        if self._backend is not None and self._has_history:
             with _guarded("the recording could not be stopped"):
                 history.part(self._backend)
-        self._is_recording = False
+        self._is_recording = self._has_history = False
         self._backend = None
 
     # OOMs
@@ -268,9 +275,15 @@ class Session:
             except TypeError:
                 say_once(f"track {name}", f"{name} is a {type(item).__name__}, which cannot be tracked")
 
+    def _ask_for_more(self) -> None:
+        if self._backend is not None and self._has_history:
+            with _guarded("torch could not be asked for more"):
+                history.ask_for_more(self._backend)
+
     @property
     def step_log(self) -> StepLog | None:
         """Where steps and marks are noted; None where nothing is recorded."""
+        self._ask_for_more()
         self.serve()
         return self._step_log
 
@@ -279,6 +292,7 @@ class Session:
             return
         with _guarded("a step could not be noted"):
             self._step_log.optimizer_stepped()
+        self._ask_for_more()
         self.serve()
 
     # Dumping
@@ -303,7 +317,9 @@ class Session:
 
     def _own_facts(self) -> dict[str, Any]:
         rows = self._step_log.rows() if self._step_log is not None else {}
-        return {"recording": {**self._facts, "ooms": self.ooms}, **rows, "metadata": plain(self.options.metadata)}
+        asked = [] if self._backend is None else self._backend.asked(self.options)
+        facts = {**self._facts, "ooms": self.ooms, "asked": [] if self._facts.get("joined") else asked}
+        return {"recording": facts, **rows, "metadata": plain(self.options.metadata)}
 
 
 @contextlib.contextmanager

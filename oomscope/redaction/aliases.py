@@ -64,6 +64,7 @@ _DUNDERS = frozenset(
 )
 """Attributes that Python itself gives to objects."""
 _NUMBERS = re.compile(r"[\d/_!\[\]-]{0,16}\Z")
+_COMPILED = re.compile(r"Torch-Compiled Region: [\d/_]{1,16}\Z")
 _OWN_TEXTS = frozenset({"key", "kind"})
 """Values of notes that quote nothing: names of torch's own columns, and of Python's types."""
 _WORDS = frozenset({"function", "name", "symbol", "Optimizer", "package"})
@@ -140,8 +141,8 @@ class Aliases:
         return self.alias("range", match[1]) + (f" {match[2]}" if match[2] else "")
 
     def text(self, text: str) -> str:
-        """A text that the program attached; numbers (torch.compile's frame ids) stay."""
-        return text if _NUMBERS.match(text) else self.alias("text", text)
+        """A text that the program attached; numbers (torch.compile's frame ids) and torch's own words for them stay."""
+        return text if _NUMBERS.match(text) or _COMPILED.match(text) else self.alias("text", text)
 
     def traceback_line(self, line: str) -> str | None:
         """A line of a formatted traceback; lines of source are left out."""

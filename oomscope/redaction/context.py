@@ -23,6 +23,7 @@ _KEYS = frozenset({
     "category", "holders", "saved_for", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
     "complete", "objects", "notes", "facts", "snapshot", "threads", "frames", "threads_left_out", "backward",
     "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "at", "left_out",
+    "device_type", "pools", "pool", "pinned_stats", "asked",
 })  # fmt: skip
 """Keys of the dump's format that tell nothing private, or whose values get aliases. Lines of source go: no alias
 makes them harmless."""
@@ -30,11 +31,16 @@ _STATISTIC = re.compile(
     r"(?:allocation|segment|active|inactive_split|(?:allocated|reserved|active|inactive_split|requested)_bytes)"
     r"\.(?:all|small_pool|large_pool)\.(?:current|peak|allocated|freed)"
     r"|oversize_(?:allocations|segments)\.(?:current|peak|allocated|freed)"
+    r"|reserved_bytes_by_private_pools\.\d+_\d+\.(?:all|small_pool|large_pool)\.(?:current|peak|allocated|freed)"
+    r"|(?:allocations|segments|active_requests|(?:allocated|reserved|active)_bytes|host_(?:alloc|free)_time)"
+    r"\.(?:current|peak|allocated|freed|total|max|min|count|avg)|num_host_(?:alloc|free)|(?:bucket_\w+\.){0,1}bucket_\w+"
     r"|num_(?:alloc_retries|device_alloc|device_free|ooms|sync_all_streams)|max_split_size"
 )
 """Keys of `torch.cuda.memory_stats`."""
 _RELEASE = r"\d+(?:\.\d+)*(?:\.?(?:a|b|rc|dev|post)\d*)?(?:\+(?:(?:cu|rocm)[\d.]*|cpu|xpu|git[\da-f]*))?"
 _KEPT = {
+    "device_type": re.compile("[a-z]{2,12}"),
+    "asked": re.compile("[a-z_]{2,40}"),
     **dict.fromkeys(("version", "torch", "cuda", "driver", "python"), re.compile(_RELEASE)),
     "created": re.compile(r"[\dTZ:.+ -]*"),
     "reason": re.compile("oom|exception|exit|peers|request|signal|call"),
@@ -88,7 +94,7 @@ def _member(key: str, value: Any, aliases: Aliases, parent: str) -> Any:
     if key == "at" and isinstance(value, Mapping):
         return _frame(value, aliases)
     if isinstance(value, Mapping):
-        known = _STATISTIC.fullmatch if key == "memory_stats" else _KEYS.__contains__
+        known = _STATISTIC.fullmatch if key in ("memory_stats", "pinned_stats") else _KEYS.__contains__
         return {name: _member(str(name), item, aliases, key) for name, item in value.items() if known(str(name))}
     if isinstance(value, (list, tuple)):
         return [_member(key, item, aliases, parent if not isinstance(item, Mapping) else key) for item in value]

@@ -42,9 +42,19 @@ def redact(snapshot: Snapshot, aliases: Aliases | None = None) -> tuple[Snapshot
 
 
 def _stacks(stacks: StackTable, aliases: Aliases) -> StackTable:
-    # `extra` may hold source lines (fx_original_trace); nothing in the report needs it.
-    frames = [Frame(*aliases.code(frame.filename, frame.name, frame.line)) for frame in stacks.frames]
+    frames = [
+        Frame(*aliases.code(frame.filename, frame.name, frame.line), _extra(frame, aliases)) for frame in stacks.frames
+    ]
     return StackTable(frames, stacks.offsets, stacks.members)
+
+
+def _extra(frame: Frame, aliases: Aliases) -> tuple[tuple[str, str], ...]:
+    """Of what torch adds to a frame, the lines that generated code was made from, without their source."""
+    return tuple(
+        (key, "\n".join(filter(None, map(aliases.traceback_line, text.splitlines()))))
+        for key, text in frame.extra
+        if key == "fx_original_trace"
+    )
 
 
 def _device(device: Device, aliases: Aliases) -> Device:

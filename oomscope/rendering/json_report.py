@@ -43,9 +43,36 @@ def as_document(findings: Findings) -> dict[str, Any]:
         "snapshot": _snapshot(findings),
         "at": plain(findings.at),
         "devices": [_device(device) for device in findings.devices],
+        "pinned": _pinned(findings),
+        "refused": _refused(findings),
         "whatif": [{"device": answer.device, **row_as_dict(row)} for answer in findings.whatif for row in answer.rows],
         "whatif_checks": [_check(answer) for answer in findings.whatif],
         "next": next_commands(findings),
+    }
+
+
+def _pinned(findings: Findings) -> dict[str, Any] | None:
+    """Pinned host memory; null where the snapshot tells nothing of it."""
+    found = findings.pinned
+    if found is None:
+        return None
+    figures = {"held": found.held, "in_use": found.in_use, "most_held": found.most_held}
+    sites = [{name: value for name, value in _site_row(site).items() if name != "category"} for site in found.sites]
+    return {**plain(found, "study", "sites"), **figures, "sites": sites}
+
+
+def _refused(findings: Findings) -> dict[str, Any] | None:
+    """A failure that the trace does not tell of, as `oomscope explain` reads its message; null where there is none."""
+    found = findings.refused
+    if found is None:
+        return None
+    request = found.message.figure("requested")
+    return {
+        "kind": found.message.kind,
+        "pinned": found.pinned,
+        "device_free": found.device_free,
+        "requested": None if request is None else request.value,
+        "proves": [say(one) for one in found.message.proves],
     }
 
 
@@ -100,6 +127,8 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "growth": [
             {**_labelled(growth), "since_step": step_at(device.steps, growth.since_entry)} for growth in device.growth
         ],
+        "named": plain(device.named),
+        "pools": plain(device.pools),
         "steps": plain(device.steps),
         "bill": _bill(device),
         "device_total": plain(device.device_total),

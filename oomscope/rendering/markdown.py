@@ -9,7 +9,7 @@ from dataclasses import replace
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.rendering.common import tables
+from oomscope.rendering.common import said_tables, tables
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
@@ -22,6 +22,7 @@ from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.said import said_text
 from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
 
@@ -64,6 +65,8 @@ def render_markdown(findings: Findings, *, title: str | None = None, sources: So
     ]
     sources = sources if sources is not None else Sources(findings.snapshot)
     sections = head + (_device(findings, findings.main, shorten, sources) if findings.main else [])
+    if findings.main is None:
+        sections += [table_text(said_tables.counted(findings)), table_text(said_tables.counted_holders(findings, 15))]
     sections += [
         folded("How sure this is", _bullets(certainty(findings)[:30])),
         "<sub>Made with oomscope from a PyTorch memory snapshot.</sub>",
@@ -82,6 +85,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, source
         f"**Who holds the {format_bytes(device.at.allocated)} in use, {escaped(when)}**\n\n{_shares(device, shorten)}",
         f"<sub>How we know: {escaped(evidence)}.</sub>" if evidence else "",
         escaped(elsewhere(findings.at, device) or ""),
+        escaped((device.oom and said_text(device.oom.said)) or ""),
         folded(f"Memory, {when}", table_text(tables.memory(device))),
         *(_replays(answer) for answer in findings.whatif if answer.device == device.device and answer.rows),
         *(folded(table.title, table_text(table)) for table in _tables(findings, device, shorten)),
@@ -102,6 +106,10 @@ def _tables(findings: Findings, device: DeviceFindings, shorten: Shorten) -> lis
         tables.steps(device, 20),
         tables.ooms(device, shorten, 10),
         tables.pools(device, 15),
+        said_tables.named(device, 15),
+        said_tables.private_pools(device, 15),
+        said_tables.pinned(findings),
+        said_tables.pinned_sites(findings, shorten, 15),
         tables.bill(device),
         tables.other_devices(findings),
     ]

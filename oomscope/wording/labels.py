@@ -68,6 +68,7 @@ BILL_LABELS = {
 }
 SITE_LABELS = {
     "backward": "backward, no Python frames",
+    "backward_of": "its backward",
     "no_frames": "no Python frames recorded",
     "before_recording": "allocated before the recording began",
     "overwritten": "entry overwritten, no Python frames",

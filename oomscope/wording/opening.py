@@ -11,6 +11,7 @@ from oomscope.wording.asked import asked_text
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
+from oomscope.wording.refused import refused_occasion, refused_verdict
 from oomscope.wording.verdict_text import headline, sentences
 
 _CHANGES = frozenset({"verdict.replay.served", "verdict.replay.served.grows", "verdict.replay.depends"})
@@ -24,8 +25,12 @@ entry more, so the two peaks always differ a little."""
 def occasion(findings: Findings, shorten: Shorten) -> str:
     """What happened, in a line above the verdict: ``Out of memory · cuda:0 · 1.17 GiB requested at f (a.py:1)``."""
     device = findings.main
+    if device is None and findings.refused is not None:
+        return refused_occasion(findings.refused)
     if device is None:
         return "No GPU memory in this snapshot" if not cut.is_cut(findings) else cut.what_happened(findings)
+    if findings.refused is not None:
+        return f"{refused_occasion(findings.refused)} · {device.name}"
     if device.oom is None and cut.is_cut(findings):
         return f"{cut.what_happened(findings)} · {device.name}"
     if device.oom is None:
@@ -49,6 +54,8 @@ def _asked(oom: Oom, shorten: Shorten) -> str:
 def verdict_text(findings: Findings) -> str:
     """The verdict: one sentence, or two."""
     device = findings.main
+    if findings.refused is not None:
+        return refused_verdict(findings)
     if device is None:
         where = " before the place where its file is cut off" if cut.is_cut(findings) else ""
         return f"The snapshot contains no segments and no trace entries{where}."

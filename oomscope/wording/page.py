@@ -15,6 +15,7 @@ from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
 from oomscope.wording.loops import pass_word
+from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
 
 RECORDED = {
@@ -46,6 +47,9 @@ def given_back(zero: str, *, is_last: bool) -> str:
 def occasion_parts(findings: Findings) -> tuple[str, ...]:
     """What happened, where, and how far the program had come: the line above the headline, in parts."""
     device = findings.main
+    if findings.refused is not None:
+        parts = ("Out of memory", refused_what(findings.refused))
+        return parts if device is None else (*parts, device.name)
     if device is None:
         return ("No GPU memory in this snapshot" if not cut.is_cut(findings) else cut.what_happened(findings),)
     oom = device.oom

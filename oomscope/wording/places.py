@@ -25,7 +25,13 @@ def file_line(location: Location, shorten: Shorten) -> str:
 
 def site_text(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> str:
     """The site of `item`, or why it has none."""
-    return place(item.site, shorten) if item.site else no_site_text(item)
+    return place(item.site, shorten) + backward_text(item) if item.site else no_site_text(item)
+
+
+def backward_text(item: SiteUse | Pin | Growth | Oom) -> str:
+    """What is said behind the site of `item` where that is the forward's line and its backward made the block."""
+    label_code = None if isinstance(item, Oom) else item.label
+    return f" ({SITE_LABELS['backward_of']})" if label_code == "backward_of" else ""
 
 
 def no_site_text(item: SiteUse | Pin | Growth | Oom) -> str:

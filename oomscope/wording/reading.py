@@ -112,6 +112,7 @@ READING: dict[str, Sentence] = {
     "reading.unknown_segment_key": "Unknown key '{name}' in segments ({count:n time}); ignored.",
     "reading.unknown_block_key": "Unknown key '{name}' in blocks ({count:n time}); ignored.",
     "reading.unknown_annotation_key": "Unknown key '{name}' in annotations ({count:n time}); ignored.",
+    "reading.annotations_incomplete": "{count:n annotation} without a name or a stage; ignored.",
     "reading.unknown_action": "Unknown action '{name}' in the trace ({count:n time}); ignored.",
     "reading.unknown_segment_type": "Unknown segment_type '{name}' ({count:n time}); taken as large.",
     "reading.unknown_block_state": "Unknown block state '{name}' ({count:n time}); taken as neither active nor free.",

@@ -47,6 +47,10 @@ RECORDING: dict[str, Sentence] = {
         "Nothing was recorded, and PyTorch held no memory on a GPU when this snapshot was taken. Call "
         "torch.cuda.memory._record_memory_history() first, or use oomscope.record."
     ),
+    "recording.without_history": (
+        "The allocator keeps no history that torch could record: there are its figures, and names and holders of "
+        "tensors, but no segments, no stacks and no timeline."
+    ),
     "recording.no_stacks": (
         'No stacks were recorded. Record with context="all" and stacks="python" to see what allocates.'
     ),

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from oomscope.wording.template import Sentence
+from collections.abc import Mapping
+from typing import Any
+
+from oomscope.wording.allocator_rules import rule_text
+from oomscope.wording.template import Sentence, fill
 
 _KNOWN_CAP = "the recorded cap is known only to lie between {low:bytes} and {high:bytes}"
 _LATE = "the recording does not begin with the first allocation"
+
+
+def _departs(values: Mapping[str, Any]) -> str:
+    """The first difference, the rule that decides it, and that the rule may have changed since it was read."""
+    text = fill(_DEPARTS, values)
+    if rule := values.get("rule"):
+        text += f"; what differs there is {rule_text(rule)}"
+    if newer := values.get("newer"):
+        text += (
+            f"; the file is of torch {newer[0]}.{newer[1]}, and the rules are those of "
+            f"{values['known'][0]}.{values['known'][1]}"
+        )
+    return text
+
+
+_DEPARTS = (
+    "the replay of the recorded setting departs from the recording at entry {entry:count} "
+    "({mismatches:n mismatch/mismatches} in {addresses:n address/addresses} and {segment_events:n segment event}): "
+    "the recording allocator is not the one modelled here, or entries are missing"
+)
 
 WHATIF: dict[str, Sentence] = {
     "whatif.up_to_the_last_entry": "up to the last recorded entry",
@@ -57,11 +81,7 @@ WHATIF: dict[str, Sentence] = {
     "whatif.less_workspace": "below the minimum a workspace would not fit, and cuDNN may use a smaller one",
     # What the replay of a recording can answer.
     "whatif.no_allocation": "the trace has no allocation, so there is nothing to replay",
-    "whatif.replay_departs": (
-        "the replay of the recorded setting departs from the recording at entry {entry:count} "
-        "({mismatches:n mismatch/mismatches} in {addresses:n address/addresses} and {segment_events:n segment event}): "
-        "the recording allocator is not the one modelled here, or entries are missing"
-    ),
+    "whatif.replay_departs": _departs,
     "whatif.late_recording": (
         f"{_LATE}; only the recorded setting, with or without calls of empty_cache, and expandable segments are "
         "answered, for the recorded window"

@@ -6,20 +6,23 @@ import numpy as np
 
 from oomscope.analysis.attribution.sites import NO_LOCATION, SiteTable
 from oomscope.analysis.records import PHASES
+from oomscope.analysis.said.tracebacks import frames_in
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.lean_dataclass import dataclass
-from oomscope.model import NO_STACK, IntArray, UInt8Array
+from oomscope.model import NO_STACK, BoolArray, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
 
 # Why memory has no site; their words are the `SITE_LABELS` of `oomscope.wording.labels`.
 NO_FRAMES_BACKWARD = "backward"
+BACKWARD_OF = "backward_of"
+"""There is a site: the line of the forward whose backward made the block, where anomaly mode told it."""
 NO_FRAMES = "no_frames"
 BEFORE_RECORDING = "before_recording"
 EVICTED = "overwritten"
 NO_STACK_KEPT = "no_stack"
 ONLY_TORCH = "only_torch"
 ALL_OTHERS = "all_others"
-_LABELS = ("", NO_FRAMES_BACKWARD, NO_FRAMES, BEFORE_RECORDING, EVICTED, ONLY_TORCH, NO_STACK_KEPT)
+_LABELS = ("", NO_FRAMES_BACKWARD, NO_FRAMES, BEFORE_RECORDING, EVICTED, ONLY_TORCH, NO_STACK_KEPT, BACKWARD_OF)
 _WHY_UNSEEN = {"wrapped": EVICTED, "state_only": NO_STACK_KEPT, "none": NO_STACK_KEPT}
 
 
@@ -30,7 +33,7 @@ class Attribution:
     Attributes:
         group: int64[lifetimes], number of the (site, caller, label) that the lifetime belongs to.
         site, caller: int32[groups], location numbers of a `SiteTable`.
-        label: the reason why a group has no site, else None.
+        label: the reason why a group has no site, or `BACKWARD_OF`; else None.
     """
 
     group: IntArray
@@ -53,9 +56,10 @@ def attribute(history: DeviceHistory, sites: SiteTable, phases: UInt8Array, *, k
     site, caller = sites.sites(stack), sites.callers(stack)
     backward = phases == PHASES.index("backward")
     before = lifetimes.born == BEFORE
+    forward = _sites_of_forwards(history, sites, site, caller)
     reason = np.select(
-        [site != NO_LOCATION, (stack == NO_STACK) & before, backward, stack == NO_STACK],
-        [0, _LABELS.index(_WHY_UNSEEN.get(kind, BEFORE_RECORDING)), 1, 2],
+        [forward, site != NO_LOCATION, (stack == NO_STACK) & before, backward, stack == NO_STACK],
+        [_LABELS.index(BACKWARD_OF), 0, _LABELS.index(_WHY_UNSEEN.get(kind, BEFORE_RECORDING)), 1, 2],
         default=_LABELS.index(ONLY_TORCH),
     )
     width = len(sites) + 1
@@ -67,3 +71,20 @@ def attribute(history: DeviceHistory, sites: SiteTable, phases: UInt8Array, *, k
         caller=(distinct % width - 1).astype(np.int32),
         label=tuple(_LABELS[index] or None for index in (distinct // width // width).tolist()),
     )
+
+
+def _sites_of_forwards(history: DeviceHistory, sites: SiteTable, site: StackArray, caller: StackArray) -> BoolArray:
+    """Fill in the forward's line where a block of a backward has none of its own; returns which rows those are."""
+    found = np.zeros(len(site), np.bool_)
+    told = history.trace.forward_stacks
+    if not told:
+        return found
+    places: dict[tuple[str, ...], tuple[int, int]] = {}
+    for row in np.flatnonzero((site == NO_LOCATION) & np.isin(history.lifetimes.born, list(told))).tolist():
+        lines = told[int(history.lifetimes.born[row])]
+        if lines not in places:
+            places[lines] = sites.places_in(frames_in(lines))
+        if places[lines][0] != NO_LOCATION:
+            site[row], caller[row] = places[lines]
+            found[row] = True
+    return found

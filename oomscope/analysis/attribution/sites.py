@@ -7,11 +7,14 @@ the reader's own code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
 from oomscope.analysis.records import Location
+from oomscope.analysis.said.tracebacks import location_of as location_of_frame
+from oomscope.analysis.said.tracebacks import original_frame
 from oomscope.model import BoolArray, Frame, FrameKind, StackTable, frame_kind
 from oomscope.model.arrays import StackArray
 
@@ -43,11 +46,13 @@ class SiteTable:
         self._locations: list[Location] = []
         number: dict[Location, int] = {}
         location_of = np.empty(len(stacks.frames), np.int32)
-        for index, frame in enumerate(stacks.frames):
-            location = Location(frame.filename, frame.line, frame.name)
-            location_of[index] = number.setdefault(location, len(number))
+        # Code that torch.fx generated stands for the line it was made from, where torch says which that is.
+        frames = [original_frame(frame) if frame.extra else frame for frame in stacks.frames]
+        for index, frame in enumerate(frames):
+            location_of[index] = number.setdefault(location_of_frame(frame), len(number))
         self._locations = list(number)
-        kind = np.fromiter((frame_kind(frame.filename) for frame in stacks.frames), np.uint8, count=len(stacks.frames))
+        self._number = number
+        kind = np.fromiter((frame_kind(frame.filename) for frame in frames), np.uint8, count=len(frames))
         self._cpp: BoolArray = kind == FrameKind.CPP
         self.site_of = self._innermost(np.isin(kind, _SITES), location_of)
         self.caller_of = self._innermost(kind == FrameKind.OWN, location_of)
@@ -66,6 +71,20 @@ class SiteTable:
 
     def __len__(self) -> int:
         return len(self._locations)
+
+    def places_in(self, frames: Sequence[Frame]) -> tuple[int, int]:
+        """Site and caller of a stack that is none of the snapshot's: of `frames`, innermost first."""
+        return tuple(self._first(frames, kinds) for kinds in (_SITES, (FrameKind.OWN,)))  # type: ignore[return-value]
+
+    def _first(self, frames: Sequence[Frame], kinds: tuple[FrameKind, ...]) -> int:
+        found = next((frame for frame in frames if frame_kind(frame.filename) in kinds), None)
+        if found is None:
+            return NO_LOCATION
+        location = location_of_frame(found)
+        if location not in self._number:
+            self._number[location] = len(self._locations)
+            self._locations.append(location)
+        return self._number[location]
 
     def location(self, number: int) -> Location | None:
         """The location with `number`; None for `NO_LOCATION`."""

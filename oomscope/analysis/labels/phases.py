@@ -6,6 +6,8 @@ import numpy as np
 
 from oomscope.analysis.labels.stack_roles import Role, StackRoles
 from oomscope.analysis.records import PHASES
+from oomscope.analysis.said.naming import phases_said
+from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory, Lifetimes
 from oomscope.model import BoolArray, IntArray, UInt8Array
 
@@ -15,16 +17,17 @@ _PHASE_OF_ROLE = np.full(len(Role), OTHER, np.uint8)
 _PHASE_OF_ROLE[[Role.FORWARD, Role.BACKWARD, Role.OPTIMIZER]] = FORWARD, BACKWARD, OPTIMIZER
 
 
-def phase_of(history: DeviceHistory, roles: StackRoles) -> UInt8Array:
+def phase_of(history: DeviceHistory, roles: StackRoles, ranges: Ranges | None = None) -> UInt8Array:
     """The phase that allocated each block.
 
     A stack tells most of it. The autograd engine's threads have no Python frames, so where stacks were recorded at all,
     an allocation without frames was made in a backward. A loss computed outside any module is told by its place:
-    between a forward and its backward.
+    between a forward and its backward; where the program marked it with a range that names a phase, by that.
 
     Args:
         history: of one device.
         roles: of the stacks of its snapshot.
+        ranges: of that device; None: none were marked.
 
     Returns:
         uint8[lifetimes], index into `PHASES`.
@@ -36,8 +39,37 @@ def phase_of(history: DeviceHistory, roles: StackRoles) -> UInt8Array:
     if (from_engine := unframed_is_backward(lifetimes, role)).any():
         phase[from_engine] = BACKWARD
     phase[before & ~from_engine & (phase == OTHER)] = BEFORE_RECORDING
-    _fill_between(phase, role, lifetimes, before)
+    marked = _fill_marked(phase, role, lifetimes, ranges)
+    _fill_between(phase, role, lifetimes, before, marked)
     return phase
+
+
+def _fill_marked(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, ranges: Ranges | None) -> BoolArray:
+    """Give allocations whose stack tells nothing the phase that the program named; returns which those are."""
+    marked = np.zeros(len(phase), np.bool_)
+    if ranges is None or not len(ranges):
+        return marked
+    said = phases_said(ranges, PHASES, OTHER)
+    _drop_contradicted(said, phase, lifetimes)
+    silent = (role == Role.NEUTRAL) | (role == Role.UNFRAMED)
+    rows = np.flatnonzero(silent & (phase == OTHER) & (lifetimes.born > BEFORE))
+    marked[rows] = said[lifetimes.born[rows]] != OTHER
+    phase[rows] = said[lifetimes.born[rows]]
+    return marked
+
+
+CONTRADICTED = 0.1
+"""Of what stacks tell inside ranges of one phase: so much of another phase, and the name means something else."""
+
+
+def _drop_contradicted(said: UInt8Array, phase: UInt8Array, lifetimes: Lifetimes) -> None:
+    """Forget the phases that ranges name where stacks inside them tell of others: a whole step may bear such a name."""
+    rows = np.flatnonzero((lifetimes.born > BEFORE) & np.isin(phase, (FORWARD, BACKWARD, OPTIMIZER)))
+    told, named = phase[rows], said[lifetimes.born[rows]]
+    for one in (FORWARD, BACKWARD, OPTIMIZER):
+        inside = named == one
+        if np.count_nonzero(inside & (told != one)) > CONTRADICTED * np.count_nonzero(inside):
+            said[said == one] = OTHER
 
 
 def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
@@ -59,11 +91,13 @@ def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
     return np.asarray(during | (unframed & before & ~lost))
 
 
-def _fill_between(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, before: BoolArray) -> None:
+def _fill_between(
+    phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, before: BoolArray, marked: BoolArray
+) -> None:
     """Give allocations whose frames tell nothing the phase they lie in: after a forward and before its backward."""
     rows = np.flatnonzero(~before)
     rows = rows[np.argsort(lifetimes.born[rows])]
-    neutral = role[rows] == Role.NEUTRAL
+    neutral = (role[rows] == Role.NEUTRAL) & ~marked[rows]
     if not neutral.any() or neutral.all():
         return
     told = np.flatnonzero(~neutral)

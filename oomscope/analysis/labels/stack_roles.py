@@ -12,6 +12,7 @@ from enum import IntEnum, IntFlag
 
 import numpy as np
 
+from oomscope.analysis.said.tracebacks import original_frame
 from oomscope.lean_dataclass import dataclass
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, UInt8Array, frame_kind, package_path
 from oomscope.model.arrays import StackArray
@@ -188,7 +189,7 @@ def find_roles(stacks: StackTable) -> StackRoles:
     if not count:
         nothing = np.full(1, -1, np.int64)
         return StackRoles(role, mark, nothing, nothing)
-    looked = [_look(frame) for frame in stacks.frames]
+    looked = [_look(original_frame(frame) if frame.extra else frame) for frame in stacks.frames]
     signs = np.array([int(sign) for sign, _ in looked], np.int64)[stacks.members]
     marks = np.array([int(found) for _, found in looked], np.int64)[stacks.members]
     position = np.arange(len(signs))

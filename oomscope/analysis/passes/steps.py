@@ -10,21 +10,27 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.loops import Loops
 from oomscope.analysis.passes.records import StepPeak, Steps
+from oomscope.analysis.said.marked_passes import marked_passes
+from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
 
 
-def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array, loops: Loops) -> Steps:
+def find_steps(
+    snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array, loops: Loops, ranges: Ranges | None = None
+) -> Steps:
     """The steps of one device, first to last; the last may be unfinished.
 
-    Recorded marks and ``ProfilerStep#`` ranges say where a step begins; ``Optimizer.step#`` ranges where one ends.
-    Without any, optimizer allocations mark the ends, or the passes of the script's outermost loop are the steps.
+    Recorded marks, ``ProfilerStep#`` ranges and the program's own ranges around each pass say where a step begins;
+    ``Optimizer.step#`` ranges where one ends. Without any, optimizer allocations mark the ends, or the passes of the
+    script's outermost loop are the steps.
 
     Args:
         snapshot: the whole snapshot.
         history: one of its devices.
         phases: uint8[lifetimes], from `phase_of`.
         loops: of the script on that device.
+        ranges: that the program marked on that device; None: none.
     """
     if not history.entries:
         return Steps(0, "none")
@@ -38,6 +44,10 @@ def find_steps(snapshot: Snapshot, history: DeviceHistory, phases: UInt8Array, l
             )
         ends = _optimizer_ends(snapshot, history.index)
         after = np.searchsorted(clock, np.array(ends, np.int64), side="right") if ends else np.zeros(0, np.int64)
+        if ranges is not None:
+            marked, names = marked_passes(ranges, history, after)
+            if len(marked) and (made := _distinct(marked, names, history)).count:
+                return made
         if len(after := np.unique(after[after > 0])):
             return _from_ends(_whole_rounds(after, history, phases), history, phases, "annotations")
     births = np.flatnonzero(history.lifetimes.born > BEFORE)
@@ -105,6 +115,11 @@ def _from_begins(
 ) -> Steps:
     """Steps that begin at `times`. A step that began before the first entry begins with it, unless the next did too."""
     begins = np.searchsorted(clock, np.array(times, np.int64), side="left")
+    return _distinct(begins, names, history, source)
+
+
+def _distinct(begins: IntArray, names: Sequence[str], history: DeviceHistory, source: str = "annotations") -> Steps:
+    """Steps that begin at the entries `begins`, ascending, without those in which nothing happened."""
     following = np.append(begins[1:], history.entries)
     kept = np.flatnonzero((begins < history.entries) & (following > begins))
     if not len(kept):

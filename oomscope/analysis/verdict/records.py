@@ -13,6 +13,7 @@ from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.memory.records import FreeForRequest, Totals
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass
 from oomscope.analysis.records import Location
+from oomscope.analysis.said.records import Said
 from oomscope.lean_dataclass import dataclass
 from oomscope.model import Note
 
@@ -157,7 +158,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Oom:
-    """A request that failed. `recovered`: the program went on allocating afterwards."""
+    """A request that failed. `recovered`: the program went on allocating afterwards. `said`: what it said of it."""
 
     entry: int
     time_us: int | None
@@ -173,3 +174,4 @@ class Oom:
     totals: Totals
     free: FreeForRequest
     verdict: Verdict
+    said: Said = field(default_factory=Said)

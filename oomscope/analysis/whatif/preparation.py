@@ -12,8 +12,9 @@ from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.driver_addresses import DriverAddresses
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replay, Replayer
-from oomscope.allocator.torch_releases import Release, release_of
+from oomscope.allocator.torch_releases import Release, possible_releases
 from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.whatif.departure import departing_rule
 from oomscope.analysis.whatif.extraction import Extraction, extract
 from oomscope.analysis.whatif.recorded_limit import RecordedLimit, possible_limits
 from oomscope.analysis.whatif.records import SelfCheck
@@ -87,7 +88,11 @@ def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     """
     _check_addresses(device)
     runs = release_runs(device.trace, snapshot.stacks)
-    subjects = (_with_limit(snapshot, device, runs, limit) for limit in possible_limits(snapshot, device, runs))
+    subjects = (
+        _with_limit(snapshot, device, runs, limit, release)
+        for release in possible_releases(snapshot.recorded.torch, snapshot.schema)
+        for limit in possible_limits(snapshot, device, runs)
+    )
     best = next(subjects)
     for subject in subjects:
         if not best.check.mismatches:
@@ -103,14 +108,17 @@ def _check_addresses(device: DeviceHistory) -> None:
         raise ReplayError("The snapshot has addresses that no CUDA device gives; its allocator is not modelled here.")
 
 
-def _with_limit(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun], limit: RecordedLimit) -> Subject:
-    release = release_of(snapshot.schema)
+def _with_limit(
+    snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun], limit: RecordedLimit, release: Release
+) -> Subject:
     extraction = extract(snapshot, device, runs, limit.limit.address_space)
     replayer = Replayer(extraction.program, release)
     begin = time.monotonic()
     recorded = replayer.run(device.config, limit.limit, recorded_addresses(device), note_addresses=True)
     seconds = time.monotonic() - begin
     check = compare(device, extraction.program, recorded)
+    if check.first_mismatch is not None:
+        check = replace(check, rule=departing_rule(device, recorded, check.first_mismatch, snapshot.settings))
     if not extraction.adds_up:
         check = replace(check, mismatches=max(check.mismatches, 1), first_mismatch=check.first_mismatch or 0)
     return Subject(device, release, limit, extraction, replayer, recorded, check, seconds)

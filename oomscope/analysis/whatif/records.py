@@ -24,6 +24,8 @@ class SelfCheck:
         mismatches: how many of both differ.
         first_mismatch: the first trace entry that differs, None where none does.
         reason: why other settings are not answered, or only some; None where everything is.
+        rule: which rule of the allocator decides what differs first, by its slug in `oomscope.allocator.rules`; None
+            where nothing differs, or no rule decides it.
     """
 
     addresses: int
@@ -31,6 +33,7 @@ class SelfCheck:
     mismatches: int
     first_mismatch: int | None
     reason: Note | None = None
+    rule: str | None = None
 
     @property
     def agrees(self) -> bool | None:

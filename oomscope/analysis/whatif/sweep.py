@@ -12,7 +12,7 @@ from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replayer
-from oomscope.allocator.torch_releases import INTRODUCED
+from oomscope.allocator.torch_releases import INTRODUCED, LATEST
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.whatif import settings as tried
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
@@ -300,6 +300,9 @@ def _with_reason(subject: Subject) -> SelfCheck:
                 mismatches=check.mismatches,
                 addresses=check.addresses,
                 segment_events=check.segment_events,
+                rule=check.rule,
+                newer=subject.release.version if subject.release.version > LATEST.version else None,
+                known=LATEST.version,
             ),
         )
     if not subject.complete:

@@ -13,6 +13,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.lean_dataclass import dataclass
 from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import split_rows, view
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes
@@ -25,6 +26,7 @@ from oomscope.rendering.html.one_file import framed, page_environment, whole
 from oomscope.rendering.html.other_devices import DeviceView, other_devices
 from oomscope.rendering.html.page_size import MOST_BYTES, PAGE_CAPS, PageCaps, trimmed
 from oomscope.rendering.html.part_rows import ShareRow, made_of, share_rows
+from oomscope.rendering.html.said_view import SaidView, said_view, without_devices
 from oomscope.rendering.html.segment_map import SegmentMap, segment_map
 from oomscope.rendering.html.series_view import SeriesView, series_view
 from oomscope.rendering.html.site_rows import SMALL, SiteRow, later_rows, place_of, site_rows, without_small
@@ -66,6 +68,7 @@ class Page:
     context: list[tuple[str, str]]
     settings: list[tuple[str, str]]
     main: MainView | None
+    counted: tuple[Table, ...]
     whatif: WhatIf | None
     version: str
 
@@ -100,6 +103,7 @@ class MainView:
     each: str
     others: tuple[DeviceView, ...]
     names: tuple[NameRow, ...]
+    said: SaidView
 
 
 def render_html(findings: Findings, *, title: str | None = None, sources: Sources | None = None) -> str:
@@ -176,6 +180,7 @@ def _page(
         context=context_rows(findings),
         settings=settings_rows(findings),
         main=_main(findings, device, shorten, sheet, caps, sources) if device is not None else None,
+        counted=without_devices(findings) if device is None else (),
         whatif=answer,
         version=__version__,
     )
@@ -218,4 +223,5 @@ def _main(
         each=pass_word(device)[0],
         others=other_devices(findings, shorten, sheet),
         names=name_rows(device),
+        said=said_view(findings, device, shorten),
     )

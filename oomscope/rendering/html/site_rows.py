@@ -20,7 +20,7 @@ from oomscope.rendering.html.percent import share
 from oomscope.wording.clean import clean
 from oomscope.wording.page import OTHER_LINES
 from oomscope.wording.paths import Shorten
-from oomscope.wording.places import no_site_text
+from oomscope.wording.places import backward_text, no_site_text
 
 MOST_STACKS = 3
 MOST_FRAMES = 24
@@ -86,7 +86,7 @@ def place_of(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> Place:
     differs = caller is not None and caller != site
     return Place(
         text=f"{shorten(site.file)}:{site.line}" if site else no_site_text(item),
-        function=clean(site.function, 80) if site else "",
+        function=clean(site.function, 80) + backward_text(item) if site else "",
         full=f"{clean(site.file, 400)}:{site.line}" if site else "",
         caller=f"{shorten(caller.file)}:{caller.line} {clean(caller.function, 80)}" if caller and differs else "",
         caller_full=f"{clean(caller.file, 400)}:{caller.line}" if caller and differs else "",

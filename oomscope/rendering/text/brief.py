@@ -9,12 +9,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.rendering.common import said_tables
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import percent_text
 from oomscope.rendering.text.lines import source_line, wrapped
 from oomscope.rendering.text.sparkline import marks, sparkline
-from oomscope.rendering.text.terminal import changed_by_settings
+from oomscope.rendering.text.terminal import changed_by_settings, section
 from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
 from oomscope.wording.instants import instant
@@ -52,7 +53,7 @@ def brief(findings: Findings, *, width: int, replayed: bool = True, sources: Sou
     head = wrapped(Text(occasion(findings, shorten), style="bold"), width, 2)
     above = [*head, Text(), *_verdict(verdict_text(findings), width, 4)]
     if device is None:
-        return Group(*above)
+        return Group(*above, Text(), *section(said_tables.counted_holders(findings, MOST_ROWS)))
     above += source_line(device, sources or Sources(findings.snapshot), shorten, width)
     above += _advice(device, width)
     below = [*_timeline(device, width), *_foot(device, width, replayed)]

@@ -15,7 +15,7 @@ from rich.text import Text
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.rendering.common import tables
+from oomscope.rendering.common import said_tables, tables
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import WhatIfView, changing, view
@@ -30,6 +30,7 @@ from oomscope.wording.instants import elsewhere, instant
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
+from oomscope.wording.said import said_text
 from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
 
@@ -77,6 +78,8 @@ def summary(
         parts += [Text(replay), Text()]
     if findings.main is not None:
         parts += _device(findings, findings.main, shorten, width)
+    else:
+        parts += [*section(said_tables.counted(findings)), *section(said_tables.counted_holders(findings, _TOP))]
     parts += _list("How sure this is", map(Text, certainty(findings)))
     return Group(*parts)
 
@@ -86,6 +89,8 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     yield from section(tables.evidence(device, 10), headings=False)
     if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())
+    if device.oom is not None and (said := said_text(device.oom.said)):
+        yield from (Text(said), Text())
     yield from section(tables.memory(device), f"Memory, {when}", headings=False)
     yield from _timeline(device, width)
     if device.oom is not None:
@@ -95,6 +100,7 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     yield from chain.from_iterable(changed_by_settings(answer) for answer in answers if answer.rows)
     yield from section(tables.categories(device), headings=False)
     yield from section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
+    yield from section(said_tables.named(device, 5))
     yield from section(tables.holders(device, _TOP))
     if not device.holders:
         yield from section(tables.names(device, _TOP))
@@ -103,6 +109,9 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
     elif device.history.moves:
         yield from (Text(no_growth(device)), Text())
     yield from section(tables.pins(device, shorten, 5))
+    yield from section(said_tables.private_pools(device, 5))
+    yield from section(said_tables.pinned(findings), headings=False)
+    yield from section(said_tables.pinned_sites(findings, shorten, 5))
     if len(device.ooms) > 1:
         yield from section(tables.ooms(device, shorten, 5))
     yield from section(tables.bill(device))
