@@ -83,8 +83,8 @@ class OtherBackend(Backend):
         """What a device has now."""
         stats = self.memory_stats(device)
         allocated, reserved = (int(stats.get(f"{name}_bytes.all.current", 0)) for name in ("allocated", "reserved"))
-        peaks = (stats.get(f"{name}_bytes.all.peak") for name in ("allocated", "reserved"))
-        return Levels(allocated, reserved, *peaks, stats.get("num_alloc_retries"))
+        peak, peak_reserved = (stats.get(f"{name}_bytes.all.peak") for name in ("allocated", "reserved"))
+        return Levels(allocated, reserved, peak, peak_reserved, stats.get("num_alloc_retries"))
 
     def current_device(self) -> int:
         """The device of this thread."""
