@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, IntArray, Layout, PoolId, UInt8Array
 
 

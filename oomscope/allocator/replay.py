@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,7 +21,6 @@ from oomscope.allocator.limits import NO_LIMIT, Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
 from oomscope.allocator.torch_releases import LATEST, Release
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Action, IntArray
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import PoolId
 
 Version = tuple[int, int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.analysis.attribution.records import Holder, NamedTensor, SiteUse
 from oomscope.analysis.labels.drivers import categories_at
@@ -18,7 +18,6 @@ from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.verdict.refused import Refused
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Snapshot, UInt8Array
 from oomscope.notebooks import html_of
 

@@ -5,7 +5,8 @@ The names are those of the JSON report (`oomscope/rendering/report.schema.json`)
 
 from __future__ import annotations
 
-from oomscope.lean_dataclass import dataclass
+from dataclasses import dataclass
+
 from oomscope.model import Note
 
 CATEGORIES = (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.history.lifetimes import BEFORE, Lifetimes
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Action, IntArray, Layout, Trace
 
 

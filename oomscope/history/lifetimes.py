@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, Action, Blocks, BlockState, BoolArray, IntArray, Trace
 from oomscope.model.arrays import StackArray
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.allocator.config import LARGE_SEGMENT_SIZE
 from oomscope.allocator.rounding import SMALL_BUFFER
 from oomscope.history.lifetimes import BEFORE
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Layout, Trace
 from oomscope.model.arrays import StackArray
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model.arrays import BoolArray, IntArray, StackArray, UInt8Array
 
 

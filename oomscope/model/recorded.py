@@ -7,10 +7,9 @@ microseconds since the epoch, and no number is negative. Frames run from the inn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model.stacks import Frame
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model.cut import Cut
 from oomscope.model.layout import Layout
 from oomscope.model.note import Note

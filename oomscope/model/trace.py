@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model.actions import Action
 from oomscope.model.arrays import IntArray, StackArray, UInt8Array
 

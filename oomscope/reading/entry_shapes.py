@@ -9,13 +9,13 @@ guessed, and what has no shape is left to the unpickler.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, IntArray
 from oomscope.reading.entry_walk import EntryWalk
 from oomscope.reading.traces import ACTION_NUMBERS

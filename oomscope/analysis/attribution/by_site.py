@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.attribution.sites import NO_LOCATION, SiteTable
 from oomscope.analysis.records import PHASES
 from oomscope.analysis.said.tracebacks import frames_in
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, BoolArray, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
 

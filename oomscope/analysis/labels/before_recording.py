@@ -8,6 +8,8 @@ Where nothing tells, they stay unknown.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE, PARAMETER
@@ -16,7 +18,6 @@ from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.size_matching import SCALAR, one_for_each
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.history import BEFORE
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, IntArray, UInt8Array
 
 _MOST_STATES = 2

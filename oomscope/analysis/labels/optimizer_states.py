@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
 from oomscope.analysis.labels.size_matching import SCALAR
 from oomscope.analysis.study import DeviceStudy
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, IntArray, package_path
 
 USUAL_STATES = {

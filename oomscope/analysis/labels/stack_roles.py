@@ -8,12 +8,12 @@ the allocation then decides (see `oomscope.analysis.labels.phases`).
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
 
 from oomscope.analysis.said.tracebacks import original_frame
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, UInt8Array, frame_kind, package_path
 from oomscope.model.arrays import StackArray
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.attribution.by_site import NO_FRAMES_BACKWARD, ONLY_TORCH
@@ -12,7 +14,6 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import StackArray
 

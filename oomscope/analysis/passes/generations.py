@@ -8,6 +8,7 @@ window of the last few passes, and what the first ones left, rise no further.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -22,7 +23,6 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.passes.straight_rise import straight_rise
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +18,6 @@ from oomscope.analysis.passes.loop_finder import FoundRun, LoopFinder
 from oomscope.analysis.passes.script_stacks import MAIN, THREAD, ScriptStacks
 from oomscope.analysis.records import Location
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Action, BoolArray, IntArray
 
 

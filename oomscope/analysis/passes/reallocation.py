@@ -6,10 +6,11 @@ sets it apart from activations of batches that happen to become longer.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, IntArray
 
 LEAST_BIRTHS = 8

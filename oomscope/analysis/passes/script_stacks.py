@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.analysis.attribution.sites import is_script
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BoolArray, Frame, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import StackArray
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.limits import limit_at
 from oomscope.analysis.verdict.records import Oom, ProcessLimit
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, Action, Layout, Snapshot
 
 MOST_JUDGED = 8

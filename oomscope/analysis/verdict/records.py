@@ -6,7 +6,7 @@ Bytes are integers; None is unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from oomscope.analysis.labels.records import Driver
@@ -14,7 +14,6 @@ from oomscope.analysis.memory.records import FreeForRequest, Totals
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass
 from oomscope.analysis.records import Location
 from oomscope.analysis.said.records import Said
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Note
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.allocator.program import InitialLayout, Op, Program
 from oomscope.analysis.whatif.releases import RETURNS, ReleaseRun, following
 from oomscope.history import DeviceHistory
 from oomscope.history.lifetimes import BEFORE, Lifetimes
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, Action, IntArray, Layout, Snapshot, Trace, UInt8Array
 
 DEFAULT_POOL = 0

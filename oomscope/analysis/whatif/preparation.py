@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from oomscope.analysis.whatif.records import SelfCheck
 from oomscope.analysis.whatif.releases import OBTAINS, RETURNS, ReleaseRun, release_runs
 from oomscope.errors import ReplayError
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Action, BoolArray, IntArray, Snapshot
 
 MAX_ADDRESS = 1 << 51

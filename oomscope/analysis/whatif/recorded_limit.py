@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.rounding import allocation_size, round_size
 from oomscope.analysis.whatif.releases import OBTAINS, ReleaseRun, following, least_refused
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Action, RecordedDevice, Snapshot
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Note
 
 RECORDED = "recorded"

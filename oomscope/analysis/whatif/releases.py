@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.allocator.rounding import allocation_size, round_size
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, StackTable, Trace
 
 RETURNS = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.config import AllocatorConfig
@@ -16,7 +16,6 @@ from oomscope.analysis.whatif.least import Least, least_memory
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Action, Note, note
 
 UP_TO_THE_LAST = note("whatif.up_to_the_last_entry")

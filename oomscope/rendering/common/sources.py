@@ -7,10 +7,10 @@ only what lies in it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import FrameKind, Snapshot, frame_kind, package_path
 from oomscope.model.frames import slashes
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import Note
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count, format_limit

@@ -6,6 +6,7 @@ No name of a snapshot enters a figure: legends and labels stand beside it in the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,6 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import field
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import NO_STACK, FrameKind, StackTable, frame_kind
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.percent import percent

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.analysis.attribution.records import Holder
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import Location
-from oomscope.lean_dataclass import dataclass
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.storing import store_line
 from oomscope.rendering.html.live_parts import LiveParts

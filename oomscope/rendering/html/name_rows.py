@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.lean_dataclass import dataclass
 
 MOST_NAMES = 100
 _ELEMENT = re.compile(r"\[\d+\]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.memory.fragmentation import free_bytes
 from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import BlockState, IntArray, Layout, PoolId
 from oomscope.model.arrays import BoolArray, address_text
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings
@@ -11,7 +11,6 @@ from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import StackTable
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.flame import is_framework

@@ -5,6 +5,7 @@ It is stretched to the width of any screen, so that its words stand beside it: t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette

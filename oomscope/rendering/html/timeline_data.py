@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ import numpy as np
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.history import DeviceHistory
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import IntArray
 from oomscope.rendering.html.chart_data import TimeAxis, instants
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows

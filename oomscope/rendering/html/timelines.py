@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES
-from oomscope.lean_dataclass import dataclass
 from oomscope.model import IntArray
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
