@@ -28,7 +28,8 @@ def _needs(values: Mapping[str, Any]) -> str:
 def _nearly(values: Mapping[str, Any]) -> str:
     limit = f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}"
     needs = format_bytes(values["needs"])
-    return f"{_who(values)} needs {needs} at once, too close to the limit of {limit}{_capped(values)}."
+    room = "and no free piece is large enough"
+    return f"{_who(values)} needs {needs} of the limit of {limit} at once{_capped(values)}, {room}."
 
 
 def _who(values: Mapping[str, Any]) -> str:
@@ -139,12 +140,11 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
     "{needs:bytes}.",
-    "causes.capacity.short": "Even if the free memory were all in one piece, the request for {size:bytes} would not "
-    "fit: {bytes:bytes} are missing.",
-    "causes.capacity.close": "Even if the free memory were all in one piece, the request for {size:bytes} would leave "
-    "only {bytes:bytes}.",
-    "causes.capacity.nothing_left": "Even if the free memory were all in one piece, the request for {size:bytes} would "
-    "leave nothing.",
+    "causes.capacity.short": "Even in one piece, the free memory that this request may use would be {bytes:bytes} too "
+    "little.",
+    "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "
+    "to spare.",
+    "causes.capacity.nothing_left": "All in one piece, the free memory would just have served the {size:bytes}.",
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once.",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",

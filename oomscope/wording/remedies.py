@@ -112,7 +112,7 @@ REMEDIES: dict[str, RemedyWords] = {
     ),
     "bound_what_is_kept.holder": RemedyWords(
         "Empty {holder:holder}, limit its size, or move what it keeps to the CPU (`.cpu()`).",
-        "It keeps {bytes:bytes} on the device.",
+        "{bytes:bytes} of what it keeps can go.",
         "a copy back where the device needs it again",
         "faq",
     ),

@@ -126,13 +126,14 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tu
     sites, history = device.study.sites, device.history
     held = held_rows(device.study, device.at_entry, suspect.holder)
     stack, size = history.lifetimes.stack[held], history.size[held]
-    for lines in (sites.callers(stack), sites.sites(stack)):
-        numbers, where = np.unique(lines, return_inverse=True)
-        made = np.bincount(where, weights=size)
-        for number in np.argsort(-made, kind="stable").tolist():
-            location = sites.location(int(numbers[number]))
-            if location is not None:
-                return location, words.made_of_it(int(made[number]))
+    callers = sites.callers(stack)
+    lines = np.where(callers >= 0, callers, sites.sites(stack))
+    numbers, where = np.unique(lines, return_inverse=True)
+    made = np.bincount(where, weights=size)
+    for number in np.argsort(-made, kind="stable").tolist():
+        location = sites.location(int(numbers[number]))
+        if location is not None:
+            return location, words.made_of_it(int(made[number]))
     return None
 
 

@@ -28,6 +28,9 @@ MUCH_KEPT = 0.2
 MOST_OF_ALL = 0.4
 """Of the allocated bytes: one tensor of that size is named by its variable."""
 
+_LARGER = ("causes.pass.longer", "causes.pass.staircase")
+"""What has changed since the passes that fitted comes first."""
+
 MOST_KEPT = 0.5
 """Of the allocated bytes; where one object that is no part of the model keeps more, it is the headline."""
 
@@ -58,21 +61,24 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """What is needed at once against the limit, what the memory is, and how far the loop had come.
 
-    An object that keeps most of it, or the pass before where most is of that one, comes first.
+    An object that keeps most of it comes first, or the pass before where most is of that one, or how much larger this
+    one is than those that fitted.
     """
     del tested
     first = circumstances.failing_pass is not None and not circumstances.failing_pass.completed
     kept, left, needs = _keeper(circumstances), _last_pass(circumstances), _needs(circumstances)
     mostly = [one for one in (*kept, *left) if one.values["share"] >= MOST_KEPT][:1]
+    passes = () if first else clauses.failing_pass(circumstances)
+    larger = [one for one in passes if one.code in _LARGER]
     return (
-        *mostly,
+        *(mostly or larger),
         needs,
         *_filled_by(circumstances, told=bool(mostly)),
         *(one for one in (*kept, *left) if one not in mostly),
         *_left_over(circumstances, needs),
         *clauses.optimizer_begins(circumstances),
         *clauses.calls_in_progress(circumstances),
-        *(() if first else clauses.failing_pass(circumstances)),
+        *(one for one in passes if mostly or one not in larger),
     )
 
 
