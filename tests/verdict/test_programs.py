@@ -28,6 +28,7 @@ WRONG = {
     ("lidar_merge", False): "the cap is inferred too low by what the request lacked",
     ("peek_loader", True): "recorded before the recorder knew that a queue is bounded",
     ("peek_loader", False): "a loader's thread that has run ahead, and stopped, looks like one that goes on",
+    ("sweep_status", False): "who keeps what a failed call left is not in a bare snapshot",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",
