@@ -108,7 +108,7 @@ def test_a_kept_exception_is_found_however_deep_its_call_was(holders):
 
 
 def test_models_of_failed_calls_are_held_by_the_exceptions_that_somebody_kept(holders, no_collector):
-    taken = []
+    taken, tensors = [], []
 
     def attempt(last):
         model = torch.nn.Linear(64, 64)
@@ -117,6 +117,7 @@ def test_models_of_failed_calls_are_held_by_the_exceptions_that_somebody_kept(ho
         optimizer.step()
         if last:
             taken.extend(holders())
+            tensors.extend(take_census(torch, device_type="cpu").tensors)
         raise ValueError
 
     def search():
@@ -128,6 +129,7 @@ def test_models_of_failed_calls_are_held_by_the_exceptions_that_somebody_kept(ho
                 failures.append(error)
 
     search()
+    assert sum("search: failures[" in way for row in tensors for way in row["holders"]) == 20
     row = next(row for row in taken if row["holder"] == "search: failures[*]")
     assert (row["kind"], row["finished"], row["count"]) == ("exception", True, 2)
     assert row["retained"] == 2 * (4 * 4 * (64 * 64 + 64) + 2 * 4)

@@ -200,9 +200,10 @@ class _Walk:
                 storage.name += f" and {others} more"
                 storage.shape = None
         self._fill_holders()
+        named = self._named_rows()  # adds to what holds a storage, so before those are written
         rows = sorted(self._reader.storages.values(), key=lambda storage: -storage.bytes)
         census.tensors = [asdict(storage) for storage in rows[:_MOST_ROWS]]
-        census.holders = [row.row() for row in merge([*self._named_rows(), *self._holders])[:_MOST_HOLDERS]]
+        census.holders = [row.row() for row in merge([*named, *self._holders])[:_MOST_HOLDERS]]
         if len(rows) > _MOST_ROWS:
             left = rows[_MOST_ROWS:]
             census.walk["left_out"] = {"tensors": len(left), "bytes": sum(storage.bytes for storage in left)}
