@@ -162,7 +162,7 @@ def test_of_a_block_the_site_and_the_readers_own_frames_are_named(tmp_path):
 def test_the_number_of_lines_and_the_time_are_bounded(module):
     path = module("x\n" * 5000)
     frames = [frame(path, line) for line in range(1, 5000)]
-    assert len(sources.collect({}, failing(*frames))) == sources._MOST_PLACES
+    assert len(sources.collect({}, failing(*frames), seconds=60)) == sources._MOST_PLACES
     assert sources.collect({}, failing(*frames), seconds=-1) == []
 
 
