@@ -116,8 +116,23 @@ def ranks_said(found: Ranks) -> tuple[str, ...]:
         if more := len(found.outliers) - 1:
             said.append(f"{plural(more, 'more rank')} {'departs' if more == 1 else 'depart'} from the others.")
     elif len(found.ranks) > 1:
-        said.append("All ranks hold about the same at their peaks.")
+        said.append(_no_outlier_text(found))
     return tuple(said) or ("One rank.",)
+
+
+def _no_outlier_text(found: Ranks) -> str:
+    peaks, known = found.peaks, sum(one.peak_allocated is not None for one in found.ranks)
+    if peaks is None or known < 2:
+        which = f"Of {len(found.ranks):,} ranks the peak of one is known" if known else "No peak is known"
+        return f"{which}: nothing to compare."
+    if not peaks.alike:
+        least, most = format_bytes(peaks.min), format_bytes(peaks.max)
+        return (
+            f"Peaks lie between {least} (rank {peaks.min_rank}) and {most} (rank {peaks.max_rank}); no rank departs by "
+            "much more than they differ anyway."
+        )
+    every = "All ranks" if known == len(found.ranks) else f"The {known:,} ranks with a known peak"
+    return f"{every} hold about the same at their peaks."
 
 
 def outlier_text(one: Outlier) -> str:

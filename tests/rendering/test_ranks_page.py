@@ -63,6 +63,18 @@ def test_parts_without_anything_to_say_are_not_there():
     assert "All ranks hold about the same at their peaks." in first_screen(page)
 
 
+def test_peaks_that_differ_are_not_called_the_same():
+    found = compare_ranks([made(rank, (rank + 1) * GIB) for rank in range(6)])
+    assert found.outliers == ()
+    between = "Peaks lie between 1.00 GiB (rank 0) and 6.00 GiB (rank 5)"
+    assert ranks_headline(found) == f"{between}; no rank departs by much more than they differ anyway."
+    some = compare_ranks([made(0, GIB), made(1, GIB), made(2, None)])
+    assert ranks_headline(some) == "The 2 ranks with a known peak hold about the same at their peaks."
+    one = compare_ranks([made(0, GIB), made(1, None)])
+    assert ranks_headline(one) == "Of 2 ranks the peak of one is known: nothing to compare."
+    assert ranks_headline(compare_ranks([made(0, None), made(1, None)])) == "No peak is known: nothing to compare."
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_ranks_that_know_no_peak_have_a_page_and_no_figure(count: int):
     page = ranks_to_html(compare_ranks([made(rank, None) for rank in range(count)]), ())

@@ -85,6 +85,11 @@ class PeakSpread:
     max_rank: int
     apart: int
 
+    @property
+    def alike(self) -> bool:
+        """Whether no peak departs from the median by more than `LEAST_SHARE` of it."""
+        return max(self.max - self.median, self.median - self.min) <= LEAST_SHARE * self.median
+
 
 @dataclass(frozen=True, slots=True)
 class SameEnd:
