@@ -12,12 +12,14 @@ from oomscope.commands.common import options
 from oomscope.commands.common.many import read_all
 from oomscope.commands.common.output import check_target, write_or_show
 
+_FORMATS = ("text", "json")
+
 
 @click.command("triage")
-@options.of_many_snapshots
+@options.of_many_snapshots(*_FORMATS)
 def command(
     paths: tuple[str, ...],
-    form: str,
+    form: str | None,
     output: str | None,
     force: bool,
     redact: bool,
@@ -29,6 +31,7 @@ def command(
     Takes snapshots, patterns, folders, URLs (s3://, gs://, hf://, https://), and what oomscope digest wrote. The
     fingerprint of a mistake is the same in other runs, whatever the sizes, lines and folders.
     """
+    form = options.form_of(form, output, _FORMATS)
     options.check_redaction(redact, redact_key)
     check_target(output, force=force)
     digests, bad = read_all(paths, redact=redact, redact_key=redact_key, force=force, **engine)

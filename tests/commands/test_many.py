@@ -100,3 +100,26 @@ def test_redacted_no_name_is_printed(arguments: list[str], capsys: pytest.Captur
     assert "fill_cache" not in out
     assert "workloads" not in out
     assert "oom_rank" not in out
+
+
+def test_ranks_are_a_page_too(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "job" / "oom_rank3.pickle").write_text("no snapshot")
+    assert run(["ranks", "job", "-o", "all.html"]) == DONE
+    assert run(["ranks", "job", "-f", "html"]) == DONE
+    page = (folder / "ranks.html").read_text(encoding="utf-8")
+    assert (folder / "all.html").read_text(encoding="utf-8") == page
+    assert "<h1>Rank 1 ran out of memory first.</h1>" in page
+    assert "oom_rank3.pickle" in page
+    capsys.readouterr()
+    assert run(["ranks", "job", "-f", "html"]) == FAILED
+    assert "ranks.html" in one_line_error(capsys)
+    assert run(["ranks", "job", "-o", "redacted.html", "--redact"]) == DONE
+    redacted = (folder / "redacted.html").read_text(encoding="utf-8")
+    for name in ("fill_cache", "workloads", "oom_rank"):
+        assert name not in redacted
+
+
+def test_without_a_format_the_suffix_tells_it(folder: Path):
+    for command in ("ranks", "triage"):
+        assert run([command, "job", "-o", f"{command}.json"]) == DONE
+        assert json.loads((folder / f"{command}.json").read_text(encoding="utf-8"))["schema_version"] == 1

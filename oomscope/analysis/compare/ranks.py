@@ -49,7 +49,10 @@ class Outlier:
 
 @dataclass(frozen=True, slots=True)
 class SiteSpread:
-    """A line over all ranks, at the peak of each; what a digest leaves out as too small counts as 0."""
+    """A line over the ranks that know their peak, at the peak of each; where none does, over all, as their files end.
+
+    What a digest leaves out as too small counts as 0.
+    """
 
     site: Location | None
     caller: Location | None
@@ -58,6 +61,44 @@ class SiteSpread:
     median: int
     max: int
     max_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class CategorySpread:
+    """A category over the same ranks as the lines; `max_rank`: the first that has the most."""
+
+    name: str
+    min: int
+    median: int
+    max: int
+    max_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeakSpread:
+    """The peaks of all ranks that know theirs; one that is more than `apart` from the median is an outlier."""
+
+    min: int
+    min_rank: int
+    median: int
+    max: int
+    max_rank: int
+    apart: int
+
+    @property
+    def alike(self) -> bool:
+        """Whether no peak departs from the median by more than `LEAST_SHARE` of it."""
+        return max(self.max - self.median, self.median - self.min) <= LEAST_SHARE * self.median
+
+
+@dataclass(frozen=True, slots=True)
+class SameEnd:
+    """Ranks that ended alike: with one fingerprint where a request failed, else for one `reason` (None: not known)."""
+
+    cause: str | None
+    headline: str | None
+    reason: str | None
+    ranks: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +113,9 @@ class Ranks:
         repeated: further files of ranks that have one already; the one that failed first, else the last, is shown.
         outliers: largest first.
         sites: largest maximum first.
+        categories: largest maximum first.
+        peaks: None where no rank knows its peak.
+        ends: failures first, those of most ranks first; a headline is that of the first of its ranks.
     """
 
     ranks: tuple[Digest, ...]
@@ -81,12 +125,15 @@ class Ranks:
     repeated: tuple[str, ...]
     outliers: tuple[Outlier, ...]
     sites: tuple[SiteSpread, ...]
+    categories: tuple[CategorySpread, ...]
+    peaks: PeakSpread | None
+    ends: tuple[SameEnd, ...]
 
 
 def compare_ranks(digests: Iterable[Digest]) -> Ranks:
     """The ranks of `digests`, which may have several files of one rank."""
     ranks, repeated = _one_each(_numbered(merged(digests)))
-    first, sites = _first(ranks), _Sites(ranks)
+    first, sites, peaks = _first(ranks), _Sites(ranks), _peaks(ranks)
     known = {number(one) for one in ranks}
     sizes = [one.world_size or 0 for one in ranks] + [_last_named(ranks) + 1]
     size = max((one for one in sizes if one <= MOST_RANKS), default=0)
@@ -96,8 +143,11 @@ def compare_ranks(digests: Iterable[Digest]) -> Ranks:
         followed=tuple(number(one) for one in ranks if first not in (None, number(one)) and one.reason in _FOLLOWERS),
         missing=tuple(one for one in range(size) if one not in known),
         repeated=repeated,
-        outliers=_outliers(ranks, sites),
+        outliers=_outliers(ranks, sites, peaks),
         sites=_spread(ranks, sites),
+        categories=_categories(ranks),
+        peaks=peaks,
+        ends=_ends(ranks),
     )
 
 
@@ -154,19 +204,27 @@ class _Sites:
         self.keys = list(numbers)
 
 
-def _outliers(ranks: Sequence[Digest], sites: _Sites) -> tuple[Outlier, ...]:
-    known = [(one, one.peak_allocated, mine) for one, mine in zip(ranks, sites.of_rank, strict=True)]
-    peaks = [peak for _, peak, _ in known if peak is not None]
-    if len(peaks) < 2:
-        return ()
+def _peaks(ranks: Sequence[Digest]) -> PeakSpread | None:
+    known = [(one.peak_allocated, number(one)) for one in ranks if one.peak_allocated is not None]
+    if not known:
+        return None
+    peaks = [peak for peak, _ in known]
     middle = median_low(peaks)
     usual = median_low([abs(peak - middle) for peak in peaks])
-    least = max(LEAST_SHARE * middle, DEVIATIONS * usual)
+    (least, least_rank), (most, most_rank) = min(known), max(known, key=lambda one: (one[0], -one[1]))
+    apart = max(int(LEAST_SHARE * middle), DEVIATIONS * usual)
+    return PeakSpread(least, least_rank, middle, most, most_rank, apart)
+
+
+def _outliers(ranks: Sequence[Digest], sites: _Sites, peaks: PeakSpread | None) -> tuple[Outlier, ...]:
+    if peaks is None:
+        return ()
+    known = [(one, one.peak_allocated, mine) for one, mine in zip(ranks, sites.of_rank, strict=True)]
     medians = _medians([mine for _, peak, mine in known if peak is not None])
     categories = _medians([one.categories for one, peak, _ in known if peak is not None])
     found = []
     for one, peak, mine in known:
-        if peak is not None and abs(peak - middle) > least:
+        if peak is not None and abs(peak - peaks.median) > peaks.apart:
             rows = [
                 OutlierSite(*sites.keys[at], mine.get(at, 0), middling)
                 for at, middling in medians.items()
@@ -175,7 +233,7 @@ def _outliers(ranks: Sequence[Digest], sites: _Sites) -> tuple[Outlier, ...]:
             rows.sort(key=lambda row: (-abs(row.bytes - row.median), str(row.site), row.label or ""))
             change = {name: one.categories.get(name, 0) - count for name, count in categories.items()}
             changed = {name: count for name, count in change.items() if count}
-            found.append(Outlier(number(one), peak - middle, tuple(rows[:MOST_SITES]), changed))
+            found.append(Outlier(number(one), peak - peaks.median, tuple(rows[:MOST_SITES]), changed))
     return tuple(sorted(found, key=lambda one: (-abs(one.bytes), one.rank)))
 
 
@@ -198,15 +256,47 @@ def _median(values: Sequence[int], count: int) -> int:
     return 0 if at < zeros else sorted(values)[at - zeros]
 
 
+def _comparable(ranks: Sequence[Digest]) -> frozenset[int]:
+    """The ranks whose figures are of one kind of instant: those at their peaks; where no rank knows its peak, all."""
+    known = frozenset(number(one) for one in ranks if one.peak_allocated is not None)
+    return known or frozenset(map(number, ranks))
+
+
 def _spread(ranks: Sequence[Digest], sites: _Sites) -> tuple[SiteSpread, ...]:
-    most: dict[int, tuple[int, int]] = {}  # of each site, with the first rank that has it
-    for one, mine in zip(ranks, sites.of_rank, strict=True):
-        for at, count in mine.items():
-            if at not in most or count > most[at][0]:
-                most[at] = count, number(one)
-    rows = []
-    for at, values in _gathered(sites.of_rank).items():
-        least = min(values) if len(values) == len(ranks) else 0
-        rows.append(SiteSpread(*sites.keys[at], least, _median(values, len(ranks)), *most[at]))
+    chosen = _comparable(ranks)
+    columns = [(number(one), mine) for one, mine in zip(ranks, sites.of_rank, strict=True) if number(one) in chosen]
+    rows = [SiteSpread(*sites.keys[at], *spread) for at, spread in _spreads(columns).items()]
     rows.sort(key=lambda row: (-row.max, str(row.site), row.label or ""))
     return tuple(rows[:MOST_SITES])
+
+
+def _categories(ranks: Sequence[Digest]) -> tuple[CategorySpread, ...]:
+    chosen = _comparable(ranks)
+    columns = [(number(one), one.categories) for one in ranks if number(one) in chosen]
+    rows = [CategorySpread(name, *spread) for name, spread in _spreads(columns).items()]
+    return tuple(sorted(rows, key=lambda row: (-row.max, row.name)))
+
+
+def _spreads(columns: Sequence[tuple[int, Mapping[_Name, int]]]) -> dict[_Name, tuple[int, int, int, int]]:
+    """Least, median and most of each name over the columns of ranks, and the first rank that has the most."""
+    most: dict[_Name, tuple[int, int]] = {}
+    for rank, column in columns:
+        for name, count in column.items():
+            if name not in most or count > most[name][0]:
+                most[name] = count, rank
+    gathered = _gathered([column for _, column in columns])
+    return {
+        name: (min(values) if len(values) == len(columns) else 0, _median(values, len(columns)), *most[name])
+        for name, values in gathered.items()
+    }
+
+
+def _ends(ranks: Sequence[Digest]) -> tuple[SameEnd, ...]:
+    alike: dict[tuple[str, str | None], list[Digest]] = {}
+    for one in ranks:
+        alike.setdefault(("", one.reason) if one.cause is None else (one.fingerprint, None), []).append(one)
+    found = [
+        SameEnd(few[0].cause, few[0].headline, few[0].reason, tuple(number(one) for one in few))
+        for few in alike.values()
+    ]
+    return tuple(sorted(found, key=lambda one: (one.cause is None, -len(one.ranks), one.ranks)))

@@ -155,19 +155,23 @@ def output_options(function: Function) -> Function:
     return output(force(function))
 
 
-def of_many_snapshots(function: Function) -> Function:
+def of_many_snapshots(*formats: str) -> Callable[[Function], Function]:
     """What commands on many snapshots take: the paths, ``--format``, the output and the redaction."""
     form = click.option(
         "-f",
         "--format",
         "form",
-        type=click.Choice(("text", "json")),
-        default="text",
-        show_default=True,
-        help="Output format.",
+        type=click.Choice(formats),
+        help="Output format.  [default: by the suffix of -o, else text]",
     )
     paths = click.argument("paths", nargs=-1, required=True, metavar="DIR|SNAPSHOT...")
-    return paths(form(output_options(redact_options(engine_options(debug_option(function))))))
+    return lambda function: paths(form(output_options(redact_options(engine_options(debug_option(function))))))
+
+
+def form_of(form: str | None, output: str | None, formats: tuple[str, ...]) -> str:
+    """`form`, else the one of `formats` that the suffix of `output` names, else text."""
+    suffix = Path(output or "").suffix.lower().removeprefix(".")
+    return form or (suffix if suffix in formats else "text")
 
 
 def engine_options(function: Function) -> Function:

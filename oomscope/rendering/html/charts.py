@@ -280,11 +280,12 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def bytes_axis(axis: Axis, highest: int, most: int = 6) -> None:
-    """Label `axis` in the unit that suits `highest` bytes, with at most so many ticks."""
+def bytes_axis(axis: Axis, highest: int, most: int = 6, lowest: int = 0) -> None:
+    """Label `axis` from `lowest` on in the unit that suits `highest` bytes, with at most so many ticks."""
     unit, name = next(
         ((u, n) for u, n in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if highest >= u), (1, "B")
     )
-    ticks = [tick * unit for tick in MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, highest / unit)]
-    axis.set_ticks([tick for tick in ticks if 0 <= tick <= highest * 1.06])
+    locator = MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10])
+    ticks = [tick * unit for tick in locator.tick_values(lowest / unit, highest / unit)]
+    axis.set_ticks([tick for tick in ticks if lowest <= tick <= highest * 1.06])
     axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == 0 else f"{value / unit:.4g} {name}"))
