@@ -107,6 +107,11 @@ class DeviceStudy:
         self._answers: dict[Hashable, Any] = {}
 
     @property
+    def device(self) -> Device:
+        """What the snapshot holds about it."""
+        return self._device
+
+    @property
     def index(self) -> int:
         """Its CUDA index."""
         return self._device.index
@@ -184,7 +189,9 @@ class DeviceStudy:
     @cached_property
     def attribution(self) -> Attribution:
         """Which site, caller or reason for having none each allocation belongs to."""
-        return attribute(self.history, self.sites, self.phases, kind=self.history_kind)
+        part = self.snapshot.window_of(self.index)
+        kind = "window" if part is not None and part.first else self.history_kind
+        return attribute(self.history, self.sites, self.phases, kind=kind)
 
     def live_by(self, kind: UInt8Array, names: tuple[str, ...], entry: int) -> dict[str, int]:
         """Allocated bytes once `entry` has happened, by `kind`: `phases` or `categories`, with their `names`."""

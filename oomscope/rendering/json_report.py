@@ -100,6 +100,7 @@ def _snapshot(findings: Findings) -> dict[str, Any]:
         "torch_version": snapshot.recorded.torch,
         "layout": snapshot.schema,
         "entries": snapshot.entries,
+        "window": plain(snapshot.window) or None,
         "recording": recording,
         "settings": plain(snapshot.settings),
         "context": None if snapshot.context is None else plain(_context(snapshot.context)),

@@ -17,6 +17,7 @@ from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
 from oomscope.wording.loops import pass_word
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
+from oomscope.wording.window import brief_part
 
 RECORDED = {
     "full": "every allocation was recorded",
@@ -209,6 +210,8 @@ def sureness(findings: Findings) -> tuple[str, ...]:
 
 def _recorded(findings: Findings) -> str:
     """How much of the run was recorded; that nothing is missing is said only where nothing says otherwise."""
+    if (part := brief_part(findings)) is not None:
+        return part
     recording = findings.recording
     doubts = any(note.code in _DOUBTS for note in recording.notes)
     if recording.history == "full" and doubts:

@@ -13,6 +13,14 @@ RECORDING: dict[str, Sentence] = {
         f"The trace is a ring buffer that overwrote its oldest entries; it shows the last {_WINDOW}. Earlier peaks and "
         "growth are not visible; live blocks keep their stacks. Record with a larger max_entries to see more."
     ),
+    "recording.window": (
+        f"This is a part of the recording: {_WINDOW}, of {{recorded:count}} recorded (--window). Peaks, growth and "
+        "steps outside of it are not seen; what was allocated before it and is live at its end keeps its stacks, what "
+        "was freed within it has none."
+    ),
+    "recording.window_of_ring": (
+        "The recording itself begins where a ring buffer overwrote its oldest entries; what was before is not seen."
+    ),
     "recording.restarted": (
         "Recording was started again when {before:bytes} of what is live at the end was already allocated; those "
         f"blocks have stacks of an earlier recording, but no entries. The trace shows {_WINDOW}; peaks and growth "
