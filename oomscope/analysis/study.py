@@ -32,7 +32,7 @@ from oomscope.history import (
     pinned_history,
     recorded_config,
 )
-from oomscope.model import Device, Snapshot, UInt8Array
+from oomscope.model import Device, Snapshot, UInt8Array, WindowPart
 
 _Answer = TypeVar("_Answer")
 
@@ -122,6 +122,11 @@ class DeviceStudy:
         return f"{self._whole.device_kind}:{self.index}"
 
     @property
+    def part(self) -> WindowPart | None:
+        """The part of the device's trace that the snapshot was cut to; None where it has all of it."""
+        return self.snapshot.window_of(self.index)
+
+    @property
     def is_cut(self) -> bool:
         """Whether the file was cut off before the end of the device's trace."""
         return self._device.cut
@@ -189,7 +194,7 @@ class DeviceStudy:
     @cached_property
     def attribution(self) -> Attribution:
         """Which site, caller or reason for having none each allocation belongs to."""
-        part = self.snapshot.window_of(self.index)
+        part = self.part
         kind = "window" if part is not None and part.first else self.history_kind
         return attribute(self.history, self.sites, self.phases, kind=kind)
 

@@ -77,7 +77,7 @@ def render_markdown(findings: Findings, *, title: str | None = None, sources: So
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, sources: Sources) -> list[str]:
-    when = instant(findings.at, device.history.recorded)
+    when = instant(findings.at, device.history.recorded, device.part)
     advice = device.oom.verdict.advice[:_MOST_ADVICE] if device.oom else ()
     evidence = tables.evidence_line(device)
     return [

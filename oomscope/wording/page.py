@@ -57,7 +57,8 @@ def occasion_parts(findings: Findings) -> tuple[str, ...]:
     if oom is None and cut.is_cut(findings):
         return (cut.what_happened(findings), device.name)
     if oom is None:
-        return ("No out-of-memory error" if device.history.moves else "No history was recorded", device.name)
+        calm = "No out-of-memory error" + (" in this part" if device.part is not None else "")
+        return (calm if device.history.moves else "No history was recorded", device.name)
     happened = "Out of memory" + (", then recovered" if oom.recovered else "")
     return tuple(filter(None, (happened, device.name, _how_far(device, oom), _asked_elsewhere(oom))))
 

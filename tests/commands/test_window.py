@@ -144,3 +144,103 @@ def test_an_oom_that_the_run_outlived_after_the_part_is_recovered():
     entry = next(one.entry for one in whole if one.recovered)
     (oom, *_) = analyze(only(snapshot, f"{entry}:{entry}"), whatif=False).devices[0].ooms
     assert oom.recovered
+
+
+def numbers(document: Any, found: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Every number in a report that names an entry, by its place."""
+    if isinstance(document, dict):
+        for key, item in document.items():
+            if (
+                key in ("entry", "boundaries")
+                or key.endswith("_entry")
+                or ("peak_entry" in document and key in ("begin", "end"))
+            ):
+                found[f"{path}/{key}"] = item
+            else:
+                numbers(item, found, f"{path}/{key}")
+    elif isinstance(document, list):
+        for number, item in enumerate(document):
+            numbers(item, found, f"{path}/{number}")
+    return found
+
+
+def test_entries_have_the_numbers_of_the_whole(capsys: pytest.CaptureFixture[str]):
+    whole, part = document(FRAGMENTED, capsys), document(FRAGMENTED, capsys, "--window", "95%:")
+    assert part["snapshot"]["window"] == [
+        {"device": 0, "first": 2826, "last": 2973, "entries": 2974, "allocates_later": False}
+    ]
+    assert whole["snapshot"]["window"] is None
+    assert part["at"] == whole["at"]
+    named = [entry for entry in numbers(part, {}).values() if not isinstance(entry, list)]
+    assert len(named) > 5
+    assert all(entry == -1 or 2826 <= entry <= 2973 for entry in named)
+    small = document(FRAGMENTED, capsys, "--window", "95%:", command="summary")
+    assert small["request"]["entry"] == 2973
+    assert small["peak"]["allocated_entry"] == part["devices"][0]["peak"]["allocated_entry"]
+
+
+def test_the_numbers_of_steps_and_peaks_are_those_of_the_whole(capsys: pytest.CaptureFixture[str]):
+    path = sample_path("train_ok")
+    whole = document(path, capsys)["devices"][0]
+    part = document(path, capsys, "--window", "30%:")["devices"][0]
+    first = document(path, capsys, "--window", "30%:")["snapshot"]["window"][0]["first"]
+    later = {begin for begin in whole["steps"]["boundaries"] if begin > first}
+    assert later
+    assert later <= set(part["steps"]["boundaries"]) | {min(later)}
+    curve = SnapshotStudy(load(path)).devices[0].history.curves.allocated
+    assert curve[part["peak"]["allocated_entry"] + 1] == part["peak"]["allocated"]
+    for step in part["steps"]["steps"]:
+        assert curve[step["peak_entry"] + 1] == step["peak_allocated"]
+        assert step["begin"] <= step["peak_entry"] <= step["end"]
+
+
+SAID = "Only entries 2,826 to 2,973 of 0 to 2,973 are shown"
+
+
+@pytest.mark.parametrize("form", ["html", "md", "text"])
+def test_a_report_says_that_it_is_of_a_part(form: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["report", str(FRAGMENTED), "-f", form, "-o", "-", "--no-whatif", "--window", "95%:"]) == 0
+    text = capsys.readouterr().out
+    assert SAID in " ".join(text.split())
+    assert "2,973" in text
+    assert "ring buffer" not in text
+    assert "This is a part of the recording" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("options", [[], ["--full"]])
+def test_the_summary_says_so_too(options: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run(["summary", str(FRAGMENTED), "--window", "95%:", *options]) == 0
+    text = capsys.readouterr().out
+    assert SAID in " ".join(text.split())
+    assert "entry, 2,973)" in " ".join(text.split())
+    if not options:
+        assert len(text.splitlines()) <= 20
+
+
+@pytest.mark.parametrize("command", ["report", "summary"])
+def test_of_a_whole_recording_nothing_of_it_is_said(command: str, capsys: pytest.CaptureFixture[str]):
+    """``:`` is all of it."""
+    options = ["-f", "md", "--no-whatif"] if command == "report" else ["--full", "--no-whatif"]
+    assert run([command, str(FRAGMENTED), *options]) == 0
+    plain = capsys.readouterr().out
+    assert run([command, str(FRAGMENTED), *options, "--window", ":"]) == 0
+    assert capsys.readouterr().out == plain
+    assert "are shown" not in plain
+
+
+def test_a_part_that_ends_early_claims_nothing_of_what_follows(capsys: pytest.CaptureFixture[str]):
+    assert run(["summary", str(FRAGMENTED), "--window", ":50%", "--at", "end"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "No out-of-memory error in this part" in text
+    assert "at the last entry shown" in text
+
+
+def test_redacted_it_has_no_name_of_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    plain = document(FRAGMENTED, capsys, "--window", "95%:")
+    key = tmp_path / "key.json"
+    part = document(FRAGMENTED, capsys, "--window", "95%:", "--redact", "--redact-key", str(key))
+    assert "workloads" in json.dumps(plain)
+    assert "workloads" not in json.dumps(part)
+    assert part["devices"][0]["peak"] == plain["devices"][0]["peak"]
+    assert part["snapshot"]["window"] == plain["snapshot"]["window"]
+    assert any("workloads" in name for name in json.loads(key.read_text()).values())

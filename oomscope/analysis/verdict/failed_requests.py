@@ -48,7 +48,7 @@ def failed_requests(study: DeviceStudy) -> tuple[FailedRequest, ...]:
     snapshot, history, sites = study.snapshot, study.history, study.sites
     entries = history.trace.entries(Action.OOM)
     allocations = history.trace.entries(Action.ALLOC)
-    part = snapshot.window_of(study.index)
+    part = study.part
     if part is not None and part.allocates_later:
         last_allocation = history.entries
     else:

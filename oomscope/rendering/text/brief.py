@@ -110,7 +110,7 @@ def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
 
 def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int, most: int) -> list[Text]:
     allocated = device.at.allocated
-    when = instant(findings.at, device.history.recorded)
+    when = instant(findings.at, device.history.recorded, device.part)
     lines = [Text(), *wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
     for row in shares(device, shorten, most):
         share = percent_text(row.bytes, allocated)

@@ -87,7 +87,7 @@ def summary(
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
-    when = instant(findings.at, device.history.recorded)
+    when = instant(findings.at, device.history.recorded, device.part)
     yield from section(tables.evidence(device, 10), headings=False)
     if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())
