@@ -15,8 +15,8 @@ RECORDING: dict[str, Sentence] = {
     ),
     "recording.window": (
         f"This is a part of the recording: {_WINDOW}, of {{recorded:count}} recorded (--window). Peaks, growth and "
-        "steps outside of it are not seen; what was allocated before it and is live at its end keeps its stacks, what "
-        "was freed within it has none."
+        "steps outside of it are not seen; a step that it cuts shows only what lies within, and steps without recorded "
+        "names are numbered anew. What was allocated before it has its stack if it is live at the end of the part."
     ),
     "recording.window_of_ring": (
         "The recording itself begins where a ring buffer overwrote its oldest entries; what was before is not seen."

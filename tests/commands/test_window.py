@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 from oomscope.analysis import analyze
 from oomscope.analysis.study import SnapshotStudy
 from oomscope.commands.common.errors import run
-from oomscope.commands.common.windows import only
+from oomscope.commands.common.windows import only, within
 from oomscope.export.window import windows
 from oomscope.model import Snapshot
 from oomscope.reading import load
+from oomscope.wording.window import shown_part
 from tests.export.exported import ALL, IDS
+from tests.export.test_window import two_devices
 from tests.samples import sample, sample_path
 from tests.shared import captures, needs_shared, recorded, shared_snapshot, unpacked
 
@@ -244,3 +247,28 @@ def test_redacted_it_has_no_name_of_the_program(tmp_path: Path, capsys: pytest.C
     assert part["devices"][0]["peak"] == plain["devices"][0]["peak"]
     assert part["snapshot"]["window"] == plain["snapshot"]["window"]
     assert any("workloads" in name for name in json.loads(key.read_text()).values())
+
+
+def test_of_several_devices_each_has_its_part():
+    study = two_devices()
+    findings = analyze(only(study.snapshot, "2:5", 1), whatif=False)
+    assert [(one.part.first, one.part.last) for one in findings.devices if one.part] == [(3, 5), (2, 5)]
+    assert [one.peak.allocated for one in findings.devices if one.peak] == [12 << 20, 12 << 20]
+    assert within(findings.snapshot, 4, 1) == (2, 1)
+    assert within(findings.snapshot, 4, 0) == (1, 0)
+    assert "of device" in str(shown_part(findings))
+
+
+def test_of_a_file_that_was_cut_off_the_last_entry_is_not_called_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    content = lzma.decompress(FRAGMENTED.read_bytes())
+    short = tmp_path / "short.pickle"
+    short.write_bytes(content[: len(content) * 9 // 10])
+    assert run(["summary", str(short), "--window", "50%:"]) == 0
+    said = capsys.readouterr()
+    text = " ".join(said.out.split())
+    assert "At the last entry shown, at least" in text
+    assert "When the snapshot was taken" not in text
+    assert "cut off" in said.err
+    assert document(short, capsys, "--window", "50%:")["snapshot"]["recording"]["cut"] is True
