@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oomscope.analysis.attribution.names_and_holders import holders, named_tensors
 from oomscope.analysis.attribution.site_uses import site_uses
 from oomscope.analysis.findings import DeviceFindings, Findings
@@ -89,9 +91,19 @@ def _replay(study: DeviceStudy, seconds: float, progress: Listener) -> WhatIf | 
     if study.history.entries < 2 or study.is_cut:
         return None
     try:
-        return report_whatif(study, budget_s=seconds, progress=progress)
+        answer = report_whatif(study, budget_s=seconds, progress=progress)
     except (ReplayError, RequestError):
         return None
+    return answer if study.part is None else _as_recorded(answer, study.part.first)
+
+
+def _as_recorded(answer: WhatIf, first: int) -> WhatIf:
+    """`answer` about a window, with the entry that its reason names counted as in the whole recording."""
+    check = answer.self_check
+    if check.reason is None or check.reason.values.get("entry") is None:
+        return answer
+    reason = replace(check.reason, values={**check.reason.values, "entry": check.reason.values["entry"] + first})
+    return replace(answer, self_check=replace(check, reason=reason))
 
 
 def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, replay: WhatIf | None) -> DeviceFindings:

@@ -18,7 +18,7 @@ from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.verdict.refused import Refused
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
-from oomscope.model import Snapshot, UInt8Array
+from oomscope.model import Snapshot, UInt8Array, WindowPart
 from oomscope.notebooks import html_of
 
 
@@ -57,6 +57,16 @@ class DeviceFindings:
     def name(self) -> str:
         """What torch calls the device: ``cuda:0``."""
         return self.study.name
+
+    @property
+    def part(self) -> WindowPart | None:
+        """The part of its trace that this is about; None where that is all of it."""
+        return self.study.part
+
+    @property
+    def first_entry(self) -> int:
+        """What entry 0 is called: its number in the whole recording."""
+        return 0 if self.part is None else self.part.first
 
     @property
     def exact(self) -> bool:

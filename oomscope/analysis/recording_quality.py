@@ -76,11 +76,23 @@ def recording_quality(
     """
     stacks = "none" if not len(snapshot.stacks) else "all" if sites.has_cpp else "python"
     unattributed = sum(_without_stack(history, at[history.index]) for history in histories)
-    about = _about_history(kind, histories) if histories else _about_nothing(snapshot)
-    notes = [about, *_about_stacks(stacks, kind)]
+    notes = [*_about_the_past(snapshot, histories, kind), *_about_stacks(stacks, kind)]
     if kind in ("full", "wrapped", "late") and any(_skips_frees(history) for history in histories):
         notes.append(note("recording.no_completed_free"))
     return RecordingQuality(kind, stacks, unattributed, tuple(notes), snapshot.cut is not None)
+
+
+def _about_the_past(snapshot: Snapshot, histories: tuple[DeviceHistory, ...], kind: str) -> list[Note]:
+    if not histories:
+        return [_about_nothing(snapshot)]
+    if not snapshot.window:
+        return [_about_history(kind, histories)]
+    recorded = sum(part.entries for part in snapshot.window)
+    window = note("recording.window", recorded=recorded, **_extent(histories))
+    if kind == "full" or any(part.first for part in snapshot.window):
+        return [window]
+    # It begins where the recording does, which was not at the first allocation.
+    return [window, note("recording.window_of_ring") if kind == "wrapped" else _about_history(kind, histories)]
 
 
 def _about_nothing(snapshot: Snapshot) -> Note:
@@ -102,10 +114,7 @@ def _without_stack(history: DeviceHistory, entry: int) -> int:
 
 
 def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> Note:
-    window = {
-        "entries": sum(history.recorded for history in histories),
-        "span": max((_microseconds(history) for history in histories), default=0),
-    }
+    window = _extent(histories)
     if kind == "full":
         return note("recording.full", **window)
     if kind == "wrapped":
@@ -121,6 +130,13 @@ def _about_history(kind: str, histories: tuple[DeviceHistory, ...]) -> Note:
             return note("recording.restarted", before=before, **window)
         return note("recording.late", before=before, **window)
     return _without_course(histories) if kind == "state_only" else note("recording.none")
+
+
+def _extent(histories: tuple[DeviceHistory, ...]) -> dict[str, int]:
+    return {
+        "entries": sum(history.recorded for history in histories),
+        "span": max((_microseconds(history) for history in histories), default=0),
+    }
 
 
 def _without_course(histories: tuple[DeviceHistory, ...]) -> Note:

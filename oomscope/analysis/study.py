@@ -32,7 +32,7 @@ from oomscope.history import (
     pinned_history,
     recorded_config,
 )
-from oomscope.model import Device, Snapshot, UInt8Array
+from oomscope.model import Device, Snapshot, UInt8Array, WindowPart
 
 _Answer = TypeVar("_Answer")
 
@@ -107,6 +107,11 @@ class DeviceStudy:
         self._answers: dict[Hashable, Any] = {}
 
     @property
+    def device(self) -> Device:
+        """What the snapshot holds about it."""
+        return self._device
+
+    @property
     def index(self) -> int:
         """Its CUDA index."""
         return self._device.index
@@ -115,6 +120,11 @@ class DeviceStudy:
     def name(self) -> str:
         """What torch calls the device: ``cuda:0``."""
         return f"{self._whole.device_kind}:{self.index}"
+
+    @property
+    def part(self) -> WindowPart | None:
+        """The part of the device's trace that the snapshot was cut to; None where it has all of it."""
+        return self.snapshot.window_of(self.index)
 
     @property
     def is_cut(self) -> bool:
@@ -184,7 +194,9 @@ class DeviceStudy:
     @cached_property
     def attribution(self) -> Attribution:
         """Which site, caller or reason for having none each allocation belongs to."""
-        return attribute(self.history, self.sites, self.phases, kind=self.history_kind)
+        part = self.part
+        kind = "window" if part is not None and part.first else self.history_kind
+        return attribute(self.history, self.sites, self.phases, kind=kind)
 
     def live_by(self, kind: UInt8Array, names: tuple[str, ...], entry: int) -> dict[str, int]:
         """Allocated bytes once `entry` has happened, by `kind`: `phases` or `categories`, with their `names`."""

@@ -100,7 +100,9 @@ def command(
         if device is not None:
             loaded = _only(loaded, device)
         if window is not None:
-            loaded = _cut(loaded, window)
+            from oomscope.commands.common.windows import only
+
+            loaded = only(loaded, window)
         progress.stage("writing")
         name = "snapshot" if redact else stem(snapshot)
         _write(loaded, wanted, name, at, force)
@@ -133,14 +135,6 @@ def _only(snapshot: Snapshot, index: int) -> Snapshot:
 
     SnapshotStudy(snapshot).device(index)
     return replace(snapshot, devices=(snapshot.device(index),))
-
-
-def _cut(snapshot: Snapshot, window: str) -> Snapshot:
-    from oomscope.analysis.study import SnapshotStudy
-    from oomscope.export.window import cut, windows
-
-    study = SnapshotStudy(snapshot)
-    return cut(study, windows(study, window))
 
 
 def _write(snapshot: Snapshot, wanted: list[_Conversion], name: str, at: str | int, force: bool) -> None:

@@ -25,6 +25,7 @@ from oomscope.rendering.formats import FORMATS, format_of
 )
 @options.output_options
 @options.analysis_options
+@options.window_option
 @options.redact_options
 @options.source_options
 @click.option("--title", help="Title of the report; never redacted.")
@@ -45,6 +46,7 @@ def command(
     device: int | None,
     no_whatif: bool,
     whatif_seconds: float | None,
+    window: str | None,
     redact: bool,
     redact_key: Path | None,
     source: Path | None,
@@ -76,6 +78,7 @@ def command(
             snapshot,
             at=at,
             device=device,
+            window=window,
             whatif=not no_whatif,
             whatif_seconds=whatif_seconds,
             redact=redact,
@@ -84,7 +87,13 @@ def command(
             no_source=no_source,
         )
     except TimelineFoundError as found:
-        asked = {"--at": at != "auto", "--device": device is not None, "--redact": redact, "--bundle": bool(bundle)}
+        asked = {
+            "--at": at != "auto",
+            "--device": device is not None,
+            "--window": window is not None,
+            "--redact": redact,
+            "--bundle": bool(bundle),
+        }
         write(
             timeline_report(found, form, title, [name for name, given in asked.items() if given]), output, force=force
         )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The instant at which memory is attributed.",
 )
+@options.window_option
 @click.option(
     "--whatif/--no-whatif",
     default=None,
@@ -58,6 +59,7 @@ def command(
     full: bool,
     device: int | None,
     at: str | int,
+    window: str | None,
     whatif: bool | None,
     log: Path | None,
     redact: bool,
@@ -71,7 +73,14 @@ def command(
     if log and redact:
         raise click.UsageError("--log cannot be redacted.", click.get_current_context())
     findings = pipeline.find(
-        snapshot, at=at, device=device, whatif=whatif, redact=redact, redact_key=redact_key, no_source=no_source
+        snapshot,
+        at=at,
+        device=device,
+        window=window,
+        whatif=whatif,
+        redact=redact,
+        redact_key=redact_key,
+        no_source=no_source,
     )
     if form == "json":
         from oomscope.rendering.answers.verdict import summary_to_json

@@ -17,8 +17,8 @@ from oomscope.analysis.instants import choose_instant
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.errors import RequestError
-from oomscope.history import DeviceHistory
-from oomscope.model import Device, Snapshot, Trace
+from oomscope.model import Action, Device, Snapshot, Trace, WindowPart
+from oomscope.units import format_count
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 _LASTING = frozenset({
@@ -37,12 +37,12 @@ class EntryRange:
     last: int
 
 
-def windows(study: SnapshotStudy, text: str) -> tuple[EntryRange, ...]:
+def windows(study: SnapshotStudy, text: str, device: int | None = None) -> tuple[EntryRange, ...]:
     """The window that ``FROM:TO`` means, of each device.
 
     A bound is ``oom``, ``peak``, ``end``, the number of an entry, or a share of the entries such as ``95%``. One that
-    is left out is the begin or the end of the recording. An entry is that of the device with the longest trace; on
-    other devices the same time is meant.
+    is left out is the begin or the end of the recording. An entry is that of `device`, else of the device with the
+    longest trace; on other devices the same time is meant.
 
     Raises:
         RequestError: that is no window, there is no such instant, or other devices' entries have no times.
@@ -50,48 +50,60 @@ def windows(study: SnapshotStudy, text: str) -> tuple[EntryRange, ...]:
     begin, colon, end = text.partition(":")
     if not colon or ":" in end:
         raise RequestError(f"{text!r} is no window; write it as FROM:TO, such as 95%:100%, 1000:2000 or peak:")
-    first = _bound(study.devices, begin.strip(), last=False)
-    last = _bound(study.devices, end.strip(), last=True)
-    found = tuple(_between(device.history, first, last) for device in study.devices)
+    if not study.snapshot.devices:
+        raise RequestError("The snapshot holds no trace that a window could be cut from.")
+    named = None if device is None else study.device(device).device
+    first = _bound(study, begin.strip(), named, last=False)
+    last = _bound(study, end.strip(), named, last=True)
+    found = tuple(_between(device, first, last) for device in study.snapshot.devices)
     if all(window.last < window.first for window in found):
         raise RequestError(f"The window {text} holds no entry of the trace.")
     return found
 
 
-_Place = tuple[DeviceHistory, int]
+_Place = tuple[Device, int]
 """An entry of a device."""
 
 
-def _bound(devices: Sequence[DeviceStudy], text: str, *, last: bool) -> _Place | None:
+def _bound(study: SnapshotStudy, text: str, named: Device | None, *, last: bool) -> _Place | None:
     """The entry that a bound names, as the first or as the last of a window; None: no bound."""
     share = _SHARE.fullmatch(text)
     if not text or (last and text in ("end", "100%")):
         return None
+    longest = named or max(study.snapshot.devices, key=lambda device: len(device.trace))
+    count = len(longest.trace)
+    if text.isdecimal():
+        if int(text) >= count:
+            end = f"ends at {format_count(count - 1)}" if count else "has none"
+            raise RequestError(f"Entry {text} is not in the trace of device {longest.index}, which {end}.")
+        return longest, int(text)
     if share is None:
-        at = choose_instant([(one.history, failed_requests(one)) for one in devices], text, None)
-        return next(one.history for one in devices if one.index == at.device), at.entry
+        at = choose_instant(
+            [(one.history, failed_requests(one)) for one in study.devices], text, named.index if named else None
+        )
+        return study.snapshot.device(at.device), at.entry
     if float(share[1]) > 100:
         raise RequestError(f"{text} is more than the whole trace.")
-    longest = max((one.history for one in devices), key=lambda history: history.recorded)
-    before = int(np.ceil(longest.recorded * float(share[1]) / 100 - 1e-9))
+    before = int(np.ceil(count * float(share[1]) / 100 - 1e-9))
     return longest, before - 1 if last else before
 
 
-def _between(history: DeviceHistory, first: _Place | None, last: _Place | None) -> EntryRange:
-    begin = 0 if first is None else _same_time(history, first, last=False)
-    end = history.recorded - 1 if last is None else _same_time(history, last, last=True)
-    return EntryRange(max(begin, 0), min(end, history.recorded - 1))
+def _between(device: Device, first: _Place | None, last: _Place | None) -> EntryRange:
+    newest = len(device.trace) - 1
+    begin = 0 if first is None else _same_time(device.trace, first, last=False)
+    end = newest if last is None else _same_time(device.trace, last, last=True)
+    return EntryRange(max(begin, 0), min(end, newest))
 
 
-def _same_time(history: DeviceHistory, place: _Place, *, last: bool) -> int:
+def _same_time(trace: Trace, place: _Place, *, last: bool) -> int:
     """The first entry not before, or the last not after the instant `place`."""
-    other, entry = place
-    if other is history:
+    other, entry = place[0].trace, place[1]
+    if other is trace:
         return entry
-    if not (history.trace.timed and other.trace.timed and other.recorded):
+    if not (trace.timed and other.timed and len(other)):
         raise RequestError("The entries have no times, by which the devices could be compared; choose one (--device).")
-    time = other.trace.time_us[min(max(entry, 0), other.recorded - 1)]
-    clock = np.maximum.accumulate(history.trace.time_us)
+    time = other.time_us[min(max(entry, 0), len(other) - 1)]
+    clock = np.maximum.accumulate(trace.time_us)
     return int(np.searchsorted(clock, time, side="right" if last else "left")) - last
 
 
@@ -103,14 +115,14 @@ def cut(study: SnapshotStudy, parts: Sequence[EntryRange]) -> Snapshot:
         parts: a window for each of its devices.
     """
     snapshot = study.snapshot
-    histories = study.histories
-    devices = tuple(_device(*pair) for pair in zip(histories, parts, strict=True))
+    whole = [len(device.trace) for device in snapshot.devices]
+    devices = tuple(_device(*pair) for pair in zip(study.devices, parts, strict=True))
     # A ring that is full has lost what came before it.
-    wrapped = study.history_kind == "wrapped"
+    wrapped = not all(part.first for part in parts) and study.history_kind == "wrapped"
     rings = [
         max(len(device.trace), 1) for device, part in zip(devices, parts, strict=True) if wrapped or part.first > 0
     ]
-    at_end = all(part.last >= history.recorded - 1 for history, part in zip(histories, parts, strict=True))
+    at_end = all(part.last >= count - 1 for part, count in zip(parts, whole, strict=True))
     times = [device.trace.time_us for device in devices if device.trace.timed and len(device.trace)]
     since, until = (min(map(min, times)), max(map(max, times))) if times else (0, np.iinfo(np.int64).max)
     return replace(
@@ -122,11 +134,29 @@ def cut(study: SnapshotStudy, parts: Sequence[EntryRange]) -> Snapshot:
         ring_entries=min(rings) if rings else snapshot.ring_entries,
         context=snapshot.context if at_end else _lasting(snapshot.context),
         host=snapshot.host if at_end else None,
+        window=() if at_end and not any(part.first for part in parts) else _told(snapshot, parts),
     )
 
 
-def _device(history: DeviceHistory, part: EntryRange) -> Device:
-    return Device(history.index, history.layout_at(part.last), sliced(history.trace, part.first, part.last))
+def _told(snapshot: Snapshot, parts: Sequence[EntryRange]) -> tuple[WindowPart, ...]:
+    """What is left of each device, for the reader."""
+    return tuple(
+        WindowPart(
+            device=device.index,
+            first=part.first,
+            last=part.last,
+            entries=len(device.trace),
+            allocates_later=bool((device.trace.action[part.last + 1 :] == Action.ALLOC).any()),
+        )
+        for device, part in zip(snapshot.devices, parts, strict=True)
+    )
+
+
+def _device(study: DeviceStudy, part: EntryRange) -> Device:
+    whole = study.device
+    if not whole.cut and part.last >= len(whole.trace) - 1:
+        return replace(whole, trace=sliced(whole.trace, part.first, part.last))  # no need to rebuild the history
+    return Device(whole.index, study.history.layout_at(part.last), sliced(whole.trace, part.first, part.last))
 
 
 def newest(snapshot: Snapshot, entries: int) -> Snapshot:
@@ -142,14 +172,15 @@ def newest(snapshot: Snapshot, entries: int) -> Snapshot:
 
 
 def sliced(trace: Trace, first: int, last: int) -> Trace:
-    """The entries `first` to `last` of `trace`, both included."""
+    """The entries `first` to `last` of `trace`, both included; a copy, which does not keep the others alive."""
     names = (
         "action", "address", "size", "stream", "time_us", "stack", "pool", "compile_context", "user_metadata",
         "internal_metadata",
     )  # fmt: skip
     columns = {name: getattr(trace, name) for name in names}
     kept: dict[str, Any] = {
-        name: None if column is None else column[first : max(last + 1, first)] for name, column in columns.items()
+        name: None if column is None else column[first : max(last + 1, first)].copy()
+        for name, column in columns.items()
     }
     forward = {entry - first: lines for entry, lines in trace.forward_stacks.items() if first <= entry <= last}
     return replace(trace, **kept, forward_stacks=forward)

@@ -10,6 +10,7 @@ from oomscope.model.recorded import RecordedContext, RecordedDevice
 from oomscope.model.snapshot import Annotation, Device, PoolId, Snapshot
 from oomscope.model.stacks import NO_STACK, Frame, StackTable
 from oomscope.model.trace import Trace
+from oomscope.model.window import WindowPart
 
 __all__ = [
     "NO_STACK",
@@ -33,6 +34,7 @@ __all__ = [
     "StackTable",
     "Trace",
     "UInt8Array",
+    "WindowPart",
     "address_text",
     "frame_kind",
     "note",

@@ -13,6 +13,7 @@ from oomscope.model.recorded import RecordedContext
 from oomscope.model.recorded_parsing import parse_context
 from oomscope.model.stacks import StackTable
 from oomscope.model.trace import Trace
+from oomscope.model.window import WindowPart
 from oomscope.notebooks import html_of
 
 PoolId: TypeAlias = tuple[int, int]
@@ -63,6 +64,7 @@ class Snapshot:
         host: pinned host memory (torch 2.14+), else None.
         ring_entries: the bound of the trace (``max_entries``) where the file says it, else None.
         cut: what is missing, where the file was cut off; else None.
+        window: the part of the recording that this is, by device; empty where it is all of it.
     """
 
     devices: tuple[Device, ...]
@@ -76,6 +78,7 @@ class Snapshot:
     host: Device | None = None
     ring_entries: int | None = None
     cut: Cut | None = None
+    window: tuple[WindowPart, ...] = ()
     _recorded: RecordedContext | None = field(default=None, init=False, repr=False)
 
     @property
@@ -96,6 +99,10 @@ class Snapshot:
             if device.index == index:
                 return device
         raise KeyError(index)
+
+    def window_of(self, index: int) -> WindowPart | None:
+        """The part of the recording of the device `index`; None where this is the whole recording."""
+        return next((part for part in self.window if part.device == index), None)
 
     @property
     def entries(self) -> int:

@@ -14,6 +14,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Note
+from oomscope.rendering.common.numbering import as_recorded
 from oomscope.rendering.json_plain import dumped, plain
 from oomscope.rendering.json_verdict import oom_document, step_at
 from oomscope.version import __version__
@@ -41,14 +42,30 @@ def as_document(findings: Findings) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "oomscope", "version": __version__},
         "snapshot": _snapshot(findings),
-        "at": plain(findings.at),
-        "devices": [_device(device) for device in findings.devices],
+        "at": at_document(findings),
+        "devices": [as_recorded(_device(device), device.first_entry) for device in findings.devices],
         "pinned": _pinned(findings),
         "refused": _refused(findings),
-        "whatif": [{"device": answer.device, **row_as_dict(row)} for answer in findings.whatif for row in answer.rows],
-        "whatif_checks": [_check(answer) for answer in findings.whatif],
+        "whatif": [
+            {"device": answer.device, **as_recorded(row_as_dict(row), first_entry(findings, answer.device))}
+            for answer in findings.whatif
+            for row in answer.rows
+        ],
+        "whatif_checks": [_check(one, first_entry(findings, one.device)) for one in findings.whatif],
         "next": next_commands(findings),
     }
+
+
+def first_entry(findings: Findings, device: int) -> int:
+    """The number of the first entry of `device` in the whole recording: not 0 where only a window is shown."""
+    part = findings.snapshot.window_of(device)
+    return 0 if part is None else part.first
+
+
+def at_document(findings: Findings) -> dict[str, Any]:
+    """The instant of attribution as plain containers."""
+    found: dict[str, Any] = as_recorded(plain(findings.at), first_entry(findings, findings.at.device))
+    return found
 
 
 def _pinned(findings: Findings) -> dict[str, Any] | None:
@@ -100,6 +117,7 @@ def _snapshot(findings: Findings) -> dict[str, Any]:
         "torch_version": snapshot.recorded.torch,
         "layout": snapshot.schema,
         "entries": snapshot.entries,
+        "window": plain(snapshot.window) or None,
         "recording": recording,
         "settings": plain(snapshot.settings),
         "context": None if snapshot.context is None else plain(_context(snapshot.context)),
@@ -201,5 +219,6 @@ def _bill(device: DeviceFindings) -> dict[str, Any] | None:
     return {**plain(bill, "rows"), "rows": rows}
 
 
-def _check(answer: WhatIf) -> dict[str, Any]:
-    return {"device": answer.device, **check_as_dict(answer.self_check)}
+def _check(answer: WhatIf, first: int) -> dict[str, Any]:
+    found, mismatch = check_as_dict(answer.self_check), answer.self_check.first_mismatch
+    return {"device": answer.device, **found, "first_mismatch": None if mismatch is None else mismatch + first}

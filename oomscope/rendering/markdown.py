@@ -25,6 +25,7 @@ from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.said import said_text
 from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
+from oomscope.wording.window import shown_part
 
 MAX_BYTES = 60_000
 """GitHub cuts comments at 65,536 characters, Jira at 32,767 by default; tables of a usual report stay below both."""
@@ -61,6 +62,7 @@ def render_markdown(findings: Findings, *, title: str | None = None, sources: So
     head = [f"## {escaped(clean(title, 200))}"] if title else []
     head += [
         f"### {escaped(occasion(findings, shorten))}",
+        escaped(shown_part(findings) or ""),
         f"**{prose(verdict_text(findings))}**",
     ]
     sources = sources if sources is not None else Sources(findings.snapshot)
@@ -75,7 +77,7 @@ def render_markdown(findings: Findings, *, title: str | None = None, sources: So
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, sources: Sources) -> list[str]:
-    when = instant(findings.at, device.history.recorded)
+    when = instant(findings.at, device.history.recorded, device.part)
     advice = device.oom.verdict.advice[:_MOST_ADVICE] if device.oom else ()
     evidence = tables.evidence_line(device)
     return [

@@ -25,7 +25,8 @@ def what_happened(findings: Findings) -> str:
 def verdict(findings: Findings, device: DeviceFindings) -> str:
     """The verdict on a device without a failed request before the cut."""
     cut, usage = findings.snapshot.cut, device.usage
-    at_least = "" if cut is not None and cut.segments_whole else "at least "
+    at_least = "" if cut is not None and cut.segments_whole and device.part is None else "at least "
+    when = "When the snapshot was taken" if device.part is None else "At the last entry shown"
     if device.peak is None:
         return (
             "The file was cut off before the trace, so it is not known why a request failed, or whether one did: when "
@@ -36,5 +37,5 @@ def verdict(findings: Findings, device: DeviceFindings) -> str:
     return (
         f"The file was cut off before the end of the trace: allocated memory reached at least "
         f"{format_bytes(peak.allocated)}, reserved memory at least {format_bytes(peak.reserved)}; what followed is "
-        f"missing. When the snapshot was taken, {at_least}{format_bytes(usage.allocated)} was allocated."
+        f"missing. {when}, {at_least}{format_bytes(usage.allocated)} was allocated."
     )

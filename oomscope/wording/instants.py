@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import At
+from oomscope.model import WindowPart
 from oomscope.units import format_count, format_duration
 
 _MOMENTS = {"oom": "the OOM", "peak": "the peak"}
@@ -14,16 +15,24 @@ def moment_words(findings: Findings) -> str:
     return _MOMENTS.get(findings.at.kind, "the instant shown")
 
 
-def instant(at: At, entries: int) -> str:
-    """Which instant the attribution is about: ``at the OOM (the last entry, 2,973)``."""
+def instant(at: At, entries: int, part: WindowPart | None = None) -> str:
+    """Which instant the attribution is about: ``at the OOM (the last entry, 2,973)``.
+
+    Args:
+        at: the instant.
+        entries: how many entries there are.
+        part: which ones of the recording they are, whose numbers are said; None: all.
+    """
+    goes_on = part is not None and part.last < part.entries - 1
     if at.kind == "end" or not entries:
-        return "at the end of the snapshot"
+        return "at the last entry shown" if goes_on else "at the end of the snapshot"
     # Entries are counted from 0, as --at and the JSON report count them: "2,973 of 2,974" would puzzle.
+    first = 0 if part is None else part.first
     last = entries - 1
-    what = f"entry {format_count(at.entry)}"
+    what = f"entry {format_count(at.entry + first)}"
     if at.entry == last:
-        what = f"the last entry, {format_count(at.entry)}"
-    rest = "" if at.entry == last else f" of 0 to {format_count(last)}"
+        what = f"the last entry{' shown' if goes_on else ''}, {format_count(at.entry + first)}"
+    rest = "" if at.entry == last else f" of {format_count(first)} to {format_count(last + first)}"
     return f"at {_MOMENTS[at.kind]} ({what}{rest})" if at.kind in _MOMENTS else f"at {what}{rest}"
 
 
@@ -31,8 +40,8 @@ def elsewhere(at: At, device: DeviceFindings) -> str | None:
     """Where the verdict is about another instant than the figures: a sentence that says so."""
     if device.oom is None or device.oom.entry == device.at_entry:
         return None
-    where = instant(at, device.history.recorded)
-    verdict = f"the OOM at entry {format_count(device.oom.entry)}"
+    where = instant(at, device.history.recorded, device.part)
+    verdict = f"the OOM at entry {format_count(device.oom.entry + device.first_entry)}"
     return f"The verdict and its numbers describe {verdict}; everything else is shown {where}."
 
 
@@ -40,6 +49,8 @@ def before_oom(device: DeviceFindings, entry: int) -> str:
     """When `entry` happened: ``2.31 s before the OOM``; by its number where there is no OOM or no time."""
     trace, oom = device.history.trace, device.oom
     if oom is None or oom.time_us is None or not trace.timed or not 0 <= entry < len(trace):
-        return "before the recording" if entry < 0 else f"entry {format_count(entry)}"
+        if entry < 0:
+            return "before the recording" if not device.first_entry else "before the part shown"
+        return f"entry {format_count(entry + device.first_entry)}"
     distance = oom.time_us - int(trace.time_us[entry])
     return f"{format_duration(distance)} {'before' if distance >= 0 else 'after'} the OOM"

@@ -72,6 +72,7 @@ SITE_LABELS = {
     "no_frames": "no Python frames recorded",
     "before_recording": "allocated before the recording began",
     "overwritten": "entry overwritten, no Python frames",
+    "before_window": "allocated before the part shown",
     "no_stack": "no stack recorded",
     "only_torch": "inside torch, no frame of your code",
     "all_others": "all others",

@@ -34,7 +34,8 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     if device.oom is None and cut.is_cut(findings):
         return f"{cut.what_happened(findings)} · {device.name}"
     if device.oom is None:
-        what = "No out-of-memory error" if device.history.moves else "It is not known whether a request failed"
+        calm = "No out-of-memory error" + (" in this part" if device.part is not None else "")
+        what = calm if device.history.moves else "It is not known whether a request failed"
         return f"{what} · {device.name}"
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),

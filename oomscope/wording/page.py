@@ -17,6 +17,7 @@ from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
 from oomscope.wording.loops import pass_word
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
+from oomscope.wording.window import brief_part
 
 RECORDED = {
     "full": "every allocation was recorded",
@@ -56,7 +57,8 @@ def occasion_parts(findings: Findings) -> tuple[str, ...]:
     if oom is None and cut.is_cut(findings):
         return (cut.what_happened(findings), device.name)
     if oom is None:
-        return ("No out-of-memory error" if device.history.moves else "No history was recorded", device.name)
+        calm = "No out-of-memory error" + (" in this part" if device.part is not None else "")
+        return (calm if device.history.moves else "No history was recorded", device.name)
     happened = "Out of memory" + (", then recovered" if oom.recovered else "")
     return tuple(filter(None, (happened, device.name, _how_far(device, oom), _asked_elsewhere(oom))))
 
@@ -209,6 +211,8 @@ def sureness(findings: Findings) -> tuple[str, ...]:
 
 def _recorded(findings: Findings) -> str:
     """How much of the run was recorded; that nothing is missing is said only where nothing says otherwise."""
+    if (part := brief_part(findings)) is not None:
+        return part
     recording = findings.recording
     doubts = any(note.code in _DOUBTS for note in recording.notes)
     if recording.history == "full" and doubts:

@@ -13,6 +13,14 @@ RECORDING: dict[str, Sentence] = {
         f"The trace is a ring buffer that overwrote its oldest entries; it shows the last {_WINDOW}. Earlier peaks and "
         "growth are not visible; live blocks keep their stacks. Record with a larger max_entries to see more."
     ),
+    "recording.window": (
+        f"This is a part of the recording: {_WINDOW}, of {{recorded:count}} recorded (--window). Peaks, growth and "
+        "steps outside of it are not seen; a step that it cuts shows only what lies within, and steps without recorded "
+        "names are numbered anew. What was allocated before it has its stack if it is live at the end of the part."
+    ),
+    "recording.window_of_ring": (
+        "The recording itself begins where a ring buffer overwrote its oldest entries; what was before is not seen."
+    ),
     "recording.restarted": (
         "Recording was started again when {before:bytes} of what is live at the end was already allocated; those "
         f"blocks have stacks of an earlier recording, but no entries. The trace shows {_WINDOW}; peaks and growth "

@@ -46,7 +46,7 @@ class Timeline {
     const time = this.columns.time[row];
     return Math.abs(time) * 1e6 < Math.max(1, this.spec.tick) / 2 || this.columns.entry[row] === this.spec.at ? `at ${this.spec.zero}` : `${duration(time)} ${time < 0 ? "before" : "after"} ${this.spec.zero}`;
   }
-  where(row) { return [this.when(row), `entry ${count(this.columns.entry[row])}`].filter(Boolean).join(" · "); }
+  where(row) { return [this.when(row), `entry ${count(this.columns.entry[row] + this.spec.first)}`].filter(Boolean).join(" · "); }
   /* Said where a trace has more instants than the page holds. */
   nearest() { return this.spec.whole ? "" : ` (the nearest before it of ${count(this.spec.count)} instants that this page holds, of ${count(this.spec.entries)} entries)`; }
 
@@ -157,8 +157,9 @@ class Timeline {
     const span = this.to - this.from, timed = this.axis === "time";
     const [rate, name] = !timed ? [1, ""] : span < 0.002 ? [1e6, "microseconds"] : span < 2 ? [1e3, "milliseconds"]
       : span < 300 ? [1, "seconds"] : [1 / 60, "minutes"];
-    for (const tick of ticks(this.from * rate, this.to * rate, 8)) {
-      const at = tick / rate, here = {class: "tick middle", x: this.place(at)};
+    const first = timed ? 0 : spec.first;
+    for (const tick of ticks((this.from + first) * rate, (this.to + first) * rate, 8)) {
+      const at = tick / rate - first, here = {class: "tick middle", x: this.place(at)};
       layer.append(draw("text", {...here, y: this.bottom + 14}, (+tick.toPrecision(9)).toLocaleString("en")));
       if (timed || !spec.timed) continue;
       const seconds = this.columns.time[before(this.columns.entry, at)];
@@ -200,7 +201,7 @@ class Timeline {
     let peak = first;
     for (let row = first; row <= end; row++) if (allocated[row] > allocated[peak]) peak = row;
     const words = `From ${this.where(first)} to ${this.where(end)}: ${size(allocated[first])} to ${size(allocated[end])}, `
-      + `at most ${size(allocated[peak])} (entry ${count(this.columns.entry[peak])}). Change:`;
+      + `at most ${size(allocated[peak])} (entry ${count(this.columns.entry[peak] + this.spec.first)}). Change:`;
     this.tell({words, read: (bytes) => bytes[end] - bytes[first], said: (bytes) => `${bytes > 0 ? "+" : ""}${size(bytes)}`, total: null});
   }
   /* What the selection holds, below the figure, and in the section Who: `read` gives a number, `said` its words. */

@@ -124,7 +124,9 @@ def test_what_is_no_window_is_refused(text: str):
         windows(study_of(sample_path("oom_fragmentation")), text)
 
 
-@pytest.mark.parametrize(("text", "code"), [("nonsense", 2), ("200:100", 1), ("95%", 2), ("-3:5", 2)])
+@pytest.mark.parametrize(
+    ("text", "code"), [("nonsense", 2), ("200:100", 2), ("99999999:", 2), ("150%:", 2), ("95%", 2), ("-3:5", 2)]
+)
 def test_the_command_says_so_and_writes_nothing(text: str, code: int, tmp_path: Path):
     output = tmp_path / "out"
     path = str(sample_path("oom_fragmentation"))

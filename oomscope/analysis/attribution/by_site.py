@@ -22,9 +22,12 @@ BEFORE_RECORDING = "before_recording"
 EVICTED = "overwritten"
 NO_STACK_KEPT = "no_stack"
 ONLY_TORCH = "only_torch"
+BEFORE_WINDOW = "before_window"
 ALL_OTHERS = "all_others"
-_LABELS = ("", NO_FRAMES_BACKWARD, NO_FRAMES, BEFORE_RECORDING, EVICTED, ONLY_TORCH, NO_STACK_KEPT, BACKWARD_OF)
-_WHY_UNSEEN = {"wrapped": EVICTED, "state_only": NO_STACK_KEPT, "none": NO_STACK_KEPT}
+_LABELS = (
+    "", NO_FRAMES_BACKWARD, NO_FRAMES, BEFORE_RECORDING, EVICTED, ONLY_TORCH, NO_STACK_KEPT, BACKWARD_OF, BEFORE_WINDOW,
+)  # fmt: skip
+_WHY_UNSEEN = {"window": BEFORE_WINDOW, "wrapped": EVICTED, "state_only": NO_STACK_KEPT, "none": NO_STACK_KEPT}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +53,8 @@ def attribute(history: DeviceHistory, sites: SiteTable, phases: UInt8Array, *, k
         history: the device's history.
         sites: sites and callers of the snapshot's stacks.
         phases: uint8[lifetimes], indices into `PHASES`.
-        kind: how complete the history is, as `quality.history_kind` says it.
+        kind: how complete the history is, as `quality.history_kind` says it; ``window``: there are earlier
+            entries, which were left out.
     """
     lifetimes = history.lifetimes
     stack = lifetimes.stack

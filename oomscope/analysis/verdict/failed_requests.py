@@ -48,7 +48,11 @@ def failed_requests(study: DeviceStudy) -> tuple[FailedRequest, ...]:
     snapshot, history, sites = study.snapshot, study.history, study.sites
     entries = history.trace.entries(Action.OOM)
     allocations = history.trace.entries(Action.ALLOC)
-    last_allocation = int(allocations[-1]) if len(allocations) else -1
+    part = study.part
+    if part is not None and part.allocates_later:
+        last_allocation = history.entries
+    else:
+        last_allocation = int(allocations[-1]) if len(allocations) else -1
     return tuple(
         _failed(snapshot, history, sites, entry, recovered=entry < last_allocation)
         for entry in entries[-MOST_JUDGED:].tolist()

@@ -100,6 +100,8 @@ def _readme(snapshot: Snapshot, kept: int | None) -> str:
     total = plural(snapshot.entries, "trace entry", "trace entries")
     if kept is None:
         lines = "The snapshot itself is not included: even without its trace it exceeds the size limit for attachments."
+    elif kept == snapshot.entries and snapshot.window:
+        lines = _SNAPSHOT.format(entries=f"It contains the part of the trace that the reports show, {total}.")
     elif kept == snapshot.entries:
         lines = _SNAPSHOT.format(entries=f"It contains the whole trace, {total}.")
     else:

@@ -60,6 +60,16 @@ class WindowText(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return text
 
 
+def window_option(function: Function) -> Function:
+    """``--window`` of what reports."""
+    return click.option(
+        "--window",
+        type=WindowText(),
+        help="Report on this part of the trace only, such as 95%:100%, 1000:2000, peak: or :oom; an ENTRY of --at is"
+        " one of the whole trace.",
+    )(function)
+
+
 def snapshot_argument(function: Function) -> Function:
     """SNAPSHOT: a path, or - for stdin; whether it is there, `reading` says. With it comes ``--no-limits``."""
 

@@ -43,6 +43,7 @@ def find(
     *,
     at: str | int = "auto",
     device: int | None = None,
+    window: str | None = None,
     whatif: bool | None = True,
     whatif_seconds: float | None = None,
     redact: bool = False,
@@ -52,6 +53,7 @@ def find(
 ) -> Findings:
     """Load, redact where asked for, and analyse.
 
+    With a `window`, figures are those of this part of the trace; an entry `at` is one of the whole.
     With `whatif` None the verdict and the advice rest on a replay where that is quick, which is not shown itself.
 
     Raises:
@@ -59,6 +61,11 @@ def find(
     """
     with Progress() as progress:
         loaded = read(snapshot, progress)
+        if window is not None:
+            from oomscope.commands.common.windows import only, within
+
+            loaded = only(loaded, window, device)
+            at, device = within(loaded, at, device)
         if no_source:
             loaded = without_source(loaded)
         if redact:

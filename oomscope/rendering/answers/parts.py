@@ -7,6 +7,7 @@ from typing import Any
 
 from oomscope.analysis.findings import Findings
 from oomscope.analysis.records import Location
+from oomscope.rendering.json_plain import plain
 from oomscope.rendering.json_report import SCHEMA_VERSION
 from oomscope.wording.clean import clean
 
@@ -23,6 +24,7 @@ def about(findings: Findings) -> dict[str, Any]:
         "torch_version": snapshot.recorded.torch,
         "layout": snapshot.schema,
         "entries": snapshot.entries,
+        "window": plain(snapshot.window) or None,
         "recording": {
             "history": recording.history,
             "stacks": recording.stacks,

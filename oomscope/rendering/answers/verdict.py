@@ -10,10 +10,12 @@ from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.messages.records import Log
 from oomscope.rendering.answers.parts import about, document, location
 from oomscope.rendering.answers.replays import explain
+from oomscope.rendering.common.numbering import as_recorded
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.json_plain import dumped, plain
+from oomscope.rendering.json_report import at_document
 from oomscope.rendering.json_verdict import slug, step_at
 from oomscope.wording import say
 from oomscope.wording.clean import clean
@@ -31,7 +33,7 @@ def opened(findings: Findings) -> dict[str, Any]:
     """What the snapshot is and holds: where it came from, what was recorded, and each device's figures."""
     found = {
         **about(findings),
-        "at": plain(findings.at),
+        "at": at_document(findings),
         "devices": [_device(device) for device in findings.devices],
         "recording_notes": [say(note) for note in (*findings.recording.notes, *findings.snapshot.notes)],
     }
@@ -54,13 +56,13 @@ def verdict(findings: Findings) -> dict[str, Any]:
 def summary(findings: Findings) -> dict[str, Any]:
     """One screen: the snapshot, its verdict and who holds the memory."""
     device = findings.main
-    found = {**verdict(findings), **about(findings), "at": plain(findings.at)}
+    found = {**verdict(findings), **about(findings), "at": at_document(findings)}
     commands = found.pop("next")
     if device is not None:
         shorten = shortener(findings.snapshot.stacks)
         found |= {
             "device": device.device,
-            "peak": plain(device.peak),
+            "peak": as_recorded(plain(device.peak), device.first_entry),
             "allocated": plain(device.at.allocated),
             "reserved": plain(device.at.reserved),
             "in_use": [{"bytes": row.bytes, "what": clean(row.text)} for row in shares(device, shorten, _ROWS)],
@@ -84,7 +86,7 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "total": plain(device.device_total),
         "entries": device.history.entries,
         "ooms": len(device.ooms),
-        "peak": plain(device.peak),
+        "peak": as_recorded(plain(device.peak), device.first_entry),
         "at": plain(device.at),
         "steps": {"count": device.steps.count, "source": device.steps.source},
         "names": len(device.names),
@@ -104,7 +106,7 @@ def _failure(findings: Findings, device: DeviceFindings, oom: Oom) -> dict[str, 
         "fixes": [_advice(one) for one in judged.advice if not one.refuted],
         "request": {
             "bytes": plain(oom.requested),
-            "entry": oom.entry,
+            "entry": oom.entry + device.first_entry,
             "step": step_at(device.steps, oom.entry),
             "recovered": oom.recovered,
             "site": location(oom.site),

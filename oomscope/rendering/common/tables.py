@@ -219,7 +219,7 @@ def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
     """Every request that failed, the last ones first."""
     rows = [
         (
-            format_count(oom.entry),
+            format_count(oom.entry + device.first_entry),
             format_bytes(oom.requested),
             "yes" if oom.recovered else "no",
             cause_label(oom.verdict),

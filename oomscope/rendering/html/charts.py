@@ -69,6 +69,7 @@ class MemoryOverTime:
         bands: where steps begin.
         names: what each of them is called; empty where its name is not fit for a figure.
         marks: OOMs and the peak.
+        first: the number of the trace's first entry, from which `x`, `bands` and `marks` count.
     """
 
     x: FloatArray
@@ -81,6 +82,7 @@ class MemoryOverTime:
     bands: Sequence[float]
     names: Sequence[str]
     marks: Sequence[Moment]
+    first: int = 0
 
 
 def box(height: float) -> list[float]:
@@ -138,18 +140,18 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     axes.set_ylim(0, axis_top(view))
     bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _moment(value, view.when)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _moment(value, view)))
     below = f"trace entry, and its time relative to {view.zero}" if view.when is not None else "trace entry"
     axes.set_xlabel(below, color=palette.QUIET.light, labelpad=3)
     return figure
 
 
-def _moment(entry: float, when: FloatArray | None) -> str:
+def _moment(entry: float, view: MemoryOverTime) -> str:
     """A tick of the axis: the number of the entry, and below it when that was."""
-    number = round(entry)
-    if when is None or not 0 <= number < len(when):
+    number, when = round(entry), view.when
+    if when is None or not 0 <= number - view.first < len(when):
         return f"{number:,}"
-    seconds = float(when[number])
+    seconds = float(when[number - view.first])
     return f"{number:,}\n{'−' if seconds < 0 else ''}{format_duration(abs(seconds) * 1e6)}"
 
 

@@ -23,6 +23,7 @@ from oomscope.wording.clean import clean
 from oomscope.wording.opening import split_verdict
 from oomscope.wording.paths import Shorten
 from oomscope.wording.verdict_text import advice_text
+from oomscope.wording.window import shown_part
 
 _QUOTED = re.compile(r"`([^`]{1,200})`")
 _LONGEST = 500
@@ -58,6 +59,7 @@ class FirstScreen:
 
     Attributes:
         occasion: what happened, in parts.
+        part: that only a part of the recording is shown, and which; None where it is all of it.
         headline: the verdict's first sentence, and what follows it.
         culprit: the line to look at.
         fix: the best remedy; None where there is none, or nothing failed.
@@ -71,6 +73,7 @@ class FirstScreen:
     """
 
     occasion: tuple[str, ...]
+    part: str | None
     headline: tuple[Markup, Markup]
     culprit: Culprit | None
     fix: Fix | None
@@ -89,7 +92,7 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
     first, rest = split_verdict(findings)
     headline = quoted(first), quoted(rest)
     if device is None:
-        return FirstScreen(words.occasion_parts(findings), headline, None, None, None, "", (), "", None, None, ())
+        return FirstScreen(words.occasion_parts(findings), None, headline, None, None, None, "", (), "", None, None, ())
     held, bar, proposed = live_parts(device, shorten), memory_bar(device), fixes(device, sources)
     advice = device.oom.verdict.advice if device.oom is not None else ()
     named = [(part.label, f"k-{part.colour.variable}", part.opacity, part.bytes) for part in held.parts] + [
@@ -97,6 +100,7 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
     ]
     return FirstScreen(
         occasion=words.occasion_parts(findings),
+        part=shown_part(findings),
         headline=headline,
         culprit=culprit(device, shorten, sources),
         fix=next(iter(proposed), None),

@@ -197,7 +197,7 @@ def _main(
     every = flame(device, stacks, keys, shorten)
     own = flame(device, stacks, keys, shorten, framework=False)
     return MainView(
-        instant=instant(findings.at, device.history.recorded),
+        instant=instant(findings.at, device.history.recorded, device.part),
         zero=moment_words(findings),
         timelines=draw_timelines(findings, device, told, sheet),
         parts=share_rows(device, told.live),

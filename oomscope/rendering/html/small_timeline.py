@@ -94,7 +94,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     return Strip(
         Markup(str(svg).replace('class="fig"', 'class="strip" preserveAspectRatio="none"', 1)),  # noqa: S704 - ours
         _begin(time_axis(history, device.at_entry, zero), zero),
-        zero if device.at_entry == last else "end of the recording",
+        zero if device.at_entry == last else f"end of the {'recording' if device.part is None else 'part shown'}",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
         (_percent(stands / _right(at)), word) if 0 <= stands <= last else None,
         _earlier(device, last, _right(at)),

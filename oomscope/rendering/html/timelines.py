@@ -117,7 +117,9 @@ def draw_timelines(findings: Findings, device: DeviceFindings, told: Told, sheet
         return Timelines()
     zero = moment_words(findings)
     painter = _Painter(device, told, time_axis(device.history, device.at_entry, zero), sheet)
-    whole = painter.draw("tl-whole", "The whole recording", painter.instants(0, entries - 1))
+    whole = painter.draw(
+        "tl-whole", "The whole recording" if device.part is None else "The part shown", painter.instants(0, entries - 1)
+    )
     stretch = last_stretch(entries, device.at_entry, device.steps.boundaries)
     if stretch is None:
         return Timelines(whole, data=painter.data(None, whole))
@@ -170,11 +172,14 @@ class _Painter:
         peak = self.device.peak
         return ooms + ([("peak", peak.allocated_entry)] if peak is not None and peak.allocated_entry >= 0 else [])
 
+    def _x(self, entry: int) -> float:
+        return float(self.axis.x[entry]) + self.device.first_entry
+
     def _marks(self) -> list[charts.Moment]:
         marks = []
         by_entry = {oom.entry: oom for oom in self.device.ooms}
         for kind, entry in self._marked():
-            x, oom = float(self.axis.x[min(entry, len(self.axis.x) - 1)]), by_entry.get(entry)
+            x, oom = self._x(min(entry, len(self.axis.x) - 1)), by_entry.get(entry)
             if kind == "oom" and oom is not None:
                 marks.append(charts.Moment(x, kind, oom.alloc_size, oom.totals.allocated))
             elif kind == "peak":
@@ -203,16 +208,17 @@ class _Painter:
         allocated, active = curves.allocated[at + 1], curves.active[at + 1]
         has_active = int((active - allocated).max()) * 100 > most
         view = charts.MemoryOverTime(
-            x=self.axis.x[at],
+            x=self.axis.x[at] + device.first_entry,
             zero=self.axis.zero,
             when=self.axis.seconds,
             layers=layers,
             active=active if has_active else allocated,
             reserved=curves.reserved[at + 1],
             limit=None,
-            bands=[float(self.axis.x[b]) for _, b in bands],
+            bands=[self._x(b) for _, b in bands],
             names=[plain_name(step_name(device, device.steps.steps[number])) for number, _ in bands],
             marks=self._marks(),
+            first=device.first_entry,
         )
         if device.oom is not None and charts.is_near(device.oom.limit.low, view):
             view = replace(view, limit=device.oom.limit.low)
@@ -228,11 +234,12 @@ class _Painter:
         )  # fmt: skip
 
     def _description(self, first: int, last: int) -> str:
-        curves = self._curves
+        curves, shift = self._curves, self.device.first_entry
         allocated, reserved = curves.allocated[first + 1 : last + 2], curves.reserved[first + 1 : last + 2]
         return (
-            f"From entry {first:,} to entry {last:,}: allocated memory runs from {format_bytes(int(allocated[0]))} to "
-            f"{format_bytes(int(allocated[-1]))} with a peak of {format_bytes(int(allocated.max()))}; "
+            f"From entry {first + shift:,} to entry {last + shift:,}: allocated memory runs from "
+            f"{format_bytes(int(allocated[0]))} to {format_bytes(int(allocated[-1]))} with a peak "
+            f"of {format_bytes(int(allocated.max()))}; "
             f"reserved memory peaks at {format_bytes(int(reserved.max()))}."
         )
 
@@ -250,6 +257,7 @@ class _Painter:
             "box": charts.box(charts.SMALL if beside else charts.HEIGHT),
             "zero": self.axis.zero,
             "at": device.at_entry,
+            "first": device.first_entry,
             "told": told.rows.told,
             "parts": [*parts, [f"k-{palette.FREED.variable}", 1, self.freed]],
             "order": list(live.from_below),

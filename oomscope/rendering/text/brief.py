@@ -24,6 +24,7 @@ from oomscope.wording.opening import changing_replays, occasion, verdict_text
 from oomscope.wording.page import effect_text, else_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text
+from oomscope.wording.window import shown_part
 
 LINES = 20
 """A screen of 24 lines still shows the command above and the prompt below."""
@@ -51,6 +52,8 @@ def brief(findings: Findings, *, width: int, replayed: bool = True, sources: Sou
     """
     shorten, device = shortener(findings.snapshot.stacks), findings.main
     head = wrapped(Text(occasion(findings, shorten), style="bold"), width, 2)
+    if part := shown_part(findings):
+        head += wrapped(Text(part), width, 2)
     above = [*head, Text(), *_verdict(verdict_text(findings), width, 4)]
     if device is None:
         return Group(*above, Text(), *section(said_tables.counted_holders(findings, MOST_ROWS)))
@@ -107,7 +110,7 @@ def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
 
 def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int, most: int) -> list[Text]:
     allocated = device.at.allocated
-    when = instant(findings.at, device.history.recorded)
+    when = instant(findings.at, device.history.recorded, device.part)
     lines = [Text(), *wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
     for row in shares(device, shorten, most):
         share = percent_text(row.bytes, allocated)

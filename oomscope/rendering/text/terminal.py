@@ -33,6 +33,7 @@ from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.said import said_text
 from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.whatif_table import EXPLAINED_BY, NOTHING_CHANGES, TITLE, unchanged_text
+from oomscope.wording.window import shown_part
 
 WIDTH = 80
 WIDEST = 120
@@ -67,6 +68,7 @@ def summary(
         parts += [Text(clean(title, 200), style="bold"), Text()]
     parts += [
         Text(occasion(findings, shorten), style="bold"),
+        *map(Text, filter(None, [shown_part(findings)])),
         Text(),
         Text(verdict_text(findings)),
         Text(),
@@ -85,7 +87,7 @@ def summary(
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
-    when = instant(findings.at, device.history.recorded)
+    when = instant(findings.at, device.history.recorded, device.part)
     yield from section(tables.evidence(device, 10), headings=False)
     if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())
