@@ -137,7 +137,7 @@ def test_whoever_builds_it_gets_the_same_bytes(dist: Path, unpacked: Path, tmp_p
     before = os.umask(0o077)
     try:
         command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(target), str(copy)]
-        run(command, tmp_path, TZ="Asia/Tokyo", LC_ALL="C", PYTHONUTF8="1", PYTHONHASHSEED="7")
+        run(command, tmp_path, TZ="Asia/Tokyo", LC_ALL="C.UTF-8", PYTHONHASHSEED="7")
     finally:
         os.umask(before)
     assert {path.name for path in target.iterdir()} == {path.name for path in dist.iterdir()}
