@@ -116,6 +116,11 @@ MESSAGE = (
 )
 
 
+def test_a_step_on_mps_says_what_is_there_and_no_peak():
+    found = other_backends.MpsBackend(stand_in(mps=mps())).levels(0)
+    assert found == (9 * GIB, 11 * GIB, None, None, None)
+
+
 def test_mps_gives_figures_and_the_message_explained(tmp_path: Path, capfd):
     backend.use(other_backends.MpsBackend(stand_in(mps=mps())))
     try:
