@@ -103,6 +103,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "none, if nothing later calls backward on them",
         "faq",
     ),
+    "detach_what_is_kept.carried": RemedyWords(
+        "Detach {holder:holder} before the next pass (`.detach()`, or `.item()` for a number). If a backward needs it, "
+        "call `backward()` in every pass.",
+        "It keeps the autograd graphs of the passes before[: {per_pass:bytes} a pass].",
+        "none, if nothing later calls backward on it",
+        "faq",
+    ),
     "detach_what_is_kept": RemedyWords(
         "Keep numbers, not tensors: use `.item()` or `.detach()` on whatever is kept from pass to pass (a running "
         "loss, a hidden state that is carried on, a list, a dict of metrics, a hook), without `retain_graph=True`.",

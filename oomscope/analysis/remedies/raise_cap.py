@@ -43,6 +43,6 @@ def _least(circumstances: Circumstances) -> int:
     known = row.least_memory if row is not None and row.least_memory is not None else None
     needed = max(known or 0, case.reserved + case.size, case.limit.low)
     there, needs = circumstances.state_to_come
-    needed += max(needs - there, (circumstances.still_to_come or 0) - case.size, 0)
+    needed += max(needs - there - case.size, (circumstances.still_to_come or 0) - case.size, 0)
     grows = PASSES_OF_ROOM * (circumstances.piled.per_pass or 0)
     return int(needed * (1 + MARGIN)) + grows

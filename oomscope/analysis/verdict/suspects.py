@@ -171,6 +171,12 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     return rows, paths, through[there][first], saved[there][first]
 
 
+def reaching(suspects: tuple[Suspect, ...], bytes_: int) -> Suspect | None:
+    """The object that reaches most of `bytes_`, alone or not; None where none reaches half."""
+    found = [one for one in suspects if 2 * one.reaches >= max(bytes_, 1) and one.kind not in UNDERWAY]
+    return max(found, key=lambda one: one.reaches, default=None)
+
+
 def saved_share(study: DeviceStudy, entry: int) -> float:
     """The share of the allocated bytes that the recording saw saved for a backward."""
     told = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.saved_for and one.address is not None]

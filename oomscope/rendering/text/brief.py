@@ -92,9 +92,7 @@ def _advice(device: DeviceFindings, width: int) -> list[Text]:
         return []
     lines = [Text()]
     if not advice[0].refuted:
-        action = clean(advice_text(advice[0]).action, 400)
-        if len(action) > 2 * (width - _NAMES) - _RAGGED:
-            action = _EXAMPLES.sub("", action)
+        action = _shortened(clean(advice_text(advice[0]).action, 400), 2 * (width - _NAMES) - _RAGGED)
         lines += _hanging("Fix", Text(action, style="bold"), width, 2)
         effect = effect_text(advice[0], device.oom)
         if more := else_text(advice):
@@ -103,6 +101,13 @@ def _advice(device: DeviceFindings, width: int) -> list[Text]:
     elif more := else_text(advice):
         lines += _hanging("Else", Text(more), width, 1)
     return lines
+
+
+def _shortened(action: str, most: int) -> str:
+    """An action without its examples, or only its first sentence, where it is longer than `most` letters."""
+    if len(action) > most:
+        action = _EXAMPLES.sub("", action)
+    return action if len(action) <= most else _SENTENCE_END.split(action)[0]
 
 
 def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
