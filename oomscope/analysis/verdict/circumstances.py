@@ -9,6 +9,7 @@ import numpy as np
 from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill, recorded_item_size
+from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
@@ -199,6 +200,19 @@ class Circumstances:
     def in_forward(self) -> bool:
         """Whether the request was made in a forward pass."""
         return self._stack >= 0 and bool(self.study.roles.role[self._stack] == Role.FORWARD)
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the work underway is a training step: by its phase, or by the finished passes of its loop.
+
+        Work outside of any loop, and the first pass of a loop after a training, may as well be an evaluation.
+        """
+        if self.asked.phase in ("backward", "optimizer"):
+            return True
+        if not np.any(self.study.phases == BACKWARD):
+            return False
+        first = self.failing_pass is None or not self.failing_pass.completed
+        return not self._loop.trained_before if first else self._loop.trains_within
 
     @property
     def may_be_kept(self) -> bool:
