@@ -18,7 +18,13 @@ from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
-from oomscope.analysis.passes.last_pass import left_by_finished_passes, left_by_last_pass, still_to_come
+from oomscope.analysis.passes.last_pass import (
+    at_work,
+    left_by_finished_passes,
+    left_by_last_pass,
+    rise_of_needs,
+    still_to_come,
+)
 from oomscope.analysis.passes.left_from_before import left_from_before
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
@@ -259,6 +265,16 @@ class Circumstances:
         if found is None or found.ratio is None or found.ratio < 1 / NO_LONGER:
             return None
         return still_to_come(self.study, entry)
+
+    @cached_property
+    def at_work(self) -> int:
+        """Bytes that the forward or backward underway has made so far, and holds."""
+        return at_work(self.study, self.request.entry)
+
+    @cached_property
+    def rise_of_needs(self) -> int:
+        """By how many bytes each of the last passes has needed more than the one before; 0 for none."""
+        return rise_of_needs(self.study, self.request.entry)
 
     @property
     def card_unknown(self) -> bool:

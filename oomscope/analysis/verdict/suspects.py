@@ -33,7 +33,7 @@ _ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
 """The collection and the first item on the way to something."""
 LEAST_MODELS = 2
 """What a sweep over settings keeps: more than the model that is in use."""
-_UNSEEN = re.compile(r"that nothing visible holds$")
+_UNSEEN = re.compile(r"that nothing visible holds(\[[^\]]*\])*$")
 """What only C++ holds at that moment, such as the arguments of a call; it has no name that would help."""
 UNDERWAY = ("call", "in_flight")
 """Kinds of holders that belong to the call that is underway."""
