@@ -18,9 +18,10 @@ from oomscope.model import Action
 MOST_COMPARED = 10
 """Finished passes, the last ones, whose needs are compared."""
 LEAST_RISING = 3
-"""Passes: two that needed more than one before may be chance."""
+"""Rises one after another; two may be chance."""
 MOSTLY_RISING = 0.8
 """Of the passes: how many must need at least what the one before needed."""
+
 
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
     """Bytes that the last finished pass made, that are alive at `entry`, and that are no model's and no optimizer's."""
@@ -81,7 +82,7 @@ def rise_of_needs(study: DeviceStudy, entry: int) -> int:
     if run is None or not run.is_running(entry):
         return 0
     starts = run.starts[: int(np.searchsorted(run.starts, entry, side="right"))][-MOST_COMPARED - 1 :]
-    if len(starts) <= LEAST_RISING:
+    if len(starts) < LEAST_RISING + 2:  # that of the pass underway is among them
         return 0
     allocated = study.history.curves.allocated
     needs = [int(allocated[begin : end + 1].max()) for begin, end in itertools.pairwise(starts.tolist())]
