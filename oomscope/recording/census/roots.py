@@ -116,6 +116,15 @@ def raising_frames(error: BaseException) -> list[FrameType]:
     return frames
 
 
+def raised_at(error: BaseException | None) -> dict[int, int]:
+    """By the id of each frame that `error` came through, the offset of the instruction that it was raised in."""
+    trace, offsets = None if error is None else error.__traceback__, {}
+    while trace is not None:
+        offsets[id(trace.tb_frame)] = trace.tb_lasti
+        trace = trace.tb_next
+    return offsets
+
+
 def _stack(frame: FrameType | None) -> list[FrameType]:
     stack = []
     while frame is not None:
