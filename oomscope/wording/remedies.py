@@ -246,6 +246,19 @@ REMEDIES: dict[str, RemedyWords] = {
         "none",
         "",
     ),
+    "release_variable": RemedyWords(
+        "Let go of {holder:holder} once it has been used: `del` it, or set it to `None`, before the work that follows.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
+    "release_variable.parts": RemedyWords(
+        "Let go of {holder:holder} once it has been used: put what is still read ({reads:list}) into variables of its "
+        "own, and `del` the rest.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
     "drop_last_pass": RemedyWords(
         "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
         "{holder:holder}].",

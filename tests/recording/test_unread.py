@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import io
 import sys
+import weakref
 
 import pytest
 
@@ -65,7 +67,7 @@ def test_a_checkpoint_that_was_loaded_from():
     row = found["checkpoint"]
     assert row["place"] == "local"
     assert row["reads"] == []
-    assert row["written_again"] is False
+    assert row["since"] == "before"
     assert row["at"]["name"] == "train"
     assert row["tensors"] == 4
 
@@ -291,7 +293,82 @@ def test_the_last_pass_is_written_again():
 
     found = main()
     assert sizes(found) == {"rows": 64}
-    assert found["rows"]["written_again"] is True
+    assert found["rows"]["since"] == "pass"
+
+
+def test_an_outer_call_waits_for_a_loop_that_it_has_called():
+    def fit(model):
+        found = []
+        for _ in range(2):
+            found.append(unread())
+            model(torch.zeros(4, 64))
+        return found[0]
+
+    def main():
+        for fold in range(2):
+            first = kib(64)
+            first.sum()
+            second = kib(32)
+            found = fit(net(64))
+            print(second, fold)
+        return found
+
+    def outer():
+        before = kib(16)
+        print(before)
+        return main()
+
+    found = outer()
+    assert sizes(found) == {"first": 64, "before": 16}
+    assert found["first"]["since"] == "between"
+    assert found["before"]["since"] == "before"
+
+
+def test_a_handler_that_jumps_back_is_no_loop():
+    def main():
+        with contextlib.suppress(ValueError):
+            rows = kib(64)
+            rows.sum()
+        return unread()
+
+    found = main()
+    assert sizes(found) == {"rows": 64}
+    assert found["rows"]["since"] is None
+
+
+def test_the_layers_of_a_module_are_no_loop():
+    class Asks(torch.nn.Module):
+        def forward(self, x):
+            self.found = unread()
+            return x
+
+    def main():
+        rows = kib(64)
+        asks = Asks()
+        torch.nn.Sequential(asks, torch.nn.ReLU())(rows[:2].clone())
+        return asks.found
+
+    found = main()
+    assert sizes(found) == {"rows": 64}
+    assert found["rows"]["since"] is None
+
+
+def test_what_a_view_looks_at():
+    def main():
+        points = (kib(64) + 1).view(-1, 4)
+        points.sum()
+        return unread()
+
+    assert sizes(main()) == {"points": 64}
+
+
+def test_looking_twice_keeps_nothing_alive():
+    rows = kib(64)
+    seen = weakref.ref(rows)
+    unread()
+    unread()
+    del rows
+    assert seen() is None
 
 
 def test_locals_may_read_everything():

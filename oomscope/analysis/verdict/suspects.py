@@ -19,6 +19,7 @@ from oomscope.analysis.passes.finished import finished_before, made_before, pass
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
+from oomscope.analysis.verdict.unread import find_unread
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.recorded import RecordedHolder
 
@@ -46,7 +47,7 @@ _FINISHED_WITH = ("exception", "cycle", "optimizer")
 def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
-    found: list[Suspect] = []
+    found = [one for one in find_unread(study, entry) if one.retained >= LEAST_SHARE * allocated]
     told = [*((one, None) for one in (*holders_in_blocks(study), *orphaned(study))), *kept_models(study)]
     for holder, models in sorted(told, key=lambda pair: -(pair[0].retained or 0)):
         if (
@@ -56,12 +57,18 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
             or max(holder.retained or 0, holder.bytes or 0) < LEAST_SHARE * allocated
         ):
             continue
-        if any(is_within(holder.holder, other.holder) for other in found):
+        if any(_is_told(holder.holder, other) for other in found):
             continue
         one = _suspect(study, entry, holder, allocated)
         # A pass of the loop that counts may be one of many that trained one model.
         found.append(one if models is None else replace(one, passes=min(one.passes, models)))
-    return tuple(found[:MOST_SUSPECTS])
+    return tuple(sorted(found, key=lambda one: -one.retained)[:MOST_SUSPECTS])
+
+
+def _is_told(holder: str, by: Suspect) -> bool:
+    """Whether `holder` is a part of what is told already; an optimizer is named without the call it is in."""
+    variable = by.holder.rpartition(": ")[2]
+    return is_within(holder, by.holder) or (by.unread is not None and is_within(holder, variable))
 
 
 def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
@@ -101,8 +108,11 @@ def orphaned(study: DeviceStudy) -> Iterator[RecordedHolder]:
 
 
 def is_finished_with(suspect: Suspect) -> bool:
-    """Whether no running code uses what it keeps: a stored exception, an unreachable cycle, an ended call's closure."""
-    return suspect.kind in _FINISHED_WITH or suspect.is_ended_closure
+    """Whether no running code uses what it keeps.
+
+    A stored exception, an unreachable cycle, an ended call's closure, a variable that is not read again.
+    """
+    return suspect.kind in _FINISHED_WITH or suspect.is_ended_closure or suspect.unread is not None
 
 
 def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: int) -> Suspect:

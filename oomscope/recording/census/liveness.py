@@ -47,10 +47,11 @@ def uses_after(code: CodeType, offset: int) -> frozenset[Use] | None:
     return None if flow is None else flow.live_after(offset)
 
 
-def written_after(code: CodeType, offset: int) -> frozenset[str]:
-    """The variables that may be written once the instruction at `offset` is done."""
+@functools.lru_cache(maxsize=512)
+def loops_around(code: CodeType, offset: int) -> tuple[frozenset[str], ...]:
+    """For each loop that the instruction at `offset` is in, innermost first, the variables that it writes."""
     flow = _flow_of(code)
-    return frozenset() if flow is None else flow.written_after(offset)
+    return () if flow is None else flow.loops_around(offset)
 
 
 @functools.lru_cache(maxsize=512)
@@ -107,20 +108,33 @@ class _Flow:
         for begin, end, handler in _handlers(code, found):
             for number in range(bisect_left(self._offsets, begin), bisect_left(self._offsets, end)):
                 self.following[number].append(position[handler])
+        self._before: list[list[int]] = [[] for _ in found]
+        for number, following in enumerate(self.following):
+            for after in following:
+                self._before[after].append(number)
 
     def live_after(self, offset: int) -> frozenset[Use]:
         """What is read after the instruction at `offset`, which may be one of the caches that belong to it."""
         live = self._live()
         return frozenset().union(*(live[one] for one in self.following[self._at(offset)]))
 
-    def written_after(self, offset: int) -> frozenset[str]:
-        """What is written after it."""
-        open_ones, seen = [self._at(offset)], set[int]()
+    def loops_around(self, offset: int) -> tuple[frozenset[str], ...]:
+        """The variables that the loops around the instruction write, innermost first."""
+        here = self._at(offset)
+        whole = self._reached(here, self.following) & self._reached(here, self._before)
+        # A handler stands behind the rest of the code, and jumps back to it without being a loop.
+        back = [(one, end) for end in whole for one in self.following[end] if one in whole and one <= here <= end]
+        inner = sorted(back, key=lambda loop: loop[1] - loop[0])
+        found = [{one for one in whole if begin <= one <= end} for begin, end in inner] + ([whole] if whole else [])
+        return tuple(frozenset(name for one in loop for name in self.writes[one]) for loop in found)
+
+    def _reached(self, start: int, edges: list[list[int]]) -> set[int]:
+        open_ones, seen = [start], set[int]()
         while open_ones:
-            new = [one for one in self.following[open_ones.pop()] if one not in seen]
+            new = [one for one in edges[open_ones.pop()] if one not in seen]
             seen.update(new)
             open_ones += new
-        return frozenset(name for one in seen for name in self.writes[one])
+        return seen
 
     def _at(self, offset: int) -> int:
         return max(bisect_right(self._offsets, offset) - 1, 0)
@@ -130,27 +144,23 @@ class _Flow:
         if self._solved is not None:
             return self._solved
         live: list[frozenset[Use]] = [frozenset()] * len(self.reads)
-        before: list[list[int]] = [[] for _ in self.reads]
-        for number, following in enumerate(self.following):
-            for one in following:
-                before[one].append(number)
         waiting = list(range(len(self.reads)))
         is_waiting = bytearray(b"\1" * len(waiting))
         while waiting:
             number = waiting.pop()
             is_waiting[number] = 0
-            now = self._before(number, frozenset().union(*(live[one] for one in self.following[number])))
+            now = self._live_before(number, frozenset().union(*(live[one] for one in self.following[number])))
             if now == live[number]:
                 continue
             live[number] = now
-            for one in before[number]:
+            for one in self._before[number]:
                 if not is_waiting[one]:
                     is_waiting[one] = 1
                     waiting.append(one)
         self._solved = live
         return live
 
-    def _before(self, number: int, after: frozenset[Use]) -> frozenset[Use]:
+    def _live_before(self, number: int, after: frozenset[Use]) -> frozenset[Use]:
         written = self.writes[number]
         kept = frozenset(use for use in after if use.name not in written) if written else after
         return kept | self.reads[number]

@@ -8,6 +8,7 @@ nobody, though it is not garbage: ``del`` would free it. Whatever cannot be told
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 import types
 from collections import Counter
@@ -21,7 +22,7 @@ from oomscope.recording.census.garbage import References
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.holding import Holding, is_graph_node
-from oomscope.recording.census.liveness import Use, global_reads, uses_after, written_after
+from oomscope.recording.census.liveness import Use, global_reads, loops_around, uses_after
 from oomscope.recording.census.storages import Key, Storage, TensorReader
 
 NEWEST = (3, 13)
@@ -39,7 +40,7 @@ class Variable:
     place: str  # local, global
     at: places.Place
     node: int
-    written: bool  # whether the code that follows may give it another value, or delete it
+    since: str | None  # whether it was written before all loops that are underway, between two, or by a pass of one
     reads: tuple[str, ...] = ()
     others: list[str] = field(default_factory=list)  # further variables of the kind that keep some of the same
     bytes: dict[int, int] = field(default_factory=dict)  # by device
@@ -55,7 +56,7 @@ class Variable:
                 "bytes": size,
                 "tensors": self.tensors[device],
                 "reads": list(self.reads),
-                "written_again": self.written,
+                "since": self.since,
                 "others": self.others[:_MOST_OTHERS],
                 "at": dict(zip(("filename", "line", "name"), self.at, strict=True)),
             }
@@ -69,23 +70,23 @@ class Kept:
         self.reader = reader
         self.keys: dict[int, list[Key]] = {}
         self.further: dict[int, list[int]] = {}
-        self.gradients: set[int] = set()  # which C++ keeps behind their parameters
-        gradients: list[tuple[int, int]] = []
+        self.behind: set[int] = set()  # tensors that another one keeps in C++: gradients, and what views look at
+        behind: list[tuple[int, int]] = []
         for tensor in tensors:
             gradient = reader.gradient(tensor)
             found = [*reader.parts(tensor), *([] if gradient is None else [gradient])]
             keys = [key for part in found if (key := reader.key(part)) is not None]
             if keys:
                 self.keys[holding.number(tensor)] = keys
-                gradients.append((holding.numbers[id(tensor)], id(gradient)))
+                behind += [(holding.numbers[id(tensor)], id(one)) for one in (gradient, tensor._base)]
         self.tensors_of: dict[Key, list[int]] = {}
         for node, keys in self.keys.items():
             for key in keys:
                 self.tensors_of.setdefault(key, []).append(node)
-        for node, gradient_id in gradients:
-            if gradient_id in holding.numbers:
-                self.gradients.add(holding.numbers[gradient_id])
-                self.further.setdefault(node, []).append(holding.numbers[gradient_id])
+        for node, key_behind in behind:
+            if key_behind in holding.numbers:
+                self.behind.add(holding.numbers[key_behind])
+                self.further.setdefault(node, []).append(holding.numbers[key_behind])
         for position, graph_node in enumerate(graph.nodes):
             node = holding.number(graph_node)
             self.keys[node] = [key for key, _ in graph.saved[position]]
@@ -119,8 +120,27 @@ class Roots:
     def __init__(self, holding: Holding, offsets: Mapping[int, int]) -> None:
         self._numbers = holding.numbers
         self._offsets = offsets
+        self._looping: set[int] = set()  # ids of calls that a loop further in is underway for
         self.read: set[int] = set()
         self.unread: list[Variable] = []
+
+    def note_loops(self, stack: list[FrameType]) -> None:
+        """Which of these calls, outermost first, wait for a loop in one that they have made, outside any Module's."""
+        inner = list(itertools.takewhile(lambda frame: not _calls_module(frame), stack))
+        looping = [place for place, frame in enumerate(inner) if _may_loop(frame) and self._loops(frame)]
+        self._looping.update(id(frame) for frame in stack[: max(looping, default=0)])
+
+    def _loops(self, frame: FrameType) -> tuple[frozenset[str], ...]:
+        return loops_around(frame.f_code, self._offset(frame))
+
+    def _since(self, frame: FrameType, name: str) -> str | None:
+        """Whether a variable is older than the loops underway: ``before`` all, ``between`` two; else ``pass``."""
+        loops = self._loops(frame)
+        if not loops:
+            return "before" if id(frame) in self._looping else None
+        if name not in loops[-1]:
+            return "before"
+        return "between" if id(frame) in self._looping or name not in loops[0] else "pass"
 
     def add_call(self, frame: FrameType) -> None:
         """The variables of a running function."""
@@ -141,7 +161,6 @@ class Roots:
     def _add(
         self, frame: FrameType, variables: Mapping[str, Any], uses: frozenset[Use] | None, place: str, label: str
     ) -> None:
-        written = written_after(frame.f_code, self._offset(frame))
         for name, value in variables.items():
             node = self._numbers.get(id(value))
             if node is None:
@@ -153,7 +172,16 @@ class Roots:
             self.read.update(known for part in parts if part is not None and (known := self._numbers.get(part)))
             reads = sorted({_words(one.steps) for one in uses or () if one.name == name})
             at = places.place_of(frame)
-            self.unread.append(Variable(f"{label}: {name}", place, at, node, name in written, tuple(reads)))
+            self.unread.append(Variable(f"{label}: {name}", place, at, node, self._since(frame, name), tuple(reads)))
+
+
+def _calls_module(frame: FrameType) -> bool:
+    return frame.f_code.co_name in ("_call_impl", "_wrapped_call_impl") and places.is_torchs(frame.f_code.co_filename)
+
+
+def _may_loop(frame: FrameType) -> bool:
+    """Whether a loop in it may be one over steps: torch's own go through parameters and the like."""
+    return not places.is_torchs(frame.f_code.co_filename)
 
 
 def find_unread(
@@ -180,6 +208,8 @@ def find_unread(
         return [], {}
     roots = Roots(holding, offsets)
     frames = list({id(frame): frame for stack in stacks for frame in stack}.values())
+    for stack in stacks:
+        roots.note_loops(stack)
     for frame in frames:
         if frame.f_code.co_flags & _OPTIMIZED:
             roots.add_call(frame)
@@ -188,7 +218,7 @@ def find_unread(
         return [], {}
     deadline.check()
     read: set[int] = set()
-    kept.reach(holding, roots.read | _other_roots(holding, analysed, kept.gradients), read)
+    kept.reach(holding, roots.read | _other_roots(holding, analysed, kept.behind), read)
     unread = kept.reach(holding, (one.node for one in roots.unread), set(read))
     deadline.check()
     asked = [node for node in unread if _counts(holding.objects[node])]
@@ -203,8 +233,9 @@ def _add_scripts(roots: Roots, heap: Heap, stacks: list[list[FrameType]]) -> set
     analysed = set()
     for label, variables, kind, frame in places.module_globals(stacks).values():
         if frame is not None and kind == places.USER_GLOBAL and not frame.f_code.co_filename.startswith("<"):
-            functions = [one for one in heap.of_types({types.FunctionType}) if one.__globals__ is variables]
-            roots.add_module(frame, label, functions)
+            known = [one for one in heap.of_types({types.FunctionType}) if one.__globals__ is variables]
+            # Running code is a function of its own to Python 3.11 and later.
+            roots.add_module(frame, label, [one for one in known if one.__code__ is not frame.f_code])
             analysed.add(label)
     return analysed
 
@@ -213,7 +244,7 @@ def _codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
     return (one for one in code.co_consts if isinstance(one, types.CodeType))
 
 
-def _other_roots(holding: Holding, analysed: set[str], gradients: set[int]) -> set[int]:
+def _other_roots(holding: Holding, analysed: set[str], behind: set[int]) -> set[int]:
     """All that is held but by the variables of running code: by other globals, classes and what cannot be seen."""
     told = (places.USER_FRAME, places.LIBRARY_FRAME, places.PASSED_ON)
     found = set()
@@ -225,7 +256,7 @@ def _other_roots(holding: Holding, analysed: set[str], gradients: set[int]) -> s
     found.update(node for node in holding.starts if node not in entered)
     # What nothing visible leads to, something invisible holds.
     return found.union(
-        node for node in range(1, len(holding.objects)) if not holding.is_claimed(node) and node not in gradients
+        node for node in range(1, len(holding.objects)) if not holding.is_claimed(node) and node not in behind
     )
 
 
@@ -286,7 +317,7 @@ def _from_frames(holding: Holding, heap: Heap, asked: set[int], frames: list[Fra
 
 def _from_torch(holding: Holding, kept: Kept, unread: set[int]) -> Counter[int]:
     """By id, the tensors that C++ refers to from what is not read: since torch 2.10 that counts as one reference."""
-    found = kept.gradients & unread
+    found = kept.behind & unread
     for node in unread:
         found.update(kept.further.get(node, ()))
         if is_graph_node(holding.objects[node]):

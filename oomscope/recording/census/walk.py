@@ -72,7 +72,7 @@ def take_census(
     """
     start = perf_counter()
     witness = Witness()
-    objects = gc.get_objects()
+    objects = places.without_copies(gc.get_objects(), places.stacks(error))
     held = [witness]
     del witness
     census = Census(walk={"complete": False, "objects": len(objects), "notes": []})
@@ -118,9 +118,7 @@ class _Walk:
         loose = [tensor for tensor in found.tensors if self._is_loose(tensor)]
         graph.add((tensor.grad_fn for tensor in loose if tensor.grad_fn is not None), deadline)
         self._facts.update(tensors=len(found.tensors), nodes=len(graph.nodes))
-        stacks = places.thread_frames()
-        if error is not None:
-            stacks.append(places.raising_frames(error))
+        stacks = places.stacks(error)
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
         kept = Kept(self._holding, self._reader, graph, found.tensors)
         heap = Heap(objects, deadline)

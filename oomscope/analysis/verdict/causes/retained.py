@@ -9,11 +9,14 @@ from __future__ import annotations
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.analysis.verdict.unread import said_reads
 from oomscope.model import Note, note
 
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
-REMEDIES = ("forget_exception", "collect_garbage", "drop_optimizer", "release_closure", "raise_cap")
+REMEDIES = (
+    "release_variable", "forget_exception", "collect_garbage", "drop_optimizer", "release_closure", "raise_cap",
+)  # fmt: skip
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
 
@@ -31,10 +34,14 @@ def withheld(case: Shortage) -> int:
 
 def confidence(circumstances: Circumstances, tested: Tested) -> str:
     """High where the recording saw the object that keeps it, and the request fits with margin without it."""
-    spare = tested.qualifying[0].spare
-    if not circumstances.piled.debris or circumstances.piled.debris[0].kind == "optimizer":
+    spare, low = tested.qualifying[0].spare, circumstances.request.limit.low
+    debris = circumstances.piled.debris
+    if not debris or (debris[0].kind == "optimizer" and debris[0].unread is None):
         return "medium"  # no file tells that a parameter without a module is not used
-    return "high" if tested.certain and spare >= MARGIN * circumstances.request.limit.low else "medium"
+    unsure = sum(one.retained for one in debris if one.unread == "likely")
+    if unsure and circumstances.shortage.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
+        return "medium"  # code that is not running, or a later pass of a loop, may read them
+    return "high" if tested.certain and spare >= MARGIN * low else "medium"
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
@@ -42,12 +49,14 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     if not circumstances.piled.debris:
         return (_by_trace(circumstances), clauses.without(circumstances, tested.qualifying[0].bytes))
     first = circumstances.piled.debris[0]
+    code = _CODES.get(first.kind, "causes.retained.finished") if first.unread is None else "causes.retained.unread"
     return (
         note(
-            _CODES.get(first.kind, "causes.retained.finished"),
+            code,
             holder=first.holder,
             cycle=first.holder.removeprefix("reference cycle: "),
             retained=first.retained,
+            reads=said_reads(first),
             live=circumstances.request.totals.allocated,
         ),
         clauses.without(circumstances, tested.qualifying[0].bytes),
