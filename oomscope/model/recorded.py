@@ -263,7 +263,8 @@ class RecordedHolder:
         length: the number of items of the collections in this row.
         maxlen: of a deque that drops its oldest items, or that a bounded `queue.Queue` fills.
         place: what the way to it begins with: ``global``, ``local``, ``class``, ``closure``, ``exception``,
-            ``suspended`` (a generator or coroutine that will go on) or ``cycle``.
+            ``suspended`` (a generator or coroutine that will go on), ``deferred`` (a call that waits for its time) or
+            ``cycle``.
         finished: whether the program has finished with what it keeps: calls that have ended, or a cycle that is
             garbage for certain. False where that is not so or not proven, None where it was not looked at.
         at: the innermost code on the way to it: a closure's function, a suspended or ended call, else the running

@@ -246,6 +246,20 @@ REMEDIES: dict[str, RemedyWords] = {
         "none",
         "",
     ),
+    "release_history": RemedyWords(
+        "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
+        "`x.shape` instead of showing `x`.",
+        "{holder:holder} keeps {bytes:bytes}.",
+        "`Out[…]` is empty",
+        "",
+    ),
+    "cancel_deferred_call": RemedyWords(
+        "Cancel {holder:holder} once it is not needed (`cancel()`, or `detach()` for `weakref.finalize`), or hand it "
+        "no tensors.",
+        "It keeps {bytes:bytes} until its time has come.",
+        "none",
+        "",
+    ),
     "release_variable": RemedyWords(
         "Let go of {holder:holder} once it has been used: `del` it, or set it to `None`, before the work that follows.",
         "It keeps {bytes:bytes} that no running code reads again.",

@@ -15,7 +15,8 @@ from oomscope.model import Note, note
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "release_variable", "forget_exception", "collect_garbage", "drop_optimizer", "release_closure", "raise_cap",
+    "release_variable", "forget_exception", "collect_garbage", "drop_optimizer", "release_closure",
+    "release_history", "cancel_deferred_call", "raise_cap",
 )  # fmt: skip
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
@@ -24,7 +25,12 @@ _CODES = {
     "exception": "causes.retained.exception",
     "cycle": "causes.retained.cycle",
     "optimizer": "causes.retained.optimizer",
+    "deferred": "causes.retained.deferred",
+    "history": "causes.retained.history",
 }
+
+_MAY_BE_READ = ("deferred", "history")
+"""Kinds that code which is still to come may read."""
 
 
 def withheld(case: Shortage) -> int:
@@ -38,7 +44,7 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     debris = circumstances.piled.debris
     if not debris or (debris[0].kind == "optimizer" and debris[0].unread is None):
         return "medium"  # no file tells that a parameter without a module is not used
-    unsure = sum(one.retained for one in debris if one.unread == "likely")
+    unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
     if unsure and circumstances.shortage.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
         return "medium"  # code that is not running, or a later pass of a loop, may read them
     return "high" if tested.certain and spare >= MARGIN * low else "medium"
