@@ -48,7 +48,7 @@ _HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
 def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
-    done_with = [*find_unread(study, entry), *_shown(study, entry, allocated)]
+    done_with = [*find_unread(study, entry, paths=MOST_PATHS), *_shown(study, entry, allocated)]
     found = [one for one in done_with if one.retained >= LEAST_SHARE * allocated]
     taken = [held_rows(study, entry, one.holder) for one in found if one.kind == "history"]
     told = [*((one, None) for one in (*holders_in_blocks(study), *orphaned(study))), *kept_models(study)]

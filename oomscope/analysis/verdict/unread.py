@@ -7,6 +7,7 @@ often one of them, until the next pass writes it anew; that is how a loop works,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,11 +21,15 @@ from oomscope.model import BoolArray, IntArray
 from oomscope.model.recorded import RecordedTensor
 from oomscope.model.recorded_unread import RecordedUnread
 
-MOST_PATHS = 3
 
+def find_unread(study: DeviceStudy, entry: int, *, paths: int) -> Iterator[Suspect]:
+    """The variables that are left over from before the work underway at `entry`, as suspects.
 
-def find_unread(study: DeviceStudy, entry: int) -> Iterator[Suspect]:
-    """The variables that are left over from before the work underway at `entry`, as suspects."""
+    Args:
+        study: of the device.
+        entry: of the request that failed.
+        paths: how many ways to what a variable keeps are told.
+    """
     recorded = study.snapshot.recorded
     tensors = [one for one in recorded.tensors_on(study.index) if one.unread and one.address is not None]
     for one in recorded.unread:
@@ -33,7 +38,8 @@ def find_unread(study: DeviceStudy, entry: int) -> Iterator[Suspect]:
             rows = live_rows(study, entry, [tensor.address or 0 for tensor in own])
             older = _are_left_over(study, one, rows, entry)
             if older.any():
-                yield _suspect(study, entry, one, [own[place] for place in np.flatnonzero(older)])
+                found = _suspect(study, entry, one, [own[place] for place in np.flatnonzero(older)])
+                yield replace(found, path=found.path[:paths])
 
 
 def said_reads(suspect: Suspect) -> tuple[str, ...]:
@@ -51,7 +57,7 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
         retained=retained,
         share=round(min(retained / allocated, 1.0), 4),
         tensors=len(tensors),
-        path=tuple(way for tensor in tensors[:MOST_PATHS] for way in ways_to(study, tensor)[:1]),
+        path=tuple(way for tensor in tensors for way in ways_to(study, tensor)[:1]),
         earlier_bytes=retained,
         reaches=retained,
         at=None if one.at is None else Location(*one.at[:3]),

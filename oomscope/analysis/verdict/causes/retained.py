@@ -29,6 +29,9 @@ _CODES = {
     "history": "causes.retained.history",
 }
 
+MUCH = 0.15
+"""Of the allocated bytes. A first pass may need far more than its next request, and variables that are not read again
+are in many programs."""
 _MAY_BE_READ = ("deferred", "history")
 """Kinds that code which is still to come may read."""
 
@@ -47,7 +50,21 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
     if unsure and circumstances.shortage.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
         return "medium"  # code that is not running, or a later pass of a loop, may read them
+    if any(one.unread for one in debris) and not _lets_the_pass_go_on(circumstances):
+        return "medium"
     return "high" if tested.certain and spare >= MARGIN * low else "medium"
+
+
+def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:
+    """Whether this pass would have room without what is retained, if it needs what the last one did.
+
+    Where no pass has finished, what is retained must be much of what is in use.
+    """
+    request, still = circumstances.request, circumstances.still_to_come
+    room = request.limit.low - request.totals.active + circumstances.piled.retained
+    if still is None:
+        return circumstances.piled.retained >= MUCH * request.totals.allocated
+    return max(still, request.size) <= room
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
