@@ -253,6 +253,33 @@ REMEDIES: dict[str, RemedyWords] = {
         "none",
         "",
     ),
+    "release_history": RemedyWords(
+        "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
+        "`x.shape` instead of showing `x`.",
+        "{holder:holder} keeps {bytes:bytes}.",
+        "`Out[…]` is empty",
+        "",
+    ),
+    "cancel_deferred_call": RemedyWords(
+        "Cancel {holder:holder} once it is not needed (`cancel()`, or `detach()` for `weakref.finalize`), or hand it "
+        "no tensors.",
+        "It keeps {bytes:bytes} until its time has come.",
+        "none",
+        "",
+    ),
+    "release_variable": RemedyWords(
+        "Let go of {holder:holder} once it has been used: `del` it, or set it to `None`, before the work that follows.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
+    "release_variable.parts": RemedyWords(
+        "Let go of {holder:holder} once it has been used: put what is still read ({reads:list}) into variables of its "
+        "own, and `del` the rest.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
     "drop_last_pass": RemedyWords(
         "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
         "{holder:holder}].",

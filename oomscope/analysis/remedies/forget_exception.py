@@ -16,7 +16,7 @@ SHOWN_LAST = "sys: last_"
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where stored exceptions keep memory."""
     for one in circumstances.piled.debris:
-        if one.kind not in ("cycle", "optimizer"):
+        if one.kind == "exception" and one.unread is None:
             slug = f"{SLUG}.shown" if one.holder.startswith(SHOWN_LAST) else SLUG
             yield Advice(
                 slug, {"holder": one.holder}, one.retained, enough_by_sum(circumstances, one.retained), at=one.at
