@@ -1,5 +1,19 @@
-const flame = (graph, readout) => {
-  const boxes = [...graph.querySelectorAll(".box")];
+/* A box that is drawn only at other instants than the page's own. */
+const laterBox = ([depth, frame]) => {
+  const [label, full] = data.flames.frames[frame];
+  const box = draw("svg", {class: "box out", height: 18, y: depth * data.row, "data-x": 0, "data-w": 0, "data-v": 0});
+  box.append(draw("title", {}, full), draw("rect", {width: "100%", height: 18, class: ""}), draw("text", {x: 4, y: 13}, label));
+  return box;
+};
+const flame = (graph, readout, number) => {
+  const later = data.flames ? data.flames.graphs[number].later.map(laterBox) : [];
+  graph.append(...later);
+  const boxes = [...graph.querySelectorAll(".box")], tall = graph.getAttribute("height");
+  const firsts = boxes.map((box) => {
+    const title = box.querySelector("title").textContent, colour = box.querySelector("rect").getAttribute("class");
+    const full = later.includes(box) ? title : title.slice(0, title.lastIndexOf(" · "));
+    return {x: box.dataset.x, w: box.dataset.w, bytes: box.dataset.v, colour, title, full};
+  });
   const from = (box) => Number(box.dataset.x), width = (box) => Number(box.dataset.w);
   const row = (box) => Number(box.getAttribute("y")), visible = (box) => !box.classList.contains("out");
   const place = (left, whole) => {
@@ -19,6 +33,21 @@ const flame = (graph, readout) => {
     zoomed = zoomed === box ? null : box;
     if (zoomed) place(from(zoomed), width(zoomed)); else place(0, 100);
   };
+  /* Lays the boxes out anew; without looks, as they were. */
+  const lay = (looks) => {
+    boxes.forEach((box, at) => {
+      const first = firsts[at], look = looks ? looks[at] : first;
+      Object.assign(box.dataset, {x: look.x, w: look.w, v: look.bytes});
+      box.querySelector("title").textContent = looks ? `${first.full} · ${look.words}` : first.title;
+      box.querySelector("rect").setAttribute("class", look.colour);
+    });
+    if (zoomed && !(width(zoomed) > 0)) zoomed = null;
+    if (zoomed) place(from(zoomed), width(zoomed)); else place(0, 100);
+    graph.setAttribute("height", looks ? Math.max(data.row, ...boxes.filter(visible).map((box) => row(box) + data.row)) : tall);
+    readout.textContent = "";
+  };
+  const covers = graph.closest("div.graph").querySelector(".covers");
+  if (data.flames) following(number, boxes, lay, covers);
   const read = (box) => { readout.textContent = box.querySelector("title").textContent; };
   const stand = (box) => {
     if (!box) return;
@@ -46,7 +75,7 @@ const flame = (graph, readout) => {
   });
   graph.parentNode.addEventListener("keydown", (event) => {
     const move = {ArrowDown: [1], ArrowUp: [-1], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
-    if (move) { event.preventDefault(); stand(here ? beside(here, ...move) : boxes[0]); }
+    if (move) { event.preventDefault(); stand(here && visible(here) ? beside(here, ...move) : boxes.find(visible)); }
     if (event.key === "Enter" && here) toggle(here);
     if (event.key === "Escape" && zoomed) toggle(zoomed);
   });
@@ -56,14 +85,14 @@ const flames = () => {
   const figure = document.getElementById("flame-figure");
   if (!figure) return;
   const readout = figure.querySelector(".readout"), status = figure.querySelector("[role=status]");
-  const boxes = [...figure.querySelectorAll(".flame")].flatMap((graph) => flame(graph, readout));
+  const boxes = [...figure.querySelectorAll(".flame")].flatMap((graph, number) => flame(graph, readout, number));
   figure.querySelector("input[type=search]").addEventListener("input", (event) => {
     const wanted = event.target.value.trim().toLowerCase();
     let found = 0;
     for (const box of boxes) {
       const fits = wanted !== "" && box.querySelector("title").textContent.toLowerCase().includes(wanted);
       box.classList.toggle("found", fits);
-      found += fits && box.parentNode.checkVisibility();
+      found += fits && Number(box.dataset.w) > 0 && box.parentNode.checkVisibility();
     }
     status.textContent = wanted === "" ? "" : found ? `${found} ${found === 1 ? "box" : "boxes"}` : "No frame matches.";
   });

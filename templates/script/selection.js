@@ -19,6 +19,7 @@ const restore = () => {
     if (element.kept.value !== undefined) element.dataset.v = element.kept.value;
     element.kept = undefined;
   }
+  for (const graph of graphs) graph.restore();
   who().classList.remove("elsewhere");
   for (const row of who().querySelectorAll("tr.gone")) row.classList.remove("gone");
   for (const body of who().querySelectorAll("tbody[data-mode]")) arrange(body, (row) => -Number(row.dataset.order));
@@ -58,6 +59,7 @@ const follow = (timeline, selection) => {
   who().classList.add("elsewhere");
   line.append(`${words} `, returning());
   instead(document.getElementById("who-when"), line);
+  for (const graph of graphs) graph.follow(timeline, selection);
   for (const bar of who().querySelectorAll("[data-bar]")) instead(bar, barred(timeline.bands(bar.dataset.bar), selection));
   for (const body of who().querySelectorAll("tbody[data-mode]")) {
     const found = new Map(timeline.bands(body.dataset.mode).map((band) => [String(band.key), read(band.bytes)]));

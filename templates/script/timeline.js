@@ -194,15 +194,16 @@ class Timeline {
   instant(row) {
     const total = this.columns.allocated[row];
     const words = `${size(total)} allocated ${this.where(row).replace(" · ", ", ")}${this.nearest()}`;
-    this.tell({words, read: (bytes) => bytes[row], said: size, total});
+    this.tell({words, rows: [row], where: this.where(row).replace(" · ", ", "), read: (bytes) => bytes[row], said: size, total});
   }
   range(first, end) {
     const {allocated} = this.columns;
     let peak = first;
     for (let row = first; row <= end; row++) if (allocated[row] > allocated[peak]) peak = row;
-    const words = `From ${this.where(first)} to ${this.where(end)}: ${size(allocated[first])} to ${size(allocated[end])}, `
+    const where = `from ${this.where(first)} to ${this.where(end)}`.replaceAll(" · ", ", ");
+    const words = `F${where.slice(1)}: ${size(allocated[first])} to ${size(allocated[end])}, `
       + `at most ${size(allocated[peak])} (entry ${count(this.columns.entry[peak] + this.spec.first)}). Change:`;
-    this.tell({words, read: (bytes) => bytes[end] - bytes[first], said: (bytes) => `${bytes > 0 ? "+" : ""}${size(bytes)}`, total: null});
+    this.tell({words, rows: [first, end], where, read: (bytes) => bytes[end] - bytes[first], said: (bytes) => `${bytes > 0 ? "+" : ""}${size(bytes)}`, total: null});
   }
   /* What the selection holds, below the figure, and in the section Who: `read` gives a number, `said` its words. */
   tell(selection) {

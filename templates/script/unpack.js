@@ -33,6 +33,12 @@ const unpacked = (spec, bytes) => {
   }
   return {entry, time, pending, reserved, allocated, ends, kind, change};
 };
+/* Bytes of each kind at an instant. */
+const kindsAt = (spec, columns, row) => {
+  const live = new Float64Array(spec.kinds.length);
+  for (let at = 0; at < columns.ends[row]; at++) live[columns.kind[at]] += columns.change[at];
+  return live;
+};
 /* Where a kind of live bytes is told, by the view; and the words of each view. */
 const VIEWS = {category: [0, "categories"], site: [1, "sites"], phase: [2, "phases"], part: [3, "parts"]};
 /* The bands of a view, from below: words, class of their colour with its opacity, and bytes at each instant. */

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
-from oomscope.model import NO_STACK, FrameKind, StackTable, frame_kind
+from oomscope.model import Frame, FrameKind, IntArray, StackTable, frame_kind
+from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.percent import percent
+from oomscope.rendering.html.stack_tree import ROOT, StackTree, stack_tree, stack_use
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 
 MOST_BOXES = 260
+MOST_LATER = 200
+"""Boxes of which nothing worth drawing is live at the instant of attribution, for other instants."""
 THIN = 0.035
 LEAST_SHARE = 0.0015
+LEAST_LATER = 0.01
 ROW = 19
 
 
@@ -38,22 +45,30 @@ class Box:
     """Too narrow for words, until the reader zooms in."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Flame:
-    """All boxes, with the height of the graph in pixels and the bytes of what was too narrow to draw."""
+    """What is drawn at the instant of attribution, and what the script needs to draw other instants.
+
+    Attributes:
+        boxes: all that is drawn.
+        height: of the graph with the boxes of other instants, in pixels.
+        total: bytes of the whole width.
+        hidden: bytes beneath frames that are too narrow to draw.
+        left_out: bytes of which no frame is known.
+        later: the boxes that are drawn at other instants alone, numbered on from `boxes`.
+        parents: the number of the box that called each; -1 for the outermost.
+        key: int64[lifetimes]: twice the number of the innermost box that each is in, and 1 more where a frame of it is
+            not drawn; the number after the last box stands for none of them (of a stack, or, without the 1, of none).
+    """
 
     boxes: tuple[Box, ...]
     height: int
     total: int
     hidden: int
     left_out: int
-
-
-@dataclass(slots=True)
-class _Node:
-    bytes: int = 0
-    by_category: dict[int, int] = field(default_factory=dict)
-    children: dict[int, _Node] = field(default_factory=dict)
+    later: tuple[Box, ...]
+    parents: tuple[int, ...]
+    key: IntArray
 
 
 _FRAMEWORK = (FrameKind.TORCH, FrameKind.STANDARD, FrameKind.PLUMBING, FrameKind.OOMSCOPE)
@@ -64,87 +79,136 @@ def is_framework(filename: str) -> bool:
     return frame_kind(filename) in _FRAMEWORK
 
 
-def flame(
-    device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten, *, framework: bool = True
-) -> Flame | None:
-    """The flame graph of what is allocated at the instant of attribution; None where no stack is known.
+def flames(
+    device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten, most_later: int = MOST_LATER
+) -> tuple[Flame | None, Flame | None]:
+    """The flame graph to begin with, and the one with frames of PyTorch and Python where that is another.
 
     Args:
-        device: the device.
+        device: the device; what is drawn is allocated on it at the instant of attribution.
         stacks: of the snapshot.
         keys: categories of its lifetimes.
         shorten: for file names.
-        framework: whether frames of PyTorch and Python are shown.
+        most_later: boxes that are drawn only at other instants.
     """
-    root = _tree(device, stacks, keys, framework=framework)
-    if not root.children:
+    use = stack_use(device)
+    own, every = (
+        flame(device, stack_tree(device, stacks, keys, use, (FrameKind.CPP, *hidden)), stacks, shorten, most_later)
+        for hidden in (_FRAMEWORK, ())
+    )
+    if own is None or every is None:
+        return every, None
+    return own, every if every.boxes != own.boxes else None
+
+
+def flame(
+    device: DeviceFindings, tree: StackTree, stacks: StackTable, shorten: Shorten, most_later: int
+) -> Flame | None:
+    """One flame graph; None where nothing that is live at the instant of attribution has a frame in `tree`."""
+    total = int(tree.bytes[ROOT])
+    if not total:
         return None
-    boxes: list[Box] = []
-    hidden = _place(root, stacks, shorten, boxes)
-    rows = max(box.depth for box in boxes) + 1
-    left_out = device.at.allocated - root.bytes
-    return Flame(tuple(boxes), rows * ROW, root.bytes, hidden, max(0, left_out))
+    drawn = _worth_drawing(tree, tree.bytes / total, LEAST_SHARE, MOST_BOXES)
+    later = _worth_drawing(tree, tree.highest, LEAST_LATER, most_later, known=drawn)
+    painter = _Painter(tree, total, stacks.frames, shorten)
+    boxes = painter.boxes(drawn)
+    rest = painter.boxes(later)
+    number = {node: at for at, node in enumerate([*drawn, *later])}
+    return Flame(
+        boxes=boxes,
+        height=(max(box.depth for box in (*boxes, *rest)) + 1) * ROW,
+        total=total,
+        hidden=_beneath(tree, drawn),
+        left_out=max(0, device.at.allocated - total),
+        later=rest,
+        parents=tuple(number.get(tree.parent[node], -1) for node in number),
+        key=_keys(tree, number),
+    )
 
 
-def _tree(device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, *, framework: bool) -> _Node:
-    history = device.history
-    live = np.flatnonzero(history.lifetimes.allocated_at(device.at_entry) & (history.lifetimes.stack != NO_STACK))
-    width = len(CATEGORIES)
-    pair = history.lifetimes.stack[live].astype(np.int64) * width + keys.category[live]
-    distinct, inverse = np.unique(pair, return_inverse=True)
-    total = np.bincount(inverse, weights=history.size[live], minlength=len(distinct)).astype(np.int64)
-    unseen = (FrameKind.CPP,) if framework else (FrameKind.CPP, *_FRAMEWORK)
-    shown = [frame_kind(frame.filename) not in unseen for frame in stacks.frames]
-    root = _Node()
-    for key, count in zip(distinct.tolist(), total.tolist(), strict=True):
-        stack, category = divmod(key, width)
-        members = stacks.members[stacks.offsets[stack] : stacks.offsets[stack + 1]][::-1].tolist()
-        node, path = root, [member for member in members if shown[member]]
-        for member in [None, *path][:200] if path else ():
-            if member is not None:
-                node = node.children.setdefault(member, _Node())
-            node.bytes += count
-            node.by_category[category] = node.by_category.get(category, 0) + count
-    return root
+def for_script(flames: Sequence[Flame]) -> dict[str, Any]:
+    """What the script needs to draw other instants: of each graph who called each box, and the boxes to come."""
+    frames: dict[tuple[str, str], int] = {}
+    graphs = [
+        {
+            "parents": list(one.parents),
+            "later": [[box.depth, frames.setdefault((box.label, box.full), len(frames))] for box in one.later],
+        }
+        for one in flames
+    ]
+    return {"graphs": graphs, "frames": [list(frame) for frame in frames]}
 
 
-def _place(root: _Node, stacks: StackTable, shorten: Shorten, boxes: list[Box]) -> int:
-    """Fill `boxes` with the widest ones, callers before their callees; the bytes of what was left out.
+def _worth_drawing(tree: StackTree, share: FloatArray, least: float, most: int, known: Sequence[int] = ()) -> list[int]:
+    """The nodes with the largest shares of all, callers before their callees, without those that are drawn already.
 
     No box is wider than its caller, so that taking the widest of all that are known leaves out none that is wider.
     """
-    hidden = 0
-    order = itertools.count()
-    widest: list[tuple[int, int, int, int, int, _Node]] = []
+    found: list[int] = []
+    widest: list[tuple[float, int, int]] = []
+    order, there = itertools.count(), {ROOT, *known}
 
-    def add_children(node: _Node, start: int, depth: int) -> None:
-        nonlocal hidden
-        for member, child in sorted(node.children.items(), key=lambda item: -item[1].bytes):
-            if child.bytes >= root.bytes * LEAST_SHARE:
-                heappush(widest, (-child.bytes, next(order), start, depth, member, child))
-            else:
-                hidden += child.bytes
-            start += child.bytes
+    def add_children(node: int) -> None:
+        for child in tree.children[node]:
+            if child not in there and share[child] >= least:
+                heappush(widest, (-share[child], next(order), child))
 
-    add_children(root, 0, 0)
-    while widest and len(boxes) < MOST_BOXES:
-        _, _, start, depth, member, node = heappop(widest)
-        boxes.append(_box(start, depth, member, node, root.bytes, stacks, shorten))
-        add_children(node, start, depth + 1)
-    return hidden + sum(node.bytes for *_, node in widest)
+    for node in (ROOT, *known):
+        add_children(node)
+    while widest and len(found) < most:
+        *_, node = heappop(widest)
+        found.append(node)
+        add_children(node)
+    return found
 
 
-def _box(start: int, depth: int, member: int, node: _Node, total: int, stacks: StackTable, shorten: Shorten) -> Box:
-    frame = stacks.frames[member]
-    category = max(node.by_category, key=lambda key: node.by_category[key])
-    return Box(
-        x=percent(start, total),
-        width=percent(node.bytes, total),
-        y=depth * ROW,
-        label=f"{clean(frame.name, 60)} ({shorten(frame.filename)}:{frame.line})",
-        full=f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}",
-        bytes=node.bytes,
-        category=CATEGORIES[category],
-        depth=depth,
-        thin=node.bytes < THIN * total,
-    )
+def _beneath(tree: StackTree, drawn: Sequence[int]) -> int:
+    """Bytes at the instant of attribution beneath frames that are not drawn."""
+    there = {ROOT, *drawn}
+    return sum(int(tree.bytes[child]) for node in there for child in tree.children[node] if child not in there)
+
+
+def _keys(tree: StackTree, number: dict[int, int]) -> IntArray:
+    none = 2 * len(number)
+    key_of = [none + 1]
+    for node in range(1, len(tree.frame)):
+        own = number.get(node)
+        key_of.append(2 * own if own is not None else key_of[tree.parent[node]] | 1)
+    return np.array([*key_of, none], np.int64)[tree.leaf]  # a leaf of -1 takes the last
+
+
+class _Painter:
+    """Makes the boxes: at the instant of attribution each beneath its caller, the widest first."""
+
+    def __init__(self, tree: StackTree, total: int, frames: Sequence[Frame], shorten: Shorten) -> None:
+        self.tree, self.total, self.frames, self.shorten = tree, total, frames, shorten
+        self._place = {ROOT: (0, -1)}
+
+    def boxes(self, nodes: Sequence[int]) -> tuple[Box, ...]:
+        """A box for each node, all callers being among them or those before."""
+        return tuple(self._box(node) for node in nodes)
+
+    def _box(self, node: int) -> Box:
+        start, depth = self._placed(node)
+        frame, count = self.frames[self.tree.frame[node]], int(self.tree.bytes[node])
+        return Box(
+            x=percent(start, self.total),
+            width=percent(count, self.total),
+            y=depth * ROW,
+            label=f"{clean(frame.name, 60)} ({self.shorten(frame.filename)}:{frame.line})",
+            full=f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}",
+            bytes=count,
+            category=CATEGORIES[int(self.tree.category[node])],
+            depth=depth,
+            thin=count < THIN * self.total,
+        )
+
+    def _placed(self, node: int) -> tuple[int, int]:
+        """Bytes to the left of a node, and its depth."""
+        if node not in self._place:
+            caller = self.tree.parent[node]
+            start, depth = self._place[caller]
+            for child in sorted(self.tree.children[caller], key=lambda child: -self.tree.bytes[child]):
+                self._place[child] = start, depth + 1
+                start += int(self.tree.bytes[child])
+        return self._place[node]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import split_rows, view
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes
-from oomscope.rendering.html.flame import ROW, THIN, Flame, flame
+from oomscope.rendering.html.flame import MOST_LATER, ROW, THIN, Flame, flames, for_script
 from oomscope.rendering.html.holder_rows import HolderLine, holder_rows
 from oomscope.rendering.html.memory_bars import Part, category_parts, phase_parts
 from oomscope.rendering.html.name_rows import NameRow, name_rows
@@ -46,7 +46,7 @@ from oomscope.wording.opening import occasion, replay_text
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text, evidence_text
 
-_SCRIPTS = ("base", "unpack", "timeline", "selection", "tables", "flame", "start")
+_SCRIPTS = ("base", "unpack", "timeline", "selection", "tables", "stacks", "flame", "start")
 """The files of templates/script, in the order in which they are put together."""
 MOST_GROWING = 8
 HOLES_MATTER = 20
@@ -157,9 +157,14 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps, sources: So
 def _data(main: MainView) -> dict[str, Any]:
     """What the script reads: the timelines of the main device, and those of the others beside them."""
     figures = {name: points for one in main.others for name, points in one.data.items()}
-    if main.timelines.whole is not None:
-        figures[main.timelines.whole.name] = main.timelines.data
-    return {"thin": THIN, "row": ROW, "figures": figures}
+    if main.timelines.whole is None:
+        return {"thin": THIN, "row": ROW, "figures": figures}
+    figures[main.timelines.whole.name] = main.timelines.data
+    return {"thin": THIN, "row": ROW, "figures": figures, "flames": for_script(_known((main.flame, main.flame_all)))}
+
+
+def _known(found: Iterable[Flame | None]) -> list[Flame]:
+    return [one for one in found if one is not None]
 
 
 def _page(
@@ -194,12 +199,11 @@ def _main(
     keys = told.keys
     rows = site_rows(device, stacks, keys, shorten, sources)
     sites, small = without_small(rows, device.at.allocated)
-    every = flame(device, stacks, keys, shorten)
-    own = flame(device, stacks, keys, shorten, framework=False)
+    drawn = flames(device, stacks, keys, shorten, MOST_LATER if caps.is_usual else 0)
     return MainView(
         instant=instant(findings.at, device.history.recorded, device.part),
         zero=moment_words(findings),
-        timelines=draw_timelines(findings, device, told, sheet),
+        timelines=draw_timelines(findings, device, told, sheet, _known(drawn)),
         parts=share_rows(device, told.live),
         categories=category_parts(device),
         made_of=made_of(device, told.live),
@@ -212,8 +216,8 @@ def _main(
         growth=tuple(row for row in device.growth if row.live_bytes * SMALL >= device.at.allocated)[:MOST_GROWING],
         pins=notable_pins(device),
         holes_matter=device.fragmentation.inactive * HOLES_MATTER >= device.at.reserved,
-        flame=own or every,
-        flame_all=every if own is not None and every != own else None,
+        flame=drawn[0],
+        flame_all=drawn[1],
         segments=segment_map(device, keys, findings.snapshot.pools),
         steps_figure=steps_figure(device, sheet),
         lifetimes_figure=lifetimes_figure(device, sheet),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +42,12 @@ class Bands:
 
     Attributes:
         key: int64[lifetimes], the band of each.
-        kinds: (category, row or `rows` for all others, phase, part) of each band.
+        kinds: (category, row or `rows` for all others, phase, part, and the keys of each flame graph) of each band.
         rows: how many rows are told apart.
     """
 
     key: IntArray
-    kinds: tuple[tuple[int, int, int, int], ...]
+    kinds: tuple[tuple[int, ...], ...]
     rows: int
 
 
@@ -59,21 +60,23 @@ class _BandChanges:
     bytes: IntArray
 
 
-def bands_of(device: DeviceFindings, keys: LifetimeKeys, part: IntArray, rows: Rows) -> Bands:
-    """Each lifetime by category, row, phase and part at once, so that all views come from one set of numbers.
+def bands_of(
+    device: DeviceFindings, keys: LifetimeKeys, part: IntArray, rows: Rows, boxes: Sequence[IntArray] = ()
+) -> Bands:
+    """Each lifetime by category, row, phase, part and stack at once: all views come from one set of numbers.
 
     Args:
         device: whose lifetimes.
         keys: their categories.
         part: int64[lifetimes], the part of the first screen's bar that each belongs to.
         rows: the rows of the table of sites, and what else is told apart.
+        boxes: int64[lifetimes] of each flame graph: where a lifetime belongs in it, as `Flame.key` says.
     """
-    phase = device.phase_of.astype(np.int64)
-    parts, count = int(part.max(initial=0)) + 1, rows.count + 1
-    code = ((keys.category * count + rows.key) * len(PHASES) + phase) * parts + part
-    distinct, key = np.unique(code, return_inverse=True)
-    columns = np.unravel_index(distinct, (len(CATEGORIES), count, len(PHASES), parts))
-    kinds = tuple(zip(*(column.tolist() for column in columns), strict=True))
+    columns = (keys.category, rows.key, device.phase_of.astype(np.int64), part, *boxes)
+    several = (int(column.max(initial=0)) + 1 for column in (part, *boxes))
+    extent = (len(CATEGORIES), rows.count + 1, len(PHASES), *several)
+    distinct, key = np.unique(np.ravel_multi_index(columns, extent), return_inverse=True)
+    kinds = tuple(zip(*(column.tolist() for column in np.unravel_index(distinct, extent)), strict=True))
     return Bands(key.astype(np.int64), kinds, rows.count)
 
 

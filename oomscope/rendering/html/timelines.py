@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.model import IntArray
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
+from oomscope.rendering.html.flame import Flame
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows, keys_of, told_rows
 from oomscope.rendering.html.live_parts import LiveParts, live_parts
 from oomscope.rendering.html.site_rows import place_of
@@ -103,7 +105,9 @@ class Timelines:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-def draw_timelines(findings: Findings, device: DeviceFindings, told: Told, sheet: StyleSheet) -> Timelines:
+def draw_timelines(
+    findings: Findings, device: DeviceFindings, told: Told, sheet: StyleSheet, flames: Sequence[Flame] = ()
+) -> Timelines:
     """Draw the whole recording and its last stretch, by the parts that the first screen shows.
 
     Args:
@@ -111,12 +115,13 @@ def draw_timelines(findings: Findings, device: DeviceFindings, told: Told, sheet
         device: the device to draw.
         told: what is told apart on it.
         sheet: collects the classes of the page.
+        flames: the flame graphs that follow what is chosen in the timeline.
     """
     entries = device.history.entries
     if entries < 2:
         return Timelines()
     zero = moment_words(findings)
-    painter = _Painter(device, told, time_axis(device.history, device.at_entry, zero), sheet)
+    painter = _Painter(device, told, time_axis(device.history, device.at_entry, zero), sheet, flames)
     whole = painter.draw(
         "tl-whole", "The whole recording" if device.part is None else "The part shown", painter.instants(0, entries - 1)
     )
@@ -147,8 +152,10 @@ def draw_beside(
 class _Painter:
     """What all figures over time of one device share."""
 
-    def __init__(self, device: DeviceFindings, told: Told, axis: TimeAxis, sheet: StyleSheet) -> None:
-        self.device, self.told, self.axis, self.sheet = device, told, axis, sheet
+    def __init__(
+        self, device: DeviceFindings, told: Told, axis: TimeAxis, sheet: StyleSheet, flames: Sequence[Flame] = ()
+    ) -> None:
+        self.device, self.told, self.axis, self.sheet, self.flames = device, told, axis, sheet, flames
         self._curves = device.history.curves
         self.freed = given_back(axis.zero, is_last=device.at_entry == device.history.entries - 1)
 
@@ -247,7 +254,7 @@ class _Painter:
         """What the script reads: exact values at each instant, and what the drawing shows besides."""
         device, told = self.device, self.told
         live = told.live
-        bands = bands_of(device, told.keys, live.key, told.rows)
+        bands = bands_of(device, told.keys, live.key, told.rows, [one.key for one in self.flames])
         peaks = [step.peak_entry for step in device.steps.steps[:: max(1, -(-len(device.steps.steps) // 64))]]
         marks = [entry for _, entry in self._marked()] + peaks
         room = {"most_bytes": _BESIDE_BYTES} if beside else {}
