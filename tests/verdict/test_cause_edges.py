@@ -265,6 +265,25 @@ def test_what_one_piece_would_have_left(usable: int, code: str) -> None:
     assert f"causes.capacity.{code}" in found
 
 
+@pytest.mark.parametrize(
+    ("usable", "at_work", "like_it", "underway"),
+    [
+        (2300, 301, False, True),
+        (2300, 300, False, False),
+        (2299, 301, False, False),
+        (2300, 301, True, False),
+    ],
+)
+def test_of_a_first_forward_it_is_said_that_its_rest_is_not_known(
+    usable: int, at_work: int, like_it: bool, underway: bool
+) -> None:
+    one = circumstances(
+        free=free(usable=usable), allocated=7000, at_work=at_work, failing_pass=passed() if like_it else None
+    )  # fmt: skip
+    found = codes(capacity.headline(one, outcome("capacity")))
+    assert ("causes.capacity.underway" in found) is ("causes.capacity.rest_unknown" in found) is underway
+
+
 @pytest.mark.parametrize(("largest", "confidence"), [(1999, "high"), (2000, "low")])
 def test_a_hole_that_would_have_served_makes_capacity_doubtful(largest: int, confidence: str) -> None:
     one = circumstances(free=free(largest=largest))

@@ -26,7 +26,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     if not (holder.keeps_graph if holder is not None else grows and circumstances.keeps_graphs):
         return
     rows = kept_rows(circumstances)
-    saves = piled.grown
+    saves = piled.grown if holder is None else holder.earlier_bytes
     enough = served_if_freed(circumstances, rows) if np.any(rows) else None
     yield Advice(
         SLUG if told is None else f"{SLUG}.{_way(told, alone=holder is not None)}",

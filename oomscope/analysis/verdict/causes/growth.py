@@ -74,7 +74,15 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
     if not held and piled.holder is None and piled.models is None:
         held = clauses.state_of(circumstances, piled.grown)
-    return (first, *held, clauses.without(circumstances, tested.qualifying[0].bytes))
+    return (first, *held, clauses.without(circumstances, _told_without(circumstances, tested.qualifying[0].bytes)))
+
+
+def _told_without(circumstances: Circumstances, grown: int) -> int:
+    """The bytes that the headline promises: of the object that it names, if they are enough alone."""
+    holder, low = circumstances.piled.holder, circumstances.request.limit.low
+    if holder is not None and circumstances.shortage.spare(holder.earlier_bytes, low) >= MARGIN * low:
+        return holder.earlier_bytes
+    return grown
 
 
 def _by_site(growth: tuple[Growth, ...]) -> Note:
