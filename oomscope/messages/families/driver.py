@@ -7,14 +7,14 @@ from oomscope.messages.families.wording import Wording
 ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
-    b"failed to allocate", b"alloc_failed", b"rmm failure",
+    b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
+    b"out_of_resources", b"could not be allocated", b"outofmemory error",
 )  # fmt: skip
 
 _REFUSED = r"""
     (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
   | (?: CUDA | HIP) error \d* (?: in | at) .{1,120}? : (?: \d+ \()? out of memory
   | cu (?: solver | fft | sparse) (?: _STATUS)? _ALLOC_FAILED
-  | RMM failure at .{1,160}? exceeded
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
   | cu (?: Mem | Ctx | Device | Module | Stream) \w{0,40} failed :? out of memory
@@ -24,18 +24,19 @@ _REFUSED = r"""
   | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
   | CUDA_ERROR_OUT_OF_MEMORY
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
-  | (?: PI | UR_RESULT) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | (?: PI | UR_RESULT | ZE_RESULT | VK | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | OutOfMemory Error in \w{1,40} : \d
   | unable to allocate (?: CUDA | ROCm) \d+ buffer
 """
 
 NEAR_CARD = Wording(
     "cuda-driver",
-    "driver.refused",
+    "driver.near",
     "outofmemory",
     r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for) [^.,;=]{0,60}?
         out of memory (?! Error)""",
 )
-"""Where no wording fits, but the card is named right before."""
+"""Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
 
 WORDINGS = (
     Wording(
@@ -60,8 +61,8 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
-        "ofgpumemory",
-        r"Requested amount of GPU memory \( <requested:bytes> bytes \) could not be allocated",
+        "requestedamountof",
+        r"Requested amount of (?: GPU)? memory \( <requested:bytes> bytes \) could not be allocated",
     ),
     Wording(
         "cuda-driver",
@@ -69,6 +70,20 @@ WORDINGS = (
         "cudagetdevicecount",
         r"cudaGetDeviceCount \(\) .{0,160}? Error 2: out of memory",
     ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "halmemallocfailed",
+        r"halMemAlloc failed: device_id= (?P<device>\d+) , size= <requested:bytes>",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.pool",
+        "rmmfailure",
+        r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
+            (?: \( failed to allocate <requested> \) )?""",
+    ),
+    Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),
     Wording("cuda-driver", "driver.refused", "el0004", r"EL0004 \)? : (?: Failed to allocate memory)?"),
     Wording(
         "cuda-driver",
@@ -93,7 +108,7 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
-        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|rmmfailure|"
+        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
         "unabletoallocatecuda|unabletoallocaterocm",
         rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
     ),

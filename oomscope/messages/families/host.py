@@ -139,7 +139,7 @@ WORDINGS = (
         "host-ram",
         "host.plain",
         "bad_alloc|badalloc",
-        r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of)) | (?<![a-z_]) bad allocation",
+        r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of | rmm)) | (?<![a-z_]) bad allocation",
     ),
     Wording(
         "host-ram",

@@ -42,9 +42,16 @@ WORDINGS = (
         "host-ram",
         "host.shared",
         "shm/nccl",
-        r"""(?: creating shared memory segment | failed to extend) /dev/shm/nccl [\w-]{0,40}?
-            (?: to <requested:bytes> bytes | \( size (?P<size>\d{1,18}) \) | (?= \W | $))""",
+        rf"""(?: {_BEFORE} (?: Error :? | while)*)?
+            (?: creating shared memory segment | failed to extend) /dev/shm/nccl [\w-]{{0,40}}?
+            (?: to <requested:bytes> bytes | \( size (?P<size>\d{{1,18}}) \) | (?! [\w-]))""",
         finish=_sized,
     ),
-    Wording("nccl", "nccl.unhandled", "unhandledcudaerror", r"unhandled cuda error | nccl UnhandledCudaError"),
+    Wording(
+        "nccl",
+        "nccl.unhandled",
+        "unhandledcudaerror",
+        r"""(?: unhandled cuda error | nccl UnhandledCudaError)
+            (?: , NCCL version [\d.]{3,12}? Process Group destroyed on rank (?P<rank>\d+))?""",
+    ),
 )

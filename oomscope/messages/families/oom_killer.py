@@ -17,10 +17,10 @@ ANCHORS = (
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
     b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9", b"signal: 9",
     b"memory limit", b"memlimit", b"exceeded limit", b"out of memory", b"running low on memory", b"memory pressure",
-    b"excessive memory usage",
+    b"excessive memory usage", b"low on resource",
 )  # fmt: skip
 
-_RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:(\d+)kB")
+_RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:([\d,]+)kB")
 _KIB = 1024
 
 
@@ -29,7 +29,7 @@ def _resident(reading: Reading, match: re.Match[str]) -> Reading:
     parts = list(_RESIDENT.finditer(match.string, match.end(), match.end() + 300))[:3]
     if not parts:
         return reading
-    held = exact(sum(int(part[1][:15]) for part in parts) * _KIB)
+    held = exact(sum(int(part[1].replace(",", "")[:15]) for part in parts) * _KIB)
     return with_figures(replace(reading, end=parts[-1].end()), {"process_in_use": held})
 
 
@@ -96,7 +96,15 @@ WORDINGS = (
         "oom-killer",
         "killed.container",
         "oomkill",
-        r"OOM_?Kill (?: ed | ing)? (?! [a-z_] | ['\"]? [:=] \W? (?: false | null | 0) )",
+        r"""Reason \W{0,3} OOM_?Kill (?: ed | ing)
+          | OOM_?Kill (?: ed | ing)? (?! [a-z_] | ['"]? [:=] \W? (?: false | null | 0) )""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.evicted",
+        "lowonresource",
+        r"""(?: node was)? low on resource: \[? memory
+            (?: .{0,160}? was using <process_in_use:any> , (?: which exceeds its)? request (?: is | of) )?""",
     ),
     Wording(
         "oom-killer",

@@ -12,7 +12,7 @@ ANCHORS = (
     b"out of memory", b"outofmemory", b"for requested buffer", b"failed to allocate memory",
     b"allocation failed for size", b"large alloc", b"memory allocation of size",
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda", b"insufficient memory",
-    b"maximum allowed buffer size",
+    b"maximum allowed buffer size", b"available failed",
 )  # fmt: skip
 
 
@@ -21,14 +21,6 @@ def _with_commas(reading: Reading, match: re.Match[str]) -> Reading:
     wanted, had = (exact(int(text.replace(",", "")[:18])) if text else None for text in match.group("wanted", "had"))
     return with_figures(reading, {"requested": wanted, "allocated": had})
 
-
-UNKNOWN = Wording(
-    "other",
-    "other.unknown",
-    "outofmemory",
-    r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
-)
-"""The wording of last resort: it says that memory ran out, in words that no family knows."""
 
 WORDINGS = (
     Wording(
@@ -79,6 +71,12 @@ WORDINGS = (
         "maximumallowedbuffersize",
         r"""Attempting to allocate <requested:bytes> bytes which is greater than the maximum allowed buffer size of
             <allowed:bytes> bytes""",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "availablefailed",
+        r"enforce allocating <= available failed, <requested:bytes> > <free:bytes>",
     ),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),

@@ -11,7 +11,7 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
-    b"% of free system memory", b"% of system memory", b"out_of_memory",
+    b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory",
 )  # fmt: skip
 
 _ITEM = {
@@ -29,6 +29,9 @@ def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
     numbers = [int(one[:18]) for one in re.findall(r"\d+", match["shape"])]
     return with_figures(reading, {"requested": exact(math.prod(numbers) * item)})
 
+
+STATS = "tensorflow.stats"
+"""What the allocator holds; it is printed right before the failure that it belongs to."""
 
 WORDINGS = (
     Wording(
@@ -52,12 +55,13 @@ WORDINGS = (
         "tensorflow.driver",
         "fromdevice:",
         r"""failed to allocate <requested:letter> (?: \( (?P<exactly>\d+) bytes \) )? from device:
-            (?: CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? | hipError\w* (?: \(\d+\))?)""",
+            (?: CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? | HIP_?Error\w* (?: \(\d+\))?)""",
         finish=with_exact,
     ),
     Wording(
         "tensorflow", "tensorflow.tensor", "failedtoallocatememory[op:", r"failed to allocate memory \[Op: \w{1,60} \]?"
     ),
+    Wording("tensorflow", STATS, "stats:limit:", r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>"),
     Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
     Wording(
         "other",

@@ -154,8 +154,8 @@ WORDINGS = (
     Wording(
         "torch-cuda",
         "torch.thc",
-        "cudaruntimeerror(2)",
-        r"cuda runtime error \(2\) : out of memory (?: at (?P<file> [^\s:]{1,200}) : \d+)?",
+        "cudaruntimeerr",
+        r"cuda runtime err (?: or)? \(2\) : out of memory (?: at (?P<file> [^\s:]{1,200}) : \d+)?",
         finish=_by_file,
     ),
     Wording(
