@@ -12,7 +12,7 @@ SLUG = "share_graph_pool"
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
-    """Where free bytes are walled in private pools."""
-    walled = circumstances.request.free.walled
+    """Where free bytes are walled in pools of graphs."""
+    walled = sum(wall.free for wall in circumstances.walls if wall.kind == "graph")
     if walled:
         yield Advice(SLUG, {}, walled, enough_by_sum(circumstances, walled))

@@ -71,6 +71,20 @@ class LiveBlocks:
         trains = np.isin(roles, [Role.BACKWARD, Role.OPTIMIZER]).any()
         return not trains and bool(np.any(self.category == kinds.PARAMETER))
 
+    @cached_property
+    def before_first_run(self) -> BoolArray:
+        """The blocks that were made when a model was loaded and had not run yet, the first or a later one.
+
+        None of them where no model ever ran.
+        """
+        lifetimes, roles = self.study.history.lifetimes, self.study.roles.role
+        runs = np.sort(lifetimes.born[(roles[lifetimes.stack] == Role.FORWARD) & (lifetimes.born >= 0)])
+        if not len(runs):
+            return self.none()
+        born = lifetimes.born[self.rows]
+        loads = np.sort(lifetimes.born[self.study.categories == kinds.PARAMETER])
+        return np.asarray(_last_before(born, loads) >= _last_before(born, runs))
+
     def growing(self, growth: Growth) -> BoolArray:
         """The blocks of a growing site that are no part of the model."""
         sites = self.study.sites
@@ -89,3 +103,8 @@ class LiveBlocks:
             if one.kind != "reallocation":
                 found |= self.growing(one)
         return found
+
+
+def _last_before(born: IntArray, entries: IntArray) -> IntArray:
+    """For each of `born` the last of `entries`, in order, that is not behind it; -1 where there is none."""
+    return np.concatenate([[-1], entries])[np.searchsorted(entries, born, side="right")]
