@@ -10,6 +10,7 @@ from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
+from oomscope.history.spans import locate
 from oomscope.model import BoolArray, IntArray
 
 
@@ -53,6 +54,14 @@ class LiveBlocks:
     def passing(self) -> BoolArray:
         """What a pass makes, kept for its backward or not."""
         return self.of(kinds.ACTIVATION, kinds.TEMPORARY)
+
+    @cached_property
+    def pool(self) -> IntArray:
+        """The number of the pool that each block lies in; 0 is the default one, and what is not known."""
+        history = self.study.history
+        lifetimes, spans = history.lifetimes, history.spans
+        span = locate(spans, lifetimes.address[self.rows], lifetimes.born[self.rows])
+        return np.where(span >= 0, np.append(spans.pool, 0)[span], 0).astype(np.int64)
 
     @cached_property
     def site(self) -> IntArray:
