@@ -8,7 +8,8 @@ ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
     b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
-    b"out_of_resources", b"could not be allocated", b"outofmemory error",
+    b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmem", b"to cudamalloc",
+    b"alloc fail type", b"el0004", b"cufft_alloc", b"cufft_internal_error",
 )  # fmt: skip
 
 _REFUSED = r"""
@@ -26,6 +27,8 @@ _REFUSED = r"""
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
   | (?: PI | UR_RESULT | ZE_RESULT | VK | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
   | OutOfMemory Error in \w{1,40} : \d
+  | out_of_memory: CUDA error at
+  | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
   | unable to allocate (?: CUDA | ROCm) \d+ buffer
 """
 
@@ -83,8 +86,29 @@ WORDINGS = (
         r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
             (?: \( failed to allocate <requested> \) )?""",
     ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "tocudamalloc|tohipmalloc",
+        r"""failed to (?: cuda | hip) Malloc <requested:bytes> bytes (?: on device (?P<device>\d+))?
+            \( error 2 out of memory""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "allocfailtype",
+        r"""alloc fail type \w{1,60}? dev (?P<device>\d+) space .{1,80}? size <requested:bytes> bytes
+            \( cudaMalloc error out of memory""",
+    ),
     Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),
-    Wording("cuda-driver", "driver.refused", "el0004", r"EL0004 \)? : (?: Failed to allocate memory)?"),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "el0004",
+        r"""(?: Device: (?P<device>\d+) , RankID: -?\d+ \) .{0,240}? )? EL0004 \)? :
+            (?: .{0,80}? Failed to allocate memory)?
+            (?: .{0,280}? DeviceMemory \] with info \[ size: <requested:bytes> \] )?""",
+    ),
     Wording(
         "cuda-driver",
         "driver.refused",
@@ -96,7 +120,7 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "bufferofsize",
-        r"failed to allocate (?: CUDA | ROCm) (?P<device>\d+) buffer of size <requested:bytes>",
+        r"failed to allocate (?: CUDA | ROCm | MUSA) (?P<device>\d+) buffer of size <requested:bytes>",
     ),
     Wording(
         "cuda-driver",

@@ -19,11 +19,12 @@ def _sized(reading: Reading, match: re.Match[str]) -> Reading:
 
 
 WORDINGS = (
+    # In capitals: what others say of a failed ``cudaMalloc`` differs by nothing else once blanks are left out.
     Wording(
         "nccl",
         "nccl.refused",
         "failedtocuda|failedtohip",
-        rf"""(?: {_BEFORE} )? Failed to (?: CUDA | HIP) (?: host)? (?: calloc | alloc | malloc) (?: async)?
+        rf"""(?: {_BEFORE} )? Failed to (?-i: CUDA | HIP) (?: host)? (?-i: calloc | alloc | malloc) (?: async)?
             <requested:bytes> bytes""",
     ),
     Wording(

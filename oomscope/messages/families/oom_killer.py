@@ -17,7 +17,8 @@ ANCHORS = (
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
     b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9", b"signal: 9",
     b"memory limit", b"memlimit", b"exceeded limit", b"out of memory", b"running low on memory", b"memory pressure",
-    b"excessive memory usage", b"low on resource",
+    b"excessive memory usage", b"low on resource", b"using all available ram", b"memory than is available",
+    b"[memorypressure]", b": killed", b">:killed",
 )  # fmt: skip
 
 _RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:([\d,]+)kB")
@@ -85,7 +86,14 @@ WORDINGS = (
         r"exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?",
     ),
     Wording("oom-killer", "killed.slurm", "term_memlimit", r"TERM_MEMLIMIT"),
-    Wording("oom-killer", "killed.slurm", "outofmemory", r"task \d+ : Out Of Memory"),
+    Wording("oom-killer", "killed.slurm", "outofmemory", r"tasks? [\d,-]+ : Out Of Memory"),
+    Wording("oom-killer", "killed.signal", ":killed", r"srun: error: [\w.-]{1,60} : tasks? [\d,-]+ : Killed"),
+    Wording(
+        "oom-killer",
+        "killed.notebook",
+        "usingallavailableram|memorythanisavailable",
+        r"session crashed after using all available RAM | tried to allocate more memory than is available",
+    ),
     Wording(
         "oom-killer",
         "killed.slurm",
@@ -102,8 +110,8 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.evicted",
-        "lowonresource",
-        r"""(?: node was)? low on resource: \[? memory
+        "lowonresource|[memorypressure]",
+        r"""node had condition: \[ MemoryPressure \] | (?: node was)? low on resource: \[? memory
             (?: .{0,160}? was using <process_in_use:any> , (?: which exceeds its)? request (?: is | of) )?""",
     ),
     Wording(

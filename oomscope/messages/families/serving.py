@@ -14,7 +14,7 @@ ANCHORS = (
     b"try to lower your batch", b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
     b"more system memory", b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full",
     b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
-    b"inpagedkvcache",
+    b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -138,6 +138,18 @@ WORDINGS = (
         "engine.cache",
         "memoryforkvcache|memoryforthekvcache",
         r"(?: Not enough | Insufficient) (?: GPU)? memory for (?: the)? KV cache",
+    ),
+    Wording(
+        "serving-budget",
+        "vllm.no_blocks",
+        "forkvcacheis-",
+        r"memory reserved for KV Cache is (?P<free> - [\d.]+ GiB)",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.cache",
+        "enoughkvcachespace|bufferforkvcache",
+        r"(?: there)? is not enough KV cache space | failed to allocate buffer for kv cache",
     ),
     Wording(
         "serving-budget",

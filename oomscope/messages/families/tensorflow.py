@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from oomscope.messages.families.wording import Wording, with_exact, with_figures
 from oomscope.messages.figures import exact
@@ -30,6 +31,16 @@ def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
     return with_figures(reading, {"requested": exact(math.prod(numbers) * item)})
 
 
+_IN_JAX = re.compile(r"external/(?:xla|org_tensorflow)/[\w./]{1,100}:\d+\]?(?:Allocator\([\w]*\)?)?\Z")
+
+
+def _whose(reading: Reading, match: re.Match[str]) -> Reading:
+    """JAX has the same allocator, in the copy of XLA that it is built with."""
+    if _IN_JAX.search(match.string, max(0, match.start() - 160), match.start()):
+        return replace(reading, kind="jax", wording="jax.tried")
+    return reading
+
+
 STATS = "tensorflow.stats"
 """What the allocator holds; it is printed right before the failure that it belongs to."""
 
@@ -49,6 +60,7 @@ WORDINGS = (
         "ranoutofmemorytrying",
         r"""(?: Allocator \( (?: GPU_ (?P<device>\d+) _bfc | \w+) \))? ran out of memory trying to allocate
             <requested:letter>""",
+        finish=_whose,
     ),
     Wording(
         "tensorflow",

@@ -104,6 +104,7 @@ _PROOFS = {
     "killed.slurm": "message_proofs.killed_by_slurm",
     "killed.container": "message_proofs.killed_in_container",
     "killed.evicted": "message_proofs.evicted",
+    "killed.notebook": "message_proofs.notebook",
     "killed.ray": "message_proofs.killed_by_ray",
     "oom-killer": "message_proofs.signal",
     "other.warning": "message_proofs.only_a_warning",
