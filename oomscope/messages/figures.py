@@ -11,8 +11,8 @@ SIZE = rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b)"
 
 _SIZE = re.compile(rf"(-?{NUMBER})([A-Za-z]*)\Z")
 _POWERS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_NO_SIZE = 1 << 60
-"""Drivers that cannot tell print 2^64 bytes; no machine has so much."""
+_NO_SIZE = (1 << 63) - (1 << 32)
+"""Drivers that cannot tell, and limits that are none, print 2^63 or 2^64 bytes or a little less."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from oomscope.messages.families import tensorflow
 from oomscope.messages.figures import Figure
 from oomscope.messages.records import OomMessage, Reading
 
@@ -12,8 +13,8 @@ NEAR = 60
 """Lines within which programs print the same failure again in other words."""
 NEAR_SAME = 400
 """Lines within which a traceback is printed again word for word."""
-_VAGUE = "nccl.unhandled"
-"""What a later line makes clear: the error's name comes first, and why it came behind ``Last error:``."""
+_VAGUE = ("nccl.unhandled", tensorflow.STATS)
+"""What a later line makes clear: why NCCL failed, and what TensorFlow wanted besides its table."""
 _SURE = 3
 """So many equal figures are no coincidence."""
 
@@ -40,7 +41,8 @@ def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomM
         return None
     if last.kind.startswith("torch") and one and two:
         return None
-    return replace(last, reading=_joined(last.reading, new.reading), rank=_first(last.rank, new.rank))
+    text = new.text if last.reading.wording == tensorflow.STATS else last.text
+    return replace(last, reading=_joined(last.reading, new.reading), text=text, rank=_first(last.rank, new.rank))
 
 
 def _names_others(last: Reading, new: Reading) -> bool:
@@ -58,7 +60,7 @@ def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure]) -> bool:
 
 
 def _joined(last: Reading, new: Reading) -> Reading:
-    main = new if len(new.figures) > len(last.figures) or last.wording == _VAGUE else last
+    main = new if len(new.figures) > len(last.figures) or last.wording in _VAGUE else last
     figures = {**new.figures, **last.figures}
     values = {**new.values, **last.values}
     return replace(

@@ -16,8 +16,8 @@ _PARTS = (
     r"\[[\w./-]+\.(?:py|cc|cpp|cu|rs):\d+\]:?",
     r"\[?[Rr]ank\s?\d+\]?:",
     r"\[default\d+\]:",
-    r"\[\d+,\d+\]<std(?:err|out)>:?",
-    r"\([\w.:-]+(?:\s[\w.-]+){0,4}\s?pid=\d+(?:,\s?ip=[\w.:]+)?\)",
+    r"\[\d+(?:,\d+)?\]<std(?:err|out)>:?",
+    r"\([\w.:-]+(?:\s[\w.=-]+){0,4}\s?pid=\d+(?:,\s?ip=[\w.:]+)?\)",
     r"\[[\w.-]+:\d+:\d+\]",
     r"\(?node\d+\)?:",
     r"[\w.-]+\s{0,12}\|\s",
@@ -27,10 +27,10 @@ _PARTS = (
     r"#\d+\s\d+\.\d+\s",
 )
 _PREFIX = re.compile(rf"\s*(?:(?:{'|'.join(_PARTS)})\s*)*")
-_OWNER = re.compile(r"[Rr]ank\s?\d+|pid=\d+|default\d+|\[\d+,\d+\]<|node\d+|[\w.-]+(?=\s{0,12}\|\s)")
+_OWNER = re.compile(r"(?:[Rr]ank|RANK)[\s=]?\d+|pid=\d+|default\d+|\[\d+(?:,\d+)?\]<|node\d+|[\w.-]+(?=\s{0,12}\|\s)")
 _RANK = re.compile(
     r"(?<![\w-])(?:\[[Rr]ank\s?(\d+)\]|global[_ ]rank\s?[=:]?\s?(\d+)|[Rr]ank\s?(\d+)\]?:"
-    r"|(?:rank|RANK)\s?[=:]\s?(\d+)(?!\d)|\[\d+,(\d+)\]<std|\[[Rr]ank\s(\d+)[\],\s])"
+    r"|(?:rank|RANK)\s?[=:]\s?(\d+)(?!\d)|\[(?:\d+,)?(\d+)\]<std|\[(?:[Rr]ank|RANK)\s(\d+)[\],\s])"
 )
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from oomscope.messages.families import UNKNOWN, WORDINGS
+from oomscope.messages.families import LAST_RESORT, WORDINGS
 from oomscope.messages.merge import absorbed
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
 from oomscope.messages.scan import Passage, Scan, Stream
 from oomscope.messages.traceback_above import doing, script_above
-from oomscope.messages.unwrap import ALONE, Strand, strands
+from oomscope.messages.unwrap import Strand, shown, strands
 
 LONGEST_TEXT = 1_000
 """Characters of a message that are shown."""
@@ -38,14 +38,14 @@ class _Collector:
     """Puts together what tells of the same failure, process by process."""
 
     messages: list[OomMessage] = field(default_factory=list)
-    unknown: list[OomMessage] = field(default_factory=list)
+    vague: list[OomMessage] = field(default_factory=list)
     left_out: int = 0
     _last: dict[tuple[str, str], tuple[int, bool]] = field(default_factory=dict)
 
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
         message = found.message
-        into = self.unknown if message.reading.wording == UNKNOWN else self.messages
+        into = self.vague if message.reading.wording in LAST_RESORT else self.messages
         if into is self.messages and self._absorb(found):
             return
         if len(into) >= MOST_MESSAGES:
@@ -84,7 +84,7 @@ def read_log(stream: Stream) -> Log:
         if len(collector.messages) >= MOST_MESSAGES:
             scan.only_count()
     # Words that no family knows say nothing where others tell the same in words that are known.
-    messages = collector.messages or collector.unknown
+    messages = collector.messages or collector.vague
     return Log(tuple(judged(message) for message in messages), scan.size, scan.lines, scan.unread + collector.left_out)
 
 
@@ -145,7 +145,7 @@ def _text(strand: Strand, reading: Reading) -> str:
     text = strand.text_between(reading.start, reading.end, LONGEST_TEXT)
     if len(text) >= _FEW_WORDS:
         return text
-    line = " ".join(strand.lines[strand.index_at(reading.start)].text.replace(ALONE, "").split())
+    line = shown(strand.lines[strand.index_at(reading.start)].text)
     return line if text in line and len(line) <= _SHORT_LINE else text
 
 

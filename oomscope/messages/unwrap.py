@@ -16,7 +16,7 @@ from itertools import accumulate
 from oomscope.messages.prefixes import owner_of, rank_in, split_prefix
 
 _COLOUR = re.compile(
-    r"(?:\x1b|\^\[|\\x1b|\\u001[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b.|\[(?:\d{1,3}(?:;\d{1,3})*)?m"
+    r"(?:\x1b|\^\[|\\x1b|\\u001[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b.|\[\d{1,3}(?:;\d{1,3})*m|\[m(?![a-z_])"
 )
 _MAY_BE_COLOURED = re.compile(r"\x1b|\^\[\[|\\x1b|\\u001|\\033|\\e\[|\dm|\[m")
 _ESCAPED_BREAK = re.compile(r"\\+[nr](?![a-z]{2,}[\\/])")
@@ -25,6 +25,15 @@ _ENTITY = re.compile(r"&(?:#x?[0-9a-fA-F]{1,6}|quot|gt|lt|amp|apos|nbsp);")
 _BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 ALONE = "\x1e"
 """Stands before a line of one word that says something only as a line of its own."""
+SEAM = "\x7f"
+"""Stands between two numbers, which would be one where blanks are left out. What reads a number ends at it."""
+_TWO_NUMBERS = re.compile(r"(?:(?<=\d)|(?<=\d\.))(?=[ \t]{1,3}\d)")
+"""More blanks may be the margin of a terminal, in the midst of a number."""
+_ENDS_IN_NUMBER = re.compile(r"\d\.?\Z")
+_STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)")
+"""A date or a clock is never the rest of a number."""
+_COUNTS = re.compile(r"\d+\s+(?![KMGTP]i?B|bytes?\b|B\b)\S")
+"""Lines that are numbered begin so, and now and then the rest of a number."""
 _WORDS_ALONE = frozenset({"Killed", "killed", "MemoryError", "MemoryError:"})
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""
@@ -66,6 +75,7 @@ class Strand:
     starts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        _part_numbers(self.lines)
         self.packed = "".join(line.packed for line in self.lines)
         self.starts = list(accumulate((len(line.packed) for line in self.lines[:-1]), initial=0))
 
@@ -82,7 +92,7 @@ class Strand:
             line = self.lines[index]
             begin = _unpacked(line.text, start - self.starts[index]) if index == first else 0
             stop = _unpacked(line.text, end - self.starts[index]) if index == last else len(line.text)
-            parts.append(" ".join(line.text[begin:stop].split()))
+            parts.append(shown(line.text[begin:stop]))
             room -= len(parts[-1])
             if room < 0:
                 break
@@ -94,6 +104,35 @@ class Strand:
         line = self.lines[index]
         before = line.text[: _unpacked(line.text, start - self.starts[index])]
         return rank_in(f"{line.prefix}{before[-300:]}")
+
+
+def shown(text: str) -> str:
+    """`text` in one line, as a reader sees it."""
+    return " ".join(text.replace(SEAM, "").replace(ALONE, "").split())
+
+
+def _part_numbers(lines: Sequence[Line]) -> None:
+    """Put a seam after each line that ends in a number, where the next line does not begin with the rest of it."""
+    widths = [len(line.prefix) + len(line.text) - line.text.count(SEAM) for line in lines]
+    last = 0
+    for index, after in enumerate(lines):
+        line = lines[last]
+        if after.packed[:1].isdigit() and index and _ENDS_IN_NUMBER.search(line.packed):
+            adjoin = last == index - 1 and not _STARTS_ANEW.match(after.text)
+            if not adjoin or not _is_broken(widths[max(0, index - 2) : index + 1], after):
+                line.text, line.packed = line.text.rstrip() + SEAM, line.packed + SEAM
+        last = index if after.packed else last
+
+
+def _is_broken(widths: Sequence[int], after: Line) -> bool:
+    """Whether a line was broken before `after`: it is as long as its neighbours, and at least as long as the rest.
+
+    Args:
+        widths: characters of the line above, where there is one, of the line itself, and of `after`.
+        after: the line that begins with a number.
+    """
+    *above, line, rest = widths
+    return line >= rest and (line in (*above, rest) or not _COUNTS.match(after.text))
 
 
 def _unpacked(text: str, count: int) -> int:
@@ -108,7 +147,7 @@ def _unpacked(text: str, count: int) -> int:
     return len(text)
 
 
-def _shown(text: str) -> str:
+def _plain(text: str) -> str:
     """`text` without colours and entities."""
     if _MAY_BE_COLOURED.search(text):
         text = _COLOUR.sub("", text)
@@ -138,11 +177,12 @@ def strands(raw: bytes, offset: int, number: int) -> list[Strand]:
 def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
     physical = raw.split(b"\n")
     for count, (line, shown) in enumerate(
-        zip(physical, _shown(raw.decode("utf-8", "replace")).split("\n"), strict=True)
+        zip(physical, _plain(raw.decode("utf-8", "replace")).split("\n"), strict=True)
     ):
         within = 0
         for piece in _pieces(shown):
             prefix, text = split_prefix(piece[:LONGEST_LINE])
+            text = _TWO_NUMBERS.sub(SEAM, text)
             packed = "".join(text.split())
             if packed in _WORDS_ALONE:
                 text = packed = f"{ALONE}{packed}"

@@ -185,10 +185,12 @@ class RecordedPool:
     Attributes:
         pool: torch's id.
         name: the way to it from what a person knows, such as ``serve: kv_pool``.
+        kind: ``mempool``; or ``graph`` where nothing but CUDA graphs holds it. None: the recording does not tell.
     """
 
     pool: tuple[int, int]
     name: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,3 +392,15 @@ class RecordedContext:
     def pool_name(self, pool: tuple[int, int]) -> str | None:
         """What the program calls the memory pool `pool`; None where the recording does not know."""
         return next((one.name for one in self.pools if one.pool == pool), None)
+
+    def pool_kind(self, pool: tuple[int, int]) -> str:
+        """Whose the private pool `pool` is: ``graph`` or ``mempool``.
+
+        torch numbers what a capture makes for itself (n, 0), and what the program asks for (0, n): a `MemPool`, but
+        also a handle that graphs share.
+        """
+        told = next((one.kind for one in self.pools if one.pool == pool), None)
+        if told in ("graph", "mempool"):
+            return told
+        shared = "CUDAGraph" in (self.pool_name(pool) or "").partition(".")[0]
+        return "graph" if pool[0] or shared else "mempool"

@@ -144,7 +144,7 @@ class _Parser:
         first, *second = self.numbers(item, "pool") or (None,)
         if first is None or len(second) != 1 or second[0] is None:
             return None
-        return recorded.RecordedPool((first, second[0]), self.text(item, "name"))
+        return recorded.RecordedPool((first, second[0]), self.text(item, "name"), self.text(item, "kind"))
 
     def process(self, item: Mapping[Any, Any]) -> recorded.RecordedProcess:
         return recorded.RecordedProcess(

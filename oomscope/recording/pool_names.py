@@ -14,11 +14,17 @@ from oomscope.recording.census.paths import instance_dict
 _MOST = 64
 """Pools that are named; each takes a search among all objects where no running call has it."""
 _SEARCHED = 8
-_KINDS = ("MemPool", "CUDAGraph", "XPUGraph")
+_STEPS = 3
+"""From a local variable to a pool: ``engines['chat'].graphs[8]``."""
+_LOOKED_AT = 500
+"""Objects at each step, of one call; and what of one container is looked at."""
+_WITHIN = 64
+_GRAPHS = ("CUDAGraph", "XPUGraph")
+_KINDS = ("MemPool", *_GRAPHS)
 
 
 def pool_rows(modules: Iterable[Any]) -> list[dict[str, Any]]:
-    """The dump's ``pools``: torch's id of each pool that Python holds, and the way to it.
+    """The dump's ``pools``: torch's id of each pool that Python holds, the way to it, and whether graphs alone hold it.
 
     Args:
         modules: where torch keeps the classes of pools and graphs: ``torch.cuda``, ``torch.xpu``.
@@ -33,11 +39,21 @@ def pool_rows(modules: Iterable[Any]) -> list[dict[str, Any]]:
     del objects
     names = _Names(held)
     rows: dict[tuple[int, int], dict[str, Any]] = {}
-    for item in islice(held, _MOST):
+    # A pool that the program made itself goes by that name, not by that of a graph which was captured into it.
+    for item in sorted(islice(held, _MOST), key=_is_graph):
         pool = _id_of(item)
-        if pool is not None and (pool not in rows or rows[pool]["name"] is None):
-            rows[pool] = {"pool": list(pool), "name": names.of(item)}
+        if pool is None:
+            continue
+        row = rows.setdefault(
+            pool, {"pool": list(pool), "name": None, "kind": "graph" if _is_graph(item) else "mempool"}
+        )
+        if row["name"] is None:
+            row["name"] = names.of(item)
     return list(rows.values())
+
+
+def _is_graph(item: Any) -> bool:
+    return any(kind.__name__ in _GRAPHS for kind in type(item).__mro__)
 
 
 def _id_of(item: Any) -> tuple[int, int] | None:
@@ -60,14 +76,15 @@ class _Names:
                 self._look_into(places.function_name(frame), places.local_variables(frame))
 
     def _look_into(self, function: str, variables: dict[str, Any]) -> None:
-        for name, value in variables.items():
-            self._take(value, f"{function}: {name}")
-            for attribute, inner in list((instance_dict(value) or {}).items()):
-                self._take(inner, f"{function}: {name}.{attribute}")
-
-    def _take(self, value: Any, words: str) -> None:
-        if id(value) in self._wanted:
-            self._found.setdefault(id(value), words)
+        level = [(f"{function}: {name}", value) for name, value in variables.items()]
+        for _ in range(_STEPS + 1):
+            for words, value in level:
+                if id(value) in self._wanted:
+                    self._found.setdefault(id(value), words)
+            if len(self._found) == len(self._wanted):
+                return
+            inner = ((f"{words}{step}", one) for words, value in level for step, one in _within(value))
+            level = list(islice(inner, _LOOKED_AT))
 
     def of(self, item: Any) -> str | None:
         """The way to `item`; None where none is short enough to be told."""
@@ -76,6 +93,20 @@ class _Names:
             if (words := next(_held_by(item), None)) is not None:
                 self._found[id(item)] = words
         return self._found.get(id(item))
+
+
+def _within(value: Any) -> Iterator[tuple[str, Any]]:
+    """What an object or a container holds, each with the step to it."""
+    if type(value) is dict:
+        for key, one in islice(list(value.items()), _WITHIN):
+            if type(key) in (str, int):
+                yield f"[{key!r}]", one
+    elif type(value) in (list, tuple):
+        for at, one in enumerate(value[:_WITHIN]):
+            yield f"[{at}]", one
+    elif not isinstance(value, (types.ModuleType, type)):
+        for name, one in islice(list((instance_dict(value) or {}).items()), _WITHIN):
+            yield f".{name}", one
 
 
 def _held_by(item: Any, within: str = "") -> Iterator[str]:

@@ -9,6 +9,8 @@ from oomscope.units import format_bytes, plural
 from oomscope.wording.drivers import DRIVER_PHRASES
 from oomscope.wording.template import Sentence, holder, place
 
+_POOLS = {"graph": "the pool of a CUDA graph", "mempool": "a MemPool"}
+
 
 def _drivers(values: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{DRIVER_PHRASES.get(slug, slug)} {format_bytes(count)}" for slug, count in values["parts"])
@@ -115,6 +117,9 @@ CAUSES: dict[str, Sentence] = {
     "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "
     "MemPools) that this request may not use. Without those walls the {size:bytes} would have fitted, with little to "
     "spare.",
+    "causes.private_pools.most": lambda values: (
+        f"{format_bytes(values['free'])} of that is in {holder(values['name'])}, {_POOLS[values['kind']]}."
+    ),
     "causes.other_stream.opened": "The {size:bytes} would fit now: {opened:bytes} came free in one piece while this "
     "request waited for another stream, but the allocator did not look again. A retry succeeds.",
     "causes.other_stream.free": lambda values: (

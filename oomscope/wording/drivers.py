@@ -30,6 +30,7 @@ DRIVERS = {
     "retained_graph": DriverWords("autograd graphs kept from earlier passes", "autograd graphs of earlier passes"),
     "accumulated_tensors": DriverWords("tensors kept from earlier passes", "tensors kept from earlier passes"),
     "duplicate_model": DriverWords("second copy of the model", "second copy of the model"),
+    "cuda_graphs": DriverWords("memory of CUDA graphs", "memory of CUDA graphs"),
     "workspace": DriverWords("workspaces", "library workspaces"),
     "unknown": DriverWords("unknown", "tensors of unknown kind"),
 }

@@ -101,6 +101,11 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.killed_by_slurm": "The job reached its limit of host memory, and was killed for it.",
     "message_proofs.killed_in_container": "The container was killed because host memory was short: its own limit, or"
     " the node.",
+    "message_proofs.own_pool": "A pool of RAPIDS (RMM) reached its own limit; the card did not refuse.",
+    "message_proofs.notebook": "The notebook's machine ran out of host memory, and its session was ended; the card is"
+    " not involved.",
+    "message_proofs.evicted": "Kubernetes ended the container because its node ran low on host memory; that is no limit"
+    " of the container's own.",
     "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.only_a_warning": "This is a warning: the allocation was not refused.",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from oomscope.units import format_bytes, format_limit, plural
 from oomscope.wording.replays import served
-from oomscope.wording.template import Sentence, place
+from oomscope.wording.template import Sentence, holder, place
 
 SOURCES = {
     "": "",
@@ -47,6 +47,10 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
     room = f", which leaves room for {values['passes']} more passes" if values["passes"] else ""
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
     return f"Raise the memory cap of this process {was}to {format_limit(values['least'])}{room}{how}."
+
+
+def _pool(values: Mapping[str, Any]) -> str:
+    return holder(values["name"]) if values["name"] else "the MemPool ({}, {})".format(*values["number"])
 
 
 def _break_cycle(values: Mapping[str, Any]) -> str:
@@ -306,6 +310,16 @@ REMEDIES: dict[str, RemedyWords] = {
         "Graphs that are not replayed at the same time can share a pool; now each keeps its own free memory.",
         "graphs of one pool must be replayed in the order of their capture",
         "graphs",
+    ),
+    "let_pool_go": RemedyWords(
+        lambda values: (
+            f"Let go of {_pool(values)} while it is not used (`del` all that refers to it), or make what is needed"
+            " meanwhile in it (`torch.cuda.use_mem_pool`)."
+        ),
+        "{bytes:bytes} are free in it in whole segments; the allocator keeps them for that pool alone as long as it"
+        " lives, and torch.cuda.empty_cache() leaves them.",
+        "the pool has to ask the driver anew when it is used again",
+        "memory",
     ),
     "one_stream": RemedyWords(
         "Allocate on one stream, or wait for the side stream (`stream.synchronize()`, `wait_stream`) before the next "

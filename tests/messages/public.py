@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-SETS = ("first", "second", "third", "fourth")
+SETS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _SCALES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -27,10 +27,16 @@ def written() -> list[dict[str, Any]]:
 
 def _messages(file: str) -> list[dict[str, Any]]:
     found = json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
-    return [{key: _read(key, value) for key, value in one.items()} for one in found]
+    return [_with_sizes(one) for one in found]
+
+
+def _with_sizes(one: dict[str, Any]) -> dict[str, Any]:
+    return {key: _read(key, value) for key, value in one.items()}
 
 
 def _read(key: str, value: Any) -> Any:
+    if key == "messages":
+        return [_with_sizes(one) for one in value]
     return value if key in ("source", "kind", "text") or not isinstance(value, str) else _size(value)
 
 

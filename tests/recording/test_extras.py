@@ -175,21 +175,43 @@ def test_pools_are_named_by_the_way_to_them():
     assert rows[0, 42] == f"{function}: engine.kv_pool"
     assert rows[0, 44] == f"{function}: scratch"
     assert rows[0, 41].endswith("test_extras: GLOBAL_POOL")
-    assert rows[43, 0] == "Engine.graphs[0]"
+    assert rows[43, 0] == f"{function}: engine.graphs[0]"
     assert len(rows) == 4
     assert engine is not scratch
+
+
+def test_pools_of_two_engines_bear_the_names_of_their_engines():
+    engines = {"chat": Engine(), "draft": Engine()}
+    engines["draft"].kv_pool = MemPool(52)
+    rows = {tuple(row["pool"]): row["name"] for row in pool_rows([MODULE])}
+    where = "test_pools_of_two_engines_bear_the_names_of_their_engines"
+    assert rows[0, 42] == f"{where}: engines['chat'].kv_pool"
+    assert rows[0, 52] == f"{where}: engines['draft'].kv_pool"
+
+
+def test_a_pool_that_graphs_share_is_theirs_and_one_that_the_program_made_its_own():
+    class Shared(CUDAGraph):
+        def pool(self) -> tuple[int, int]:
+            return (0, self.number or 0)
+
+    handles, own = [Shared(61), Shared(61)], MemPool(62)
+    into_own = Shared(62)
+    kinds = {tuple(row["pool"]): row["kind"] for row in pool_rows([MODULE])}
+    assert (kinds[0, 61], kinds[0, 62]) == ("graph", "mempool")
+    assert handles
+    assert own.id == into_own.pool()
 
 
 def test_a_pool_that_no_call_has_is_named_by_its_owner():
     kept = [Engine()]
     del kept  # the engine is gone with its list
-    holder = types.SimpleNamespace(engine=Engine())
+    holder = types.SimpleNamespace(a=types.SimpleNamespace(b=types.SimpleNamespace(engine=Engine())))
 
     def asked() -> dict[tuple[int, int], str | None]:
         return {tuple(row["pool"]): row["name"] for row in pool_rows([MODULE])}  # type: ignore[misc]
 
     assert asked()[0, 42] == "Engine.kv_pool"
-    assert holder.engine.kv_pool.id == (0, 42)
+    assert holder.a.b.engine.kv_pool.id == (0, 42)
 
 
 def test_without_such_classes_nothing_is_searched():

@@ -26,6 +26,7 @@ from oomscope.analysis.remedies import (
     free_the_card,
     fused_attention,
     fused_optimizer,
+    let_pool_go,
     limit_calls_in_progress,
     load_once,
     move_pins,
@@ -43,6 +44,7 @@ from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.piled import Piled
 from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.walls import Wall
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.wording.verdict_text import advice_text
 from tests.verdict.stand_ins import circumstances, driver, free, growth, pin, suspect
@@ -311,7 +313,8 @@ def test_what_is_enough_comes_first_and_what_is_not_last(monkeypatch: pytest.Mon
 
 
 REMEDIES_OF_A_SUM: dict[ModuleType, dict[str, Any]] = {
-    share_graph_pool: {"free": "walled"},
+    share_graph_pool: {"wall": "graph"},
+    let_pool_go: {"wall": "mempool"},
     one_stream: {"free": "other_streams"},
     free_the_card: {"outside": True},
     split_request: {"request": True},
@@ -325,7 +328,9 @@ REMEDIES_OF_A_SUM: dict[ModuleType, dict[str, Any]] = {
 @pytest.mark.parametrize(("bytes_", "enough"), [(2300, True), (2299, None), (1999, False)])
 def test_what_a_remedy_gives_back_decides_whether_it_is_enough(remedy: Any, bytes_: int, enough: bool | None) -> None:
     how = REMEDIES_OF_A_SUM[remedy]
-    if "free" in how:
+    if "wall" in how:
+        one = circumstances(free=free(walled=bytes_), walls=(Wall((0, 1), None, how["wall"], bytes_, bytes_),))
+    elif "free" in how:
         one = circumstances(free=free(**{how["free"]: bytes_}))
     elif "outside" in how:
         one = circumstances(outside=bytes_, total=90_000)
@@ -342,6 +347,7 @@ def test_what_a_remedy_gives_back_decides_whether_it_is_enough(remedy: Any, byte
 def test_nothing_is_advised_where_nothing_is_there() -> None:
     silent = (
         share_graph_pool,
+        let_pool_go,
         one_stream,
         free_the_card,
         forget_exception,
@@ -349,7 +355,14 @@ def test_nothing_is_advised_where_nothing_is_there() -> None:
         drop_optimizer,
         retry_request,
     )
-    assert [list(remedy.propose(circumstances())) for remedy in (*silent, limit_calls_in_progress)] == [[]] * 8
+    assert [list(remedy.propose(circumstances())) for remedy in (*silent, limit_calls_in_progress)] == [[]] * 9
+
+
+@pytest.mark.parametrize(("whole", "proposed"), [(1000, True), (999, False)])
+def test_a_pool_that_would_give_little_back_may_stay(whole: int, proposed: bool) -> None:
+    walls = (Wall((1, 0), None, "graph", 9000, 9000), Wall((0, 1), "main: pool", "mempool", 1000, whole))
+    found = list(let_pool_go.propose(circumstances(free=free(walled=10_000), walls=walls)))
+    assert bool(found) is proposed
 
 
 def test_a_request_that_would_fit_by_now_is_to_be_asked_again() -> None:

@@ -47,8 +47,15 @@ class PinnedMemory:
 
     @property
     def in_use(self) -> int | None:
-        """Bytes of it that the program uses, or that a stream still reads or writes; at the end."""
-        return self.usage.active if self.usage is not None else self.stats.get("active_bytes.current")
+        """Bytes of it that the program uses, or that a stream still reads or writes; at the end.
+
+        None where torch's counter is more than it has pinned: it counts what `Tensor.item` takes, and not that it is
+        given back (2.11).
+        """
+        if self.usage is not None:
+            return self.usage.active
+        counted = self.stats.get("active_bytes.current")
+        return None if counted is None or (self.held is not None and counted > self.held) else counted
 
     @property
     def most_held(self) -> int | None:

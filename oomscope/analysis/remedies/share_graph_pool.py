@@ -9,10 +9,12 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
 SLUG = "share_graph_pool"
+LEAST_SHARE = 0.1
+"""Of the free bytes behind walls; where less is in pools of graphs, graphs are not the matter."""
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
-    """Where free bytes are walled in private pools."""
-    walled = circumstances.request.free.walled
-    if walled:
+    """Where free bytes are walled in pools of graphs."""
+    walled = sum(wall.free for wall in circumstances.walls if wall.kind == "graph")
+    if walled and walled >= LEAST_SHARE * circumstances.request.free.walled:
         yield Advice(SLUG, {}, walled, enough_by_sum(circumstances, walled))

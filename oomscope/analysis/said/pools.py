@@ -23,7 +23,7 @@ def pool_figures(snapshot: Snapshot, device: int, fragmentation: Fragmentation) 
     found = [
         PoolFigures(
             pool=pool,
-            kind="graph" if pool[0] else "mempool",
+            kind=snapshot.recorded.pool_kind(pool),
             name=snapshot.recorded.pool_name(pool),
             segments=sum(use.segments for use in rows),
             reserved=sum(use.reserved for use in rows),

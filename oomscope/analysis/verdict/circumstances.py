@@ -41,6 +41,7 @@ from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage
 from oomscope.analysis.verdict.suspects import OF_THE_PASS, find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
+from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import BoolArray
 
@@ -114,6 +115,11 @@ class Circumstances:
     def pins(self) -> tuple[Pin, ...]:
         """What kept the stranded bytes."""
         return find_pins(self.study, self.request.entry, self.request.layout)
+
+    @cached_property
+    def walls(self) -> tuple[Wall, ...]:
+        """The private pools whose free bytes the request was not allowed to use, the one with the most first."""
+        return find_walls(self.study, self.request)
 
     @cached_property
     def asked(self) -> Asked:

@@ -71,7 +71,7 @@ def _failed(
     stack = int(trace.stack[entry])
     row = trace.stack[entry : entry + 1]
     free = free_for_request(
-        layout, config, size=size, stream=int(trace.stream[entry]), pool=_pool_of(history, entry),
+        layout, config, size=size, stream=int(trace.stream[entry]), pool=pool_of(history, entry),
         room=max(limit.low - totals.reserved, 0),
     )  # fmt: skip
     return FailedRequest(
@@ -92,7 +92,7 @@ def _failed(
     )
 
 
-def _pool_of(history: DeviceHistory, entry: int) -> int:
+def pool_of(history: DeviceHistory, entry: int) -> int:
     """The pool that the request at `entry` was routed to.
 
     Before torch 2.12 entries do not say. A stream on which nothing but private pools hold memory is one that graphs

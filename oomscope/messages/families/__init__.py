@@ -17,22 +17,24 @@ from oomscope.messages.families import (
     torch_allocator,
     torch_async,
     torch_mps,
+    unknown,
 )
 from oomscope.messages.families.wording import Wording
 
 _FAMILIES = (
     serving, torch_mps, torch_async, nccl, torch_allocator, on_chip, jax, tensorflow, libraries, pinned, host,
-    oom_killer, other, driver,
+    oom_killer, other, driver, unknown,
 )  # fmt: skip
 
 WORDINGS: tuple[Wording, ...] = (
-    *(wording for family in _FAMILIES for wording in family.WORDINGS),
+    *(wording for family in _FAMILIES if family is not unknown for wording in family.WORDINGS),
     driver.NEAR_CARD,
-    other.UNKNOWN,
+    *unknown.WORDINGS,
 )
 """What two of them could read belongs to the first."""
 
-UNKNOWN = other.UNKNOWN.slug
+LAST_RESORT = (driver.NEAR_CARD.slug, unknown.SLUG)
+"""What counts only where nothing else is said."""
 
 ANCHORS: tuple[bytes, ...] = tuple(dict.fromkeys(anchor for family in _FAMILIES for anchor in family.ANCHORS))
 """In lower case; every message holds one of them."""

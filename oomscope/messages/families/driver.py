@@ -7,14 +7,15 @@ from oomscope.messages.families.wording import Wording
 ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
-    b"failed to allocate", b"alloc_failed", b"rmm failure",
+    b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
+    b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmem", b"to cudamalloc",
+    b"alloc fail type", b"el0004", b"cufft_alloc", b"cufft_internal_error",
 )  # fmt: skip
 
 _REFUSED = r"""
     (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
   | (?: CUDA | HIP) error \d* (?: in | at) .{1,120}? : (?: \d+ \()? out of memory
   | cu (?: solver | fft | sparse) (?: _STATUS)? _ALLOC_FAILED
-  | RMM failure at .{1,160}? exceeded
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
   | cu (?: Mem | Ctx | Device | Module | Stream) \w{0,40} failed :? out of memory
@@ -24,18 +25,21 @@ _REFUSED = r"""
   | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
   | CUDA_ERROR_OUT_OF_MEMORY
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
-  | (?: PI | UR_RESULT) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | (?: PI | UR_RESULT | ZE_RESULT | VK | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | OutOfMemory Error in \w{1,40} : \d
+  | out_of_memory: CUDA error at
+  | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
   | unable to allocate (?: CUDA | ROCm) \d+ buffer
 """
 
 NEAR_CARD = Wording(
     "cuda-driver",
-    "driver.refused",
+    "driver.near",
     "outofmemory",
     r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for) [^.,;=]{0,60}?
         out of memory (?! Error)""",
 )
-"""Where no wording fits, but the card is named right before."""
+"""Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
 
 WORDINGS = (
     Wording(
@@ -60,8 +64,8 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
-        "ofgpumemory",
-        r"Requested amount of GPU memory \( <requested:bytes> bytes \) could not be allocated",
+        "requestedamountof",
+        r"Requested amount of (?: GPU)? memory \( <requested:bytes> bytes \) could not be allocated",
     ),
     Wording(
         "cuda-driver",
@@ -69,7 +73,42 @@ WORDINGS = (
         "cudagetdevicecount",
         r"cudaGetDeviceCount \(\) .{0,160}? Error 2: out of memory",
     ),
-    Wording("cuda-driver", "driver.refused", "el0004", r"EL0004 \)? : (?: Failed to allocate memory)?"),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "halmemallocfailed",
+        r"halMemAlloc failed: device_id= (?P<device>\d+) , size= <requested:bytes>",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.pool",
+        "rmmfailure",
+        r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
+            (?: \( failed to allocate <requested> \) )?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "tocudamalloc|tohipmalloc",
+        r"""failed to (?: cuda | hip) Malloc <requested:bytes> bytes (?: on device (?P<device>\d+))?
+            \( error 2 out of memory""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "allocfailtype",
+        r"""alloc fail type \w{1,60}? dev (?P<device>\d+) space .{1,80}? size <requested:bytes> bytes
+            \( cudaMalloc error out of memory""",
+    ),
+    Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "el0004",
+        r"""(?: Device: (?P<device>\d+) , RankID: -?\d+ \) .{0,240}? )? EL0004 \)? :
+            (?: .{0,80}? Failed to allocate memory)?
+            (?: .{0,280}? DeviceMemory \] with info \[ size: <requested:bytes> \] )?""",
+    ),
     Wording(
         "cuda-driver",
         "driver.refused",
@@ -81,7 +120,7 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "bufferofsize",
-        r"failed to allocate (?: CUDA | ROCm) (?P<device>\d+) buffer of size <requested:bytes>",
+        r"failed to allocate (?: CUDA | ROCm | MUSA) (?P<device>\d+) buffer of size <requested:bytes>",
     ),
     Wording(
         "cuda-driver",
@@ -93,7 +132,7 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
-        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|rmmfailure|"
+        "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
         "unabletoallocatecuda|unabletoallocaterocm",
         rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
     ),

@@ -14,7 +14,7 @@ ANCHORS = (
     b"allocate memory", b"not enough memory", b"failed to allocate", b"out of memory", b"memoryerror",
     b"unable to allocate", b"bad_alloc", b"bad allocation", b"paging file", b"winerror 1455", b"bus error",
     b"shared memory", b"write to file </torch", b"posix_memalign", b"memory allocation of", b"malloc of size",
-    b"dev/shm",
+    b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -116,7 +116,12 @@ WORDINGS = (
         "host-ram",
         "host.refused",
         "cannotallocatememory",
-        r"(?: \[? Errno 12 \]? :?)? Cannot allocate memory",
+        r"(?: \[? Errno 12 \]? :?)? Cannot allocate memory (?! in static TLS)",
+    ),
+    Wording("host-ram", "host.refused", "allocatevector", r"cannot allocate vector of size <requested:letter>"),
+    Wording("host-ram", "host.refused", "pageallocationfailure", r"page allocation failure: order: \d+"),
+    Wording(
+        "host-ram", "host.shared", "objectstoreisfull|objectstorefull", r"ObjectStoreFullError | object store is full"
     ),
     Wording(
         "host-ram",
@@ -139,7 +144,7 @@ WORDINGS = (
         "host-ram",
         "host.plain",
         "bad_alloc|badalloc",
-        r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of)) | (?<![a-z_]) bad allocation",
+        r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of | rmm)) | (?<![a-z_]) bad allocation",
     ),
     Wording(
         "host-ram",

@@ -17,7 +17,7 @@ WORDINGS = (
         r"""(?: cu | hip | roc) blas (?: lt)? _status_ (?!success)
             (?P<status> alloc_failed | not_initialized | execution_failed | internal_error | not_supported
             | invalid_value | arch_mismatch | mapping_error | [a-z_]{4,30}? (?= when | [^a-z_] | $) )
-            (?: when calling `? <call:word>)?""",
+            (?: when calling `? <call:word>)? (?: ; GPU= (?P<device>\d+))?""",
     ),
     Wording(
         "cublas",

@@ -19,11 +19,12 @@ def _sized(reading: Reading, match: re.Match[str]) -> Reading:
 
 
 WORDINGS = (
+    # In capitals: what others say of a failed ``cudaMalloc`` differs by nothing else once blanks are left out.
     Wording(
         "nccl",
         "nccl.refused",
         "failedtocuda|failedtohip",
-        rf"""(?: {_BEFORE} )? Failed to (?: CUDA | HIP) (?: host)? (?: calloc | alloc | malloc) (?: async)?
+        rf"""(?: {_BEFORE} )? Failed to (?-i: CUDA | HIP) (?: host)? (?-i: calloc | alloc | malloc) (?: async)?
             <requested:bytes> bytes""",
     ),
     Wording(
@@ -42,9 +43,16 @@ WORDINGS = (
         "host-ram",
         "host.shared",
         "shm/nccl",
-        r"""(?: creating shared memory segment | failed to extend) /dev/shm/nccl [\w-]{0,40}?
-            (?: to <requested:bytes> bytes | \( size (?P<size>\d{1,18}) \) | (?= \W | $))""",
+        rf"""(?: {_BEFORE} (?: Error :? | while)*)?
+            (?: creating shared memory segment | failed to extend) /dev/shm/nccl [\w-]{{0,40}}?
+            (?: to <requested:bytes> bytes | \( size (?P<size>\d{{1,18}}) \) | (?! [\w-]))""",
         finish=_sized,
     ),
-    Wording("nccl", "nccl.unhandled", "unhandledcudaerror", r"unhandled cuda error | nccl UnhandledCudaError"),
+    Wording(
+        "nccl",
+        "nccl.unhandled",
+        "unhandledcudaerror",
+        r"""(?: unhandled cuda error | nccl UnhandledCudaError)
+            (?: , NCCL version [\d.]{3,12}? Process Group destroyed on rank (?P<rank>\d+))?""",
+    ),
 )

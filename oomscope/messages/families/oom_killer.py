@@ -17,10 +17,11 @@ ANCHORS = (
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
     b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9", b"signal: 9",
     b"memory limit", b"memlimit", b"exceeded limit", b"out of memory", b"running low on memory", b"memory pressure",
-    b"excessive memory usage",
+    b"excessive memory usage", b"low on resource", b"using all available ram", b"memory than is available",
+    b"[memorypressure]", b": killed", b">:killed",
 )  # fmt: skip
 
-_RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:(\d+)kB")
+_RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:([\d,]+)kB")
 _KIB = 1024
 
 
@@ -29,7 +30,7 @@ def _resident(reading: Reading, match: re.Match[str]) -> Reading:
     parts = list(_RESIDENT.finditer(match.string, match.end(), match.end() + 300))[:3]
     if not parts:
         return reading
-    held = exact(sum(int(part[1][:15]) for part in parts) * _KIB)
+    held = exact(sum(int(part[1].replace(",", "")[:15]) for part in parts) * _KIB)
     return with_figures(replace(reading, end=parts[-1].end()), {"process_in_use": held})
 
 
@@ -85,7 +86,14 @@ WORDINGS = (
         r"exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?",
     ),
     Wording("oom-killer", "killed.slurm", "term_memlimit", r"TERM_MEMLIMIT"),
-    Wording("oom-killer", "killed.slurm", "outofmemory", r"task \d+ : Out Of Memory"),
+    Wording("oom-killer", "killed.slurm", "outofmemory", r"tasks? [\d,-]+ : Out Of Memory"),
+    Wording("oom-killer", "killed.signal", ":killed", r"srun: error: [\w.-]{1,60} : tasks? [\d,-]+ : Killed"),
+    Wording(
+        "oom-killer",
+        "killed.notebook",
+        "usingallavailableram|memorythanisavailable",
+        r"session crashed after using all available RAM | tried to allocate more memory than is available",
+    ),
     Wording(
         "oom-killer",
         "killed.slurm",
@@ -96,7 +104,15 @@ WORDINGS = (
         "oom-killer",
         "killed.container",
         "oomkill",
-        r"OOM_?Kill (?: ed | ing)? (?! [a-z_] | ['\"]? [:=] \W? (?: false | null | 0) )",
+        r"""Reason \W{0,3} OOM_?Kill (?: ed | ing)
+          | OOM_?Kill (?: ed | ing)? (?! [a-z_] | ['"]? [:=] \W? (?: false | null | 0) )""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.evicted",
+        "lowonresource|[memorypressure]",
+        r"""node had condition: \[ MemoryPressure \] | (?: node was)? low on resource: \[? memory
+            (?: .{0,160}? was using <process_in_use:any> , (?: which exceeds its)? request (?: is | of) )?""",
     ),
     Wording(
         "oom-killer",

@@ -12,7 +12,9 @@ ANCHORS = (
     b"out of memory", b"outofmemory", b"for requested buffer", b"failed to allocate memory",
     b"allocation failed for size", b"large alloc", b"memory allocation of size",
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda", b"insufficient memory",
-    b"maximum allowed buffer size",
+    b"maximum allowed buffer size", b"to allocate vulkan", b"to allocate sycl", b"to allocate opencl",
+    b"to allocate metal", b"to allocate cann", b"memory isn't enough", b"out of gpu memory", b"memory on device",
+    b"gpu video memory", b"context's memory pool", b"available failed",
 )  # fmt: skip
 
 
@@ -21,14 +23,6 @@ def _with_commas(reading: Reading, match: re.Match[str]) -> Reading:
     wanted, had = (exact(int(text.replace(",", "")[:18])) if text else None for text in match.group("wanted", "had"))
     return with_figures(reading, {"requested": wanted, "allocated": had})
 
-
-UNKNOWN = Wording(
-    "other",
-    "other.unknown",
-    "outofmemory",
-    r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
-)
-"""The wording of last resort: it says that memory ran out, in words that no family knows."""
 
 WORDINGS = (
     Wording(
@@ -79,6 +73,51 @@ WORDINGS = (
         "maximumallowedbuffersize",
         r"""Attempting to allocate <requested:bytes> bytes which is greater than the maximum allowed buffer size of
             <allowed:bytes> bytes""",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "availablefailed",
+        r"enforce allocating <= available failed, <requested:bytes> > <free:bytes>",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "toallocatevulkan|toallocatesycl|toallocateopencl|toallocatemetal|toallocatecann",
+        r"""(?: failed | unable) to allocate (?: Vulkan | SYCL | OpenCL | Metal | CANN) \d{0,2} buffer
+            (?: of size <requested:bytes>)?""",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "memoryisn'tenough",
+        r"""Device \(id: (?P<device>\d+) \) memory isn't enough and alloc failed .{0,160}?
+            alloc size: <requested:letter>""",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "outofgpumemorytrying",
+        r"""Out of GPU memory (?: trying to allocate <requested>)?
+            (?: .{0,20}? GPU memory usage: [\d.]+% \( [\d.]+ [KMG]iB / <total> \) )?""",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "outofmemoryondevice",
+        r"Out of memory on device \.? (?: You requested: <requested> , device has <free> free)?",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "gpuvideomemory",
+        r"Could not allocate tensor with <requested:bytes> bytes \. There is not enough GPU video memory available",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "context'smemorypool",
+        r"not enough space in the context's memory pool \( needed <requested:bytes> , available <free:bytes> \)",
     ),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomscope.messages.families.wording import Wording
 
-ANCHORS = (b"bytes on host", b"pinned host memory", b"of pinned memory")
+ANCHORS = (b"bytes on host", b"pinned host memory", b"of pinned memory", b"pinned memory")
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
 
@@ -22,6 +22,7 @@ WORDINGS = (
         "pinnedhostmemory",
         r"could not allocate pinned host memory of size: <requested:bytes>",
     ),
+    Wording("pinned-host", "pinned.refused", "pinnedmemory", r"Failed to allocate pinned memory"),
     Wording(
         "pinned-host",
         "pinned.refused",

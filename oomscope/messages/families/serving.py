@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from oomscope.messages.families.wording import Wording
+import math
+import re
+
+from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.figures import exact, parse_figure
+from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"less than desired", b"kv cache is needed", b"stored in kv cache", b"the cache blocks", b"mem-fraction-static",
     b"try to lower your batch", b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
     b"more system memory", b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full",
-    b"available kv cache memory", b"too large for system",
+    b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
+    b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
 )  # fmt: skip
+
+_ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
+"""Bytes of one element, by torch's names of types; any float8 has one."""
+
+
+def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
+    """The size of a tensor is that of its shape."""
+    item = 1 if match["type"].startswith("float8") else _ITEM.get(match["type"])
+    if item is None:
+        return reading
+    numbers = [int(one[:18]) for one in re.findall(r"\d+", match["shape"])]
+    return with_figures(reading, {"requested": exact(math.prod(numbers) * item)})
+
+
+def _with_buffer(reading: Reading, match: re.Match[str]) -> Reading:
+    weights, buffer = parse_figure(match["weights"]), parse_figure(match["buffer"])
+    return with_figures(reading, {"requested": weights + buffer if weights and buffer else None})
+
 
 WORDINGS = (
     Wording(
@@ -83,7 +107,11 @@ WORDINGS = (
         r"The memory capacity is unbalanced \.? (?: Some GPUs may be occupied by other processes \.?)?",
     ),
     Wording(
-        "serving-budget", "tgi.prefill", "prefilltokens", r"Not enough memory to handle <tokens:count> prefill tokens"
+        "serving-budget",
+        "tgi.prefill",
+        "prefilltokens",
+        r"""Not enough memory to handle <tokens:count>
+            (?: prefill tokens | total tokens with <prefill:count> prefill tokens)""",
     ),
     Wording(
         "serving-budget",
@@ -105,4 +133,54 @@ WORDINGS = (
         r"Not enough host memory available \. Requesting <requested> but only have <free> free",
     ),
     Wording("serving-budget", "lmdeploy.cache", "enoughgpumemory", r"No enough gpu memory for runtime"),
+    Wording(
+        "serving-budget",
+        "engine.cache",
+        "memoryforkvcache|memoryforthekvcache",
+        r"(?: Not enough | Insufficient) (?: GPU)? memory for (?: the)? KV cache",
+    ),
+    Wording(
+        "serving-budget",
+        "vllm.no_blocks",
+        "forkvcacheis-",
+        r"memory reserved for KV Cache is (?P<free> - [\d.]+ GiB)",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.cache",
+        "enoughkvcachespace|bufferforkvcache",
+        r"(?: there)? is not enough KV cache space | failed to allocate buffer for kv cache",
+    ),
+    Wording(
+        "serving-budget",
+        "lmcache.pool",
+        "nomemoryisavailable",
+        r"""Failed to allocate memory for tensor \( (?: torch\.Size)? \(? \[? (?P<shape> [\d,]{1,80}) \]? \)? ,
+            (?: torch\.)? (?P<type>\w{1,20}) \) because no memory is available""",
+        finish=_of_shape,
+    ),
+    Wording(
+        "serving-budget",
+        "trtllm.executor",
+        "insufficientgpumemory",
+        r"""Executor creation failed due to insufficient GPU memory \.?
+            (?: The following component could not be created: (?P<component> [\w()-]{1,40}?)
+                Total GPU memory \(GiB\): <total:number> (?= Free)
+                Free GPU memory before component creation attempt \(GiB\): <free:number> (?! \d | \.) )?""",
+        unit="GiB",
+    ),
+    Wording(
+        "serving-budget",
+        "trtllm.tokens",
+        "inpagedkvcache",
+        r"maxTokensInPagedKvCache must be large enough to process at least 1 sequence to completion",
+    ),
+    Wording(
+        "serving-budget",
+        "mlc.weights",
+        "insufficientgpumemory",
+        r"""Insufficient GPU memory error: The available single GPU memory is <free> , which is less than the sum of
+            model weight size \( (?P<weights> [\d.]+ MB) \) and temporary buffer size \( (?P<buffer> [\d.]+ MB) \)""",
+        finish=_with_buffer,
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from oomscope.messages.families.wording import Wording, with_exact, with_figures
 from oomscope.messages.figures import exact
@@ -11,7 +12,7 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
-    b"% of free system memory", b"% of system memory", b"out_of_memory",
+    b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory",
 )  # fmt: skip
 
 _ITEM = {
@@ -30,6 +31,19 @@ def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
     return with_figures(reading, {"requested": exact(math.prod(numbers) * item)})
 
 
+_IN_JAX = re.compile(r"external/(?:xla|org_tensorflow)/[\w./]{1,100}:\d+\]?(?:Allocator\([\w]*\)?)?\Z")
+
+
+def _whose(reading: Reading, match: re.Match[str]) -> Reading:
+    """JAX has the same allocator, in the copy of XLA that it is built with."""
+    if _IN_JAX.search(match.string, max(0, match.start() - 160), match.start()):
+        return replace(reading, kind="jax", wording="jax.tried")
+    return reading
+
+
+STATS = "tensorflow.stats"
+"""What the allocator holds; it is printed right before the failure that it belongs to."""
+
 WORDINGS = (
     Wording(
         "tensorflow",
@@ -46,18 +60,20 @@ WORDINGS = (
         "ranoutofmemorytrying",
         r"""(?: Allocator \( (?: GPU_ (?P<device>\d+) _bfc | \w+) \))? ran out of memory trying to allocate
             <requested:letter>""",
+        finish=_whose,
     ),
     Wording(
         "tensorflow",
         "tensorflow.driver",
         "fromdevice:",
         r"""failed to allocate <requested:letter> (?: \( (?P<exactly>\d+) bytes \) )? from device:
-            (?: CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? | hipError\w* (?: \(\d+\))?)""",
+            (?: CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? | HIP_?Error\w* (?: \(\d+\))?)""",
         finish=with_exact,
     ),
     Wording(
         "tensorflow", "tensorflow.tensor", "failedtoallocatememory[op:", r"failed to allocate memory \[Op: \w{1,60} \]?"
     ),
+    Wording("tensorflow", STATS, "stats:limit:", r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>"),
     Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
     Wording(
         "other",

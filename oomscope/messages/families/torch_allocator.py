@@ -10,7 +10,14 @@ from oomscope.messages.families.wording import Wording, compiled, with_figures
 from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"out of memory", b"tried to allocate", b"already allocated", b"allocated by pytorch", b"non-pytorch memory")
+ANCHORS = (
+    b"out of memory",
+    b"tried to allocate",
+    b"already allocated",
+    b"allocated by pytorch",
+    b"non-pytorch memory",
+    b"out of device memory",
+)
 
 _BACKENDS = {"CUDA": "torch-cuda", "GPU": "torch-cuda", "HIP": "torch-hip", "XPU": "torch-xpu", "NPU": "torch-npu"}
 _LONGEST = 4_000
@@ -154,8 +161,8 @@ WORDINGS = (
     Wording(
         "torch-cuda",
         "torch.thc",
-        "cudaruntimeerror(2)",
-        r"cuda runtime error \(2\) : out of memory (?: at (?P<file> [^\s:]{1,200}) : \d+)?",
+        "cudaruntimeerr",
+        r"cuda runtime err (?: or)? \(2\) : out of memory (?: at (?P<file> [^\s:]{1,200}) : \d+)?",
         finish=_by_file,
     ),
     Wording(
@@ -165,6 +172,7 @@ WORDINGS = (
         r"THCudaCheck FAIL file= (?P<file> .{1,200}?) line=\d+ error=2 :? out of memory",
         finish=_by_file,
     ),
+    Wording("torch-xpu", "torch.tried", "outofdevicememory", r"Allocation is out of device memory on current platform"),
     Wording(
         "torch-xpu",
         "torch.block_limit",

@@ -8,7 +8,13 @@ from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import parse_figure
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"mps backend out of memory", b"invalid buffer size", b"failed to allocate", b"insufficient memory")
+ANCHORS = (
+    b"mps backend out of memory",
+    b"invalid buffer size",
+    b"failed to allocate",
+    b"insufficient memory",
+    b"bytes of ndarray",
+)
 
 
 def _in_use(reading: Reading, match: re.Match[str]) -> Reading:
@@ -31,6 +37,7 @@ WORDINGS = (
             (?: Tried to allocate <requested> (?: on (?P<pool> private | shared) pool)? )?""",
         finish=_in_use,
     ),
+    Wording("torch-mps", "mps.buffer", "bytesofndarray", r"total bytes of NDArray > 2\*\*32"),
     Wording("torch-mps", "mps.buffer", "invalidbuffersize", r"Invalid buffer size: <requested>"),
     Wording(
         "torch-mps",

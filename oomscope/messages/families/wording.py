@@ -19,7 +19,7 @@ _PLACE = re.compile(r"(?<!\?P)<(\w+)(?::(\w+))?>")
 _FORMS = {
     None: rf"-?{SIZE}",
     "letter": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)",
-    "bytes": r"\d{1,18}",
+    "bytes": r"\d{1,20}(?!\d)",
     "any": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)?",
     "bare": rf"-?{NUMBER}(?:[KMGTP]i?B)?",
     "number": NUMBER,

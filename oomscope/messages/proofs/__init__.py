@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from oomscope.messages.families import LAST_RESORT
 from oomscope.messages.proofs import allocator, elsewhere, mps, serving
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
@@ -21,7 +22,8 @@ _BY_KIND = {
 
 def judged(message: OomMessage) -> OomMessage:
     """`message` with what it proves, what its advice is worth here, and what it leaves open."""
-    judgement: Judgement = _BY_KIND.get(message.kind, elsewhere.judge)(message)
+    judge = elsewhere.judge if message.reading.wording in LAST_RESORT else _BY_KIND.get(message.kind, elsewhere.judge)
+    judgement: Judgement = judge(message)
     return replace(
         message,
         proves=tuple(judgement.proves),

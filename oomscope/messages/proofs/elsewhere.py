@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oomscope.messages.families.unknown import SLUG as UNKNOWN
 from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
@@ -30,6 +31,8 @@ def judge(message: OomMessage) -> Judgement:
 
 def _proofs(message: OomMessage) -> list[Note]:
     """What its figures prove, else what its wording says."""
+    if message.reading.wording == UNKNOWN:
+        return [note("message_proofs.unknown_words")]
     found = _sized(message)
     if found is not None:
         return [found]
@@ -45,6 +48,8 @@ def _proofs(message: OomMessage) -> list[Note]:
 def _sized(message: OomMessage) -> Note | None:
     """What the figures prove; None where those that it takes are not printed."""
     wording = message.reading.wording
+    if wording == "driver.pool":
+        return None
     request, limit, total, free = (message.figure(name) for name in ("requested", "allowed", "total", "free"))
     used = message.figure("process_in_use")
     if message.kind == "oom-killer":
@@ -81,6 +86,7 @@ _SIZED = {
 }
 _PROOFS = {
     "driver.counting": "message_proofs.counting",
+    "driver.pool": "message_proofs.own_pool",
     "cuda-driver": "message_proofs.driver",
     "cudnn.no_algorithm": "message_proofs.no_algorithm",
     "shared-memory": "message_proofs.on_chip_unsized",
@@ -97,11 +103,12 @@ _PROOFS = {
     "killed.kernel": "message_proofs.killed_by_kernel",
     "killed.slurm": "message_proofs.killed_by_slurm",
     "killed.container": "message_proofs.killed_in_container",
+    "killed.evicted": "message_proofs.evicted",
+    "killed.notebook": "message_proofs.notebook",
     "killed.ray": "message_proofs.killed_by_ray",
     "oom-killer": "message_proofs.signal",
     "other.warning": "message_proofs.only_a_warning",
     "other.launch": "message_proofs.registers",
-    "other.unknown": "message_proofs.unknown_words",
     "other": "message_proofs.other_program",
 }
 _ADVICE = {

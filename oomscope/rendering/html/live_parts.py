@@ -39,6 +39,7 @@ _COLOURS = {
     "optimizer_temporaries": palette.CATEGORY_COLOURS["temporary"],
     "kv_cache": palette.CATEGORY_COLOURS["buffer"],
     "workspace": palette.CATEGORY_COLOURS["workspace"],
+    "cuda_graphs": palette.CATEGORY_COLOURS["workspace"],
     "retained_graph": palette.KEPT,
     "accumulated_tensors": palette.KEPT,
 }

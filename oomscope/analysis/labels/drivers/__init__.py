@@ -21,6 +21,7 @@ from oomscope.analysis.labels.drivers import (
     accumulated_tensors,
     activations,
     attention_scores,
+    cuda_graphs,
     duplicate_model,
     gradients,
     kv_cache,
@@ -42,7 +43,7 @@ from oomscope.model import BoolArray, IntArray, UInt8Array
 
 _ALL: tuple[DriverModule, ...] = (
     unknown, activations, parameters, gradients, optimizer_state, workspace, optimizer_temporaries, attention_scores,
-    logits, duplicate_model, retained_graph, accumulated_tensors, kv_cache,
+    logits, duplicate_model, cuda_graphs, retained_graph, accumulated_tensors, kv_cache,
 )  # fmt: skip
 """Each names some of what those before it have named in a more general way."""
 

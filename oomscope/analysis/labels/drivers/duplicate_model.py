@@ -17,7 +17,7 @@ EVIDENCE = (
     "sizes_of_earlier_parameters_from_another_line", "one_line_twice_and_only_half_of_it_trained",
     "gradients_older_than_the_model_that_is_trained",
 )  # fmt: skip
-LOOKS_LIKE = ("layers_of_equal_size", "two_models_of_one_kind_that_are_both_trained")
+LOOKS_LIKE = ("layers_of_equal_size", "equal_parts_of_every_layer", "two_models_of_one_kind_that_are_both_trained")
 
 LEAST_TENSORS = 4
 """Two layers with their biases; of fewer, equal sizes may be chance."""
@@ -77,7 +77,9 @@ def _copies(live: LiveBlocks) -> BoolArray:
     copy = np.zeros(len(rows), np.bool_)
     for number, later in enumerate(makers):
         for earlier in makers[:number]:
-            if len(later) >= LEAST_TENSORS and not copy[earlier].any() and _contains(size[earlier], size[later]):
+            # What two lines make in turn, such as keys and values, are parts of every layer.
+            follows = later[0] > earlier[-1] and not copy[earlier].any()
+            if follows and len(later) >= LEAST_TENSORS and _contains(size[earlier], size[later]):
                 copy[later] = True
                 break
     half = len(rows) // 2

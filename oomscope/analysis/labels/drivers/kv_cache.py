@@ -52,19 +52,18 @@ def remembers_tokens(live: LiveBlocks, rows: BoolArray) -> BoolArray:
 
 
 def _reserved(live: LiveBlocks) -> BoolArray:
-    """Keys and values reserved in advance: equal blocks, two a layer, from one line, before any forward.
+    """Keys and values reserved in advance: equal blocks, two a layer, from one line, before a model first runs.
 
-    Only where nothing trains, and a model is there to use them.
+    Only where nothing trains, and a model is there to use them. Two engines may have the line in common, each with
+    blocks of its own size; the second is loaded when the first has run for long.
     """
     chosen = live.none()
-    lifetimes, roles = live.study.history.lifetimes, live.study.roles.role
-    forwards = lifetimes.born[(roles[lifetimes.stack] == Role.FORWARD) & (lifetimes.born >= 0)]
-    if not len(forwards) or not live.only_infers:
+    if not live.only_infers:
         return chosen
-    early = live.of(kinds.UNKNOWN) & (lifetimes.born[live.rows] < forwards.min()) & (live.stack >= 0)
+    early = live.of(kinds.UNKNOWN) & live.before_first_run & (live.stack >= 0)
     for stack in np.unique(live.stack[early]).tolist():
         mine = early & (live.stack == stack)
-        equal = len(np.unique(live.bytes[mine])) == 1 and np.count_nonzero(mine) >= LEAST_CACHES
+        equal = bool((np.unique(live.bytes[mine], return_counts=True)[1] >= LEAST_CACHES).all())
         if equal and live.bytes[mine].sum() >= LEAST_SHARE * live.bytes.sum():
             chosen |= mine
     return chosen

@@ -10,6 +10,7 @@ from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
+from oomscope.history.spans import locate
 from oomscope.model import BoolArray, IntArray
 
 
@@ -55,6 +56,14 @@ class LiveBlocks:
         return self.of(kinds.ACTIVATION, kinds.TEMPORARY)
 
     @cached_property
+    def pool(self) -> IntArray:
+        """The number of the pool that each block lies in; 0 is the default one, and what is not known."""
+        history = self.study.history
+        lifetimes, spans = history.lifetimes, history.spans
+        span = locate(spans, lifetimes.address[self.rows], lifetimes.born[self.rows])
+        return np.where(span >= 0, np.append(spans.pool, 0)[span], 0).astype(np.int64)
+
+    @cached_property
     def site(self) -> IntArray:
         """The number of each block's site."""
         return self.study.sites.sites(self.stack).astype(np.int64)
@@ -70,6 +79,20 @@ class LiveBlocks:
         roles = self.study.roles.role[self.study.history.lifetimes.stack]
         trains = np.isin(roles, [Role.BACKWARD, Role.OPTIMIZER]).any()
         return not trains and bool(np.any(self.category == kinds.PARAMETER))
+
+    @cached_property
+    def before_first_run(self) -> BoolArray:
+        """The blocks that were made when a model was loaded and had not run yet, the first or a later one.
+
+        None of them where no model ever ran.
+        """
+        lifetimes, roles = self.study.history.lifetimes, self.study.roles.role
+        runs = np.sort(lifetimes.born[(roles[lifetimes.stack] == Role.FORWARD) & (lifetimes.born >= 0)])
+        if not len(runs):
+            return self.none()
+        born = lifetimes.born[self.rows]
+        loads = np.sort(lifetimes.born[self.study.categories == kinds.PARAMETER])
+        return np.asarray(_last_before(born, loads) >= _last_before(born, runs))
 
     def growing(self, growth: Growth) -> BoolArray:
         """The blocks of a growing site that are no part of the model."""
@@ -89,3 +112,8 @@ class LiveBlocks:
             if one.kind != "reallocation":
                 found |= self.growing(one)
         return found
+
+
+def _last_before(born: IntArray, entries: IntArray) -> IntArray:
+    """For each of `born` the last of `entries`, in order, that is not behind it; -1 where there is none."""
+    return np.concatenate([[-1], entries])[np.searchsorted(entries, born, side="right")]

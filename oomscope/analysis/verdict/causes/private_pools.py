@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.piled import MOSTLY
 from oomscope.analysis.verdict.shortage import Shortage, Tested
 from oomscope.model import Note, note
 
 SLUG = "private_pools"
 DECIDING = ("request", "walled", "usable")
-REMEDIES = ("share_graph_pool", "raise_cap")
+REMEDIES = ("let_pool_go", "share_graph_pool", "raise_cap")
 LOOKS_LIKE = ("holes_within_the_pool",)
 
 
@@ -28,7 +29,11 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     request = circumstances.request
     pools = len({pool for pool in request.layout.segments.pool.tolist() if pool != 0})
     code = "causes.private_pools" if tested.certain else "causes.private_pools_closely"
-    return (note(code, walled=request.free.walled, pools=pools, size=request.size),)
+    found = [note(code, walled=request.free.walled, pools=pools, size=request.size)]
+    walls = circumstances.walls
+    if len(walls) > 1 and walls[0].name is not None and walls[0].free >= MOSTLY * request.free.walled:
+        found.append(note("causes.private_pools.most", free=walls[0].free, name=walls[0].name, kind=walls[0].kind))
+    return tuple(found)
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
