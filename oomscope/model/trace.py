@@ -56,4 +56,6 @@ class Trace:
         """The numbers of the entries with one of `actions`, ascending."""
         if len(actions) == 1:
             return np.flatnonzero(self.action == actions[0])
-        return np.flatnonzero(np.isin(self.action, [int(action) for action in actions]))
+        is_wanted = np.zeros(np.iinfo(np.uint8).max + 1, np.bool_)
+        is_wanted[list(actions)] = True
+        return np.flatnonzero(is_wanted[self.action])

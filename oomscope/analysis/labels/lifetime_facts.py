@@ -11,6 +11,7 @@ from oomscope.analysis.labels.size_matching import beyond, next_birth
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, UInt8Array
+from oomscope.model.ordering import places
 
 
 class LifetimeFacts:
@@ -51,6 +52,12 @@ class LifetimeFacts:
         """Which rows were allocated in `phase` within the recording."""
         return np.asarray((self.phases == phase) & ~self.before)
 
+    def births(self, rows: BoolArray) -> IntArray:
+        """The entries that made `rows`, all within the recording, ascending: each entry makes one block."""
+        makes = np.zeros(self.end, np.bool_)
+        makes[self.lifetimes.born[rows]] = True
+        return np.flatnonzero(makes)
+
     # Entries of the next allocation of another phase: what is freed later has outlived its own.
     @cached_property
     def next_forward(self) -> IntArray:
@@ -74,10 +81,10 @@ class LifetimeFacts:
         """
         born, freed = self.lifetimes.born[rows], self.lifetimes.freed[rows]
         failed = self.history.trace.entries(Action.OOM)
-        last = np.searchsorted(failed, freed) - 1
+        last = places(failed, freed) - 1
         oom = np.append(failed, -1)[last]
-        forwards = np.sort(self.lifetimes.born[self.happens(FORWARD)])
-        goes_on = np.searchsorted(forwards, oom) < np.searchsorted(forwards, freed)
+        forwards = self.births(self.happens(FORWARD))
+        goes_on = places(forwards, oom) < places(forwards, freed)
         return np.asarray((oom > born) & ~goes_on)
 
     def freed_amid_backward(self, rows: IntArray) -> BoolArray:
@@ -85,11 +92,11 @@ class LifetimeFacts:
 
         A backward frees what was saved for it as soon as it has used it, and then makes more.
         """
-        born, freed = self.lifetimes.born, self.lifetimes.freed[rows]
-        backwards = np.sort(born[self.happens(BACKWARD)])
-        begins, goes_on = self.next_backward[rows], np.append(backwards, self.end)[np.searchsorted(backwards, freed)]
-        others = np.sort(born[~self.before & ~self.happens(BACKWARD)])
-        same = np.searchsorted(others, begins) == np.searchsorted(others, goes_on)
+        freed = self.lifetimes.freed[rows]
+        backwards = self.births(self.happens(BACKWARD))
+        begins, goes_on = self.next_backward[rows], np.append(backwards, self.end)[places(backwards, freed)]
+        others = self.births(~self.before & ~self.happens(BACKWARD))
+        same = places(others, begins) == places(others, goes_on)
         found = beyond(freed, begins, self.end) & (goes_on < self.end) & (self.next_forward[rows] > begins)
         return np.asarray(found & same)
 

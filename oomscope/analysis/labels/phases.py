@@ -10,6 +10,7 @@ from oomscope.analysis.said.naming import phases_said
 from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory, Lifetimes
 from oomscope.model import BoolArray, IntArray, UInt8Array
+from oomscope.model.ordering import stable_order
 
 BEFORE_RECORDING, FORWARD, BACKWARD, OPTIMIZER, OTHER = range(len(PHASES))
 
@@ -96,14 +97,13 @@ def _fill_between(
 ) -> None:
     """Give allocations whose frames tell nothing the phase they lie in: after a forward and before its backward."""
     rows = np.flatnonzero(~before)
-    rows = rows[np.argsort(lifetimes.born[rows])]
+    rows = rows[stable_order(lifetimes.born[rows])]
     neutral = (role[rows] == Role.NEUTRAL) & ~marked[rows]
     if not neutral.any() or neutral.all():
         return
     told = np.flatnonzero(~neutral)
-    place = np.arange(len(rows))
-    previous = np.searchsorted(told, place, side="right") - 1
-    following = np.searchsorted(told, place)
+    previous = np.cumsum(~neutral) - 1
+    following = previous + neutral
     last = phase[rows[told[np.maximum(previous, 0)]]]
     coming = phase[rows[told[np.minimum(following, len(told) - 1)]]]
     has_next = following < len(told)

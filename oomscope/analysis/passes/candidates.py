@@ -16,6 +16,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import StackArray
+from oomscope.model.ordering import among
 
 LEAST_BYTES = 1 << 20
 LEAST_SHARE = 0.005
@@ -117,13 +118,14 @@ def _kept_gradients(study: DeviceStudy, at: int) -> BoolArray:
     live = history.lifetimes.allocated_at(at)
     kept = np.zeros(len(categories), np.bool_)
     parameters = np.sort(history.size[live & (categories == PARAMETER)])
-    gradients = np.flatnonzero((categories == GRADIENT) & np.isin(history.size, parameters))
+    gradients = np.flatnonzero(categories == GRADIENT)
+    gradients = gradients[among(history.size[gradients], parameters)]
     alive = gradients[live[gradients]]
     alive = alive[np.lexsort((-history.lifetimes.born[alive], history.size[alive]))]
     size = history.size[alive]
     newer = np.arange(len(alive)) - np.searchsorted(size, size)
     own = np.searchsorted(parameters, size, side="right") - np.searchsorted(parameters, size)
-    kept[gradients[np.isin(history.size[gradients], size[newer >= own])]] = True
+    kept[gradients[among(history.size[gradients], size[newer >= own])]] = True
     kept[alive[newer < own]] = False
     return kept
 

@@ -14,6 +14,7 @@ from oomscope.analysis.said.marked_passes import marked_passes
 from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, IntArray, Snapshot, UInt8Array
+from oomscope.model.ordering import numbered, places
 
 
 def find_steps(
@@ -151,10 +152,11 @@ def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -
     """
     lifetimes = history.lifetimes
     rows = np.flatnonzero((phases == FORWARD) & (lifetimes.stack >= 0) & (lifetimes.born < after[-1]))
-    step = np.searchsorted(after, lifetimes.born[rows], side="right")
+    step = places(after, lifetimes.born[rows], "right")
+    width = int(lifetimes.stack.max(initial=0)) + 1
     stacks: list[set[int]] = [set() for _ in after]
-    for number, stack in np.unique(np.stack([step, lifetimes.stack[rows]], axis=1), axis=0).tolist():
-        stacks[number].add(stack)
+    for one in numbered(step * width + lifetimes.stack[rows])[0].tolist():
+        stacks[one // width].add(one % width)
     for period in range(1, min(MOST_OPTIMIZERS, len(after) // 2) + 1):
         if all(one == other for one, other in zip(stacks, stacks[period:], strict=False)):
             return after[period - 1 :: period]

@@ -22,6 +22,7 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
+from oomscope.model.ordering import ascending, numbered, places
 from oomscope.rendering.html.chart_data import TimeAxis, instants
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows
 
@@ -71,10 +72,10 @@ def bands_of(device: DeviceFindings, keys: LifetimeKeys, part: IntArray, rows: R
     phase = device.phase_of.astype(np.int64)
     parts, count = int(part.max(initial=0)) + 1, rows.count + 1
     code = ((keys.category * count + rows.key) * len(PHASES) + phase) * parts + part
-    distinct, key = np.unique(code, return_inverse=True)
+    distinct, key = numbered(code)
     columns = np.unravel_index(distinct, (len(CATEGORIES), count, len(PHASES), parts))
     kinds = tuple(zip(*(column.tolist() for column in columns), strict=True))
-    return Bands(key.astype(np.int64), kinds, rows.count)
+    return Bands(key, kinds, rows.count)
 
 
 def packed(
@@ -85,7 +86,7 @@ def packed(
     history, most = device.history, MOST_INSTANTS
     changing = _changing(history)
     while True:
-        at = _chosen(device, changing, axis, close, marks, most)
+        at = _chosen(device, changing, close, marks, most)
         content, unit, tick = _content(history, bands, at, most_bytes)
         if len(content) <= most_bytes or most <= _LEAST_INSTANTS:
             break
@@ -112,7 +113,6 @@ def _changing(history: DeviceHistory) -> IntArray:
 def _chosen(
     device: DeviceFindings,
     changing: IntArray,
-    axis: TimeAxis,
     close: tuple[int, int] | None,
     marks: list[int],
     most: int,
@@ -122,12 +122,12 @@ def _chosen(
     if len(found) > most:
         inside = found[(found >= close[0]) & (found <= close[1])] if close is not None else found[:0]
         if close is not None and len(inside) > most // 2:
-            inside = instants(curves.allocated[1:], axis.x, *close, buckets=most // 8)
-        wide = instants(curves.allocated[1:], axis.x, 0, last, buckets=most // 8)
-        reserved = instants(curves.reserved[1:], axis.x, 0, last, buckets=most // 24)
+            inside = instants(curves.allocated[1:], *close, buckets=most // 8)
+        wide = instants(curves.allocated[1:], 0, last, buckets=most // 8)
+        reserved = instants(curves.reserved[1:], 0, last, buckets=most // 24)
         found = np.concatenate([inside, wide, reserved])
     ends = [entry for entry in (0, last, device.at_entry, *marks) if 0 <= entry <= last]
-    return np.unique(np.concatenate([found, np.array(ends, np.int64)]))
+    return ascending(np.concatenate([found, np.array(ends, np.int64)]))
 
 
 def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> tuple[bytes, int, int]:
@@ -145,9 +145,14 @@ def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> t
             *(_varints(_zigzag(column // unit)) for column in (changes.bytes, pending, reserved)),
         ]
     )
-    for tick in TICKS if history.trace.timed else TICKS[:1]:
-        numbers = before + _times(history, at, tick) + after
-        # A quick try tells what is hopeless: the thorough one takes ten times as long, and never halves its size.
+    # A quick try tells what is hopeless: the thorough one takes ten times as long, and never halves its size.
+    content, tick = zlib.compress(before + after, 1), TICKS[0]
+    if len(content) > 2 * most:
+        return content, unit, tick
+    time = np.maximum.accumulate(history.trace.time_us)[at] if history.trace.timed else None
+    for tick in TICKS if time is not None else TICKS[:1]:
+        times = _varints(np.diff((time - time[0]) // tick, prepend=0)) if time is not None else b""
+        numbers = before + times + after
         content = zlib.compress(numbers, 1)
         if len(content) <= 2 * most:
             content = zlib.compress(numbers, 9)
@@ -156,22 +161,16 @@ def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> t
     return content, unit, tick
 
 
-def _times(history: DeviceHistory, at: IntArray, tick: int) -> bytes:
-    if not history.trace.timed:
-        return b""
-    time = np.maximum.accumulate(history.trace.time_us)[at]
-    return _varints(np.diff((time - time[0]) // tick, prepend=0))
-
-
 def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _BandChanges:
     """What begins and ends to be live between two instants, summed for each band."""
     count, lifetimes = len(bands.kinds), history.lifetimes
-    born, ended = np.searchsorted(at, lifetimes.born), np.searchsorted(at, lifetimes.freed)
-    code = np.concatenate([born, ended]) * count + np.concatenate([bands.key, bands.key])
-    inside = np.concatenate([born, ended]) < len(at)
-    distinct, where = np.unique(code[inside], return_inverse=True)
+    born, ended = places(at, lifetimes.born), places(at, lifetimes.freed)
+    is_seen = born != ended  # not what lives between two instants only
+    begins, ends = np.flatnonzero(is_seen & (born < len(at))), np.flatnonzero(is_seen & (ended < len(at)))
+    code = np.concatenate([born[begins] * count + bands.key[begins], ended[ends] * count + bands.key[ends]])
+    distinct, where = numbered(code)
     # Sums of bytes stay far below 2**53, so float64 holds them exactly.
-    change = np.bincount(where, weights=np.concatenate([history.size, -history.size])[inside]).astype(np.int64)
+    change = np.bincount(where, weights=np.concatenate([history.size[begins], -history.size[ends]])).astype(np.int64)
     distinct, change = distinct[change != 0], change[change != 0]
     return _BandChanges(distinct // max(count, 1), distinct % max(count, 1), change)
 
