@@ -39,7 +39,7 @@ _STRETCH = b"\x88Q"  # NEWTRUE BINPERSID
 _MEMOIZE, _NEW_BATCH = b"\x94", b"e("
 _EMPTY_LIST = b"]\x940"  # EMPTY_LIST MEMOIZE POP
 _LONG_BINGET, _POP = b"j0"
-CHUNK = 512 << 10
+CHUNK = 2 << 20
 """Bytes of instructions that are read at once."""
 _LONGEST_ENTRY = 1 << 20
 _LONGEST_BEGINNING = 32 << 20
