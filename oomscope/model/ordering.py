@@ -42,6 +42,16 @@ def numbered(values: IntArray) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(is_there) + low, (number[place] - 1).astype(np.int64)
 
 
+def summed(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct keys, ascending, and the sum of the values of each."""
+    if not len(keys):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = stable_order(keys)
+    ordered = keys[order]
+    starts = np.flatnonzero(_changes(ordered))
+    return ordered[starts], np.add.reduceat(values[order], starts)
+
+
 def places(ordered: IntArray, values: IntArray, side: Literal["left", "right"] = "left") -> IntArray:
     """Where each of `values` stands in `ordered`, which ascends: `np.searchsorted`."""
     if not len(ordered) or not len(values):
@@ -73,13 +83,16 @@ def stable_order(values: IntArray) -> IntArray:
     """
     if not len(values):
         return np.zeros(0, np.int64)
-    offset = np.subtract(values, values.min(), dtype=np.int64)
-    used = int(np.bitwise_or.reduce(offset))
+    key: IntArray = np.subtract(values, values.min(), dtype=np.int64)
+    used = int(np.bitwise_or.reduce(key))
     shift = max((used & -used).bit_length() - 1, 0)
     row_bits = len(values).bit_length()
-    if offset.min() < 0 or (used >> shift).bit_length() + row_bits > 63:
+    if key.min() < 0 or (used >> shift).bit_length() + row_bits > 63:
         return np.argsort(values, kind="stable")
-    key: IntArray = (offset >> shift << row_bits) | np.arange(len(values))
+    # In place: for millions of values each array counts.
+    key >>= shift
+    key <<= row_bits
+    key |= np.arange(len(values))
     key.sort()
     key &= (1 << row_bits) - 1
     return key

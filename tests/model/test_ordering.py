@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomscope.model.ordering import among, ascending, numbered, places, stable_order
+from oomscope.model.ordering import among, ascending, numbered, places, stable_order, summed
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 near = st.integers(-3, 40)
@@ -30,6 +32,17 @@ def test_each_value_has_the_number_that_unique_gives(values: np.ndarray):
     wanted, inverse = np.unique(values, return_inverse=True)
     assert np.array_equal(distinct, wanted)
     assert np.array_equal(number, inverse)
+
+
+@given(columns, st.randoms(use_true_random=False))
+def test_sums_are_those_of_a_dictionary(keys: np.ndarray, random: Random):
+    values = np.array([random.randrange(-(1 << 40), 1 << 40) for _ in keys], np.int64)
+    wanted: dict[int, int] = {}
+    for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+        wanted[key] = wanted.get(key, 0) + value
+    distinct, sums = summed(keys, values)
+    assert dict(zip(distinct.tolist(), sums.tolist(), strict=True)) == wanted
+    assert distinct.tolist() == sorted(wanted)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -61,9 +61,11 @@ def test_the_axis_knows_the_times_of_entries():
     history = sample_findings("oom_fragmentation").devices[0].history
     steady, last = np.arange(history.entries, dtype=np.int64) * 10, history.entries - 1
     axis = time_axis(replace(history, trace=replace(history.trace, time_us=steady)), last - 2, "the OOM")
-    assert axis.seconds is not None
-    assert axis.seconds[last - 2] == 0
-    assert axis.seconds[[0, last]] == pytest.approx([-(last - 2) / 1e5, 2e-5])
+    assert [axis.after_zero(entry) for entry in (0, last - 2, last)] == [-(last - 2) * 10, 0, 20]
+    assert [axis.after_zero(entry) for entry in (-1, last + 1)] == [None, None]
+    assert (
+        time_axis(replace(history, trace=replace(history.trace, time_us=steady[::-1])), 5, "the OOM").after_zero(9) == 0
+    )
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -22,21 +22,31 @@ class TimeAxis:
     a long wait (a compilation, a pause), and on an axis of time an upright line.
 
     Attributes:
-        zero: the words for the moment that the seconds count from.
-        seconds: float64[entries] relative to `zero`, ascending; None where the trace has no times.
+        zero: the words for the moment that times are told from.
+        time_us: int64[entries], ascending; None where the trace has no times.
+        zero_us: that moment.
     """
 
     zero: str
-    seconds: FloatArray | None
+    time_us: IntArray | None
+    zero_us: int = 0
+
+    def after_zero(self, entry: int) -> int | None:
+        """The microseconds from `zero` to `entry`; None where the trace has no times, or no such entry."""
+        if self.time_us is None or not 0 <= entry < len(self.time_us):
+            return None
+        return int(self.time_us[entry]) - self.zero_us
 
 
 def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:
-    """The axis of a device's figures, with seconds relative to `zero_entry`."""
+    """The axis of a device's figures, with times relative to `zero_entry`."""
     entries = history.entries
     if entries < 2 or not history.trace.timed:
         return TimeAxis(zero, None)
-    time = np.maximum.accumulate(history.trace.time_us)
-    return TimeAxis(zero, (time - time[min(max(zero_entry, 0), entries - 1)]) / 1e6)
+    time = history.trace.time_us
+    if (time[1:] < time[:-1]).any():
+        time = np.maximum.accumulate(time)
+    return TimeAxis(zero, time, int(time[min(max(zero_entry, 0), entries - 1)]))
 
 
 def instants(values: IntArray, first: int, last: int, buckets: int = BUCKETS) -> IntArray:

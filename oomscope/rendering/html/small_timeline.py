@@ -234,9 +234,8 @@ def _earlier(device: DeviceFindings, last: int, right: float) -> tuple[tuple[str
 
 
 def _begin(axis: TimeAxis, zero: str) -> str:
-    if axis.seconds is None:
-        return "start"
-    return f"start, {format_duration(abs(float(axis.seconds[0])) * 1e6)} before {zero}"
+    before = axis.after_zero(0)
+    return "start" if before is None else f"start, {format_duration(abs(before))} before {zero}"
 
 
 def _percent(value: float) -> str:

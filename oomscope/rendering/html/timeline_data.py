@@ -22,7 +22,7 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
-from oomscope.model.ordering import ascending, numbered, places
+from oomscope.model.ordering import ascending, numbered, places, summed
 from oomscope.rendering.html.chart_data import TimeAxis, instants
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows
 
@@ -87,7 +87,7 @@ def packed(
     changing = _changing(history)
     while True:
         at = _chosen(device, changing, close, marks, most)
-        content, unit, tick = _content(history, bands, at, most_bytes)
+        content, unit, tick = _content(history, bands, axis, at, most_bytes)
         if len(content) <= most_bytes or most <= _LEAST_INSTANTS:
             break
         most = min(most, len(at)) // _FEWER
@@ -96,8 +96,8 @@ def packed(
         "count": len(at),
         "unit": unit,
         "tick": tick,
-        "timed": axis.seconds is not None,
-        "start": round(float(axis.seconds[at[0]]) * 1e6) if axis.seconds is not None else 0,
+        "timed": axis.time_us is not None,
+        "start": axis.after_zero(int(at[0])) or 0,
         "kinds": [list(kind) for kind in bands.kinds],
         "entries": history.entries,
         "whole": len(at) >= len(changing),
@@ -107,7 +107,10 @@ def packed(
 def _changing(history: DeviceHistory) -> IntArray:
     """The entries that change anything."""
     curves = history.curves
-    return np.flatnonzero(np.diff(curves.allocated) | np.diff(curves.active) | np.diff(curves.reserved))
+    changes = np.zeros(history.entries, np.bool_)
+    for curve in (curves.allocated, curves.active, curves.reserved):
+        changes |= curve[1:] != curve[:-1]
+    return np.flatnonzero(changes)
 
 
 def _chosen(
@@ -130,7 +133,7 @@ def _chosen(
     return ascending(np.concatenate([found, np.array(ends, np.int64)]))
 
 
-def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> tuple[bytes, int, int]:
+def _content(history: DeviceHistory, bands: Bands, axis: TimeAxis, at: IntArray, most: int) -> tuple[bytes, int, int]:
     """The deflated columns with the unit of their bytes and of their times."""
     curves = history.curves
     changes = _changes(history, bands, at)
@@ -149,7 +152,7 @@ def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> t
     content, tick = zlib.compress(before + after, 1), TICKS[0]
     if len(content) > 2 * most:
         return content, unit, tick
-    time = np.maximum.accumulate(history.trace.time_us)[at] if history.trace.timed else None
+    time = axis.time_us[at] if axis.time_us is not None else None
     for tick in TICKS if time is not None else TICKS[:1]:
         times = _varints(np.diff((time - time[0]) // tick, prepend=0)) if time is not None else b""
         numbers = before + times + after
@@ -163,16 +166,22 @@ def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> t
 
 def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _BandChanges:
     """What begins and ends to be live between two instants, summed for each band."""
-    count, lifetimes = len(bands.kinds), history.lifetimes
-    born, ended = places(at, lifetimes.born), places(at, lifetimes.freed)
-    is_seen = born != ended  # not what lives between two instants only
-    begins, ends = np.flatnonzero(is_seen & (born < len(at))), np.flatnonzero(is_seen & (ended < len(at)))
-    code = np.concatenate([born[begins] * count + bands.key[begins], ended[ends] * count + bands.key[ends]])
-    distinct, where = numbered(code)
-    # Sums of bytes stay far below 2**53, so float64 holds them exactly.
-    change = np.bincount(where, weights=np.concatenate([history.size[begins], -history.size[ends]])).astype(np.int64)
-    distinct, change = distinct[change != 0], change[change != 0]
-    return _BandChanges(distinct // max(count, 1), distinct % max(count, 1), change)
+    count = max(len(bands.kinds), 1)
+    code, change = summed(*_begun_and_ended(history, bands.key, count, at))
+    code, change = code[change != 0], change[change != 0]
+    return _BandChanges(code // count, code % count, change)
+
+
+def _begun_and_ended(history: DeviceHistory, band: IntArray, count: int, at: IntArray) -> tuple[IntArray, IntArray]:
+    """Of all that changes the instant and its band, ``instant * count + band``; and by how many bytes."""
+    begun, ended = places(at, history.lifetimes.born), places(at, history.lifetimes.freed)
+    is_seen = begun != ended  # not what lives between two instants only
+    codes, changes = [], []
+    for instant, sign in ((begun, 1), (ended, -1)):
+        rows = np.flatnonzero(is_seen & (instant < len(at)))
+        codes.append(instant[rows] * count + band[rows])
+        changes.append(sign * history.size[rows])
+    return np.concatenate(codes), np.concatenate(changes)
 
 
 def _varints(values: IntArray) -> bytes:

@@ -208,8 +208,7 @@ class _Painter:
         has_active = int((active - allocated).max()) * 100 > most
         view = charts.MemoryOverTime(
             x=(at + device.first_entry).astype(np.float64),
-            zero=self.axis.zero,
-            when=self.axis.seconds,
+            axis=self.axis,
             layers=layers,
             active=active if has_active else allocated,
             reserved=curves.reserved[at + 1],
