@@ -54,6 +54,7 @@ class Shape:
         remembering: instructions that add as many: texts by one of the same that is there already, all else by
             whatever lies on the stack.
         held: how many are added by that.
+        boundaries: where its instructions begin, as far as they are the same in all of its entries.
     """
 
     size: int
@@ -66,6 +67,7 @@ class Shape:
     remembered: int
     remembering: bytes
     held: int
+    boundaries: frozenset[int]
 
 
 def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str], base: int) -> Shape | None:
@@ -106,7 +108,8 @@ def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str], ba
             return None
     if action is None or not {"size", "stream"} <= numbers.keys() or len({"addr", "device_free"} & numbers.keys()) != 1:
         return None
-    return _shape(data[at : walk.pairs[-1].begin], blank, numbers, action, pool, keys, added)
+    boundaries = frozenset(place - at for place in walk.boundaries if place <= walk.pairs[-1].begin)
+    return _shape(data[at : walk.pairs[-1].begin], blank, numbers, action, pool, keys, added, boundaries)
 
 
 def _is_integer(value: bytes) -> bool:
@@ -125,6 +128,7 @@ def _shape(
     pool: tuple[int, int] | None,
     keys: tuple[str, ...],
     added: Sequence[bytes],
+    boundaries: frozenset[int],
 ) -> Shape:
     size = len(head)
     mask = np.zeros(-(-size // 8) * 8, np.uint8)
@@ -145,6 +149,7 @@ def _shape(
         len(added),
         b"".join(added),
         added.count(_MEMOIZED),
+        boundaries,
     )
 
 
