@@ -46,6 +46,13 @@ class Lifetimes:
     def __len__(self) -> int:
         return len(self.address)
 
+    def by_birth(self) -> IntArray:
+        """The rows that were born within the recording, first to last: an entry allocates one block at most."""
+        begun = np.flatnonzero(self.born > BEFORE)
+        row = np.full(int(self.born.max(initial=BEFORE)) + 1, -1, np.int64)
+        row[self.born[begun]] = begun
+        return row[row >= 0]
+
     def allocated_at(self, entry: int) -> BoolArray:
         """Which rows are allocated once `entry` has happened."""
         return (self.born <= entry) & (entry < self.freed)

@@ -6,12 +6,13 @@ together, for which a table of all values between the least and the greatest ans
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from oomscope.model.arrays import BoolArray, IntArray
+from oomscope.model.arrays import BoolArray, IntArray, UInt8Array
 
 _WIDEST = 4
 """A table has at most so many values for each value in the columns."""
@@ -74,6 +75,13 @@ def among(values: IntArray, few: npt.NDArray[Any]) -> BoolArray:
         return np.zeros(len(values), np.bool_)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.asarray(known[at] == values)
+
+
+def is_any(kinds: UInt8Array, wanted: Iterable[int]) -> BoolArray:
+    """Which of `kinds` (numbers of actions, categories, phases) are one of `wanted`."""
+    is_wanted = np.zeros(np.iinfo(np.uint8).max + 1, np.bool_)
+    is_wanted[list(wanted)] = True
+    return is_wanted[kinds]
 
 
 def stable_order(values: IntArray) -> IntArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from oomscope.model.actions import Action
 from oomscope.model.arrays import IntArray, StackArray, UInt8Array
+from oomscope.model.ordering import is_any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +57,4 @@ class Trace:
         """The numbers of the entries with one of `actions`, ascending."""
         if len(actions) == 1:
             return np.flatnonzero(self.action == actions[0])
-        is_wanted = np.zeros(np.iinfo(np.uint8).max + 1, np.bool_)
-        is_wanted[list(actions)] = True
-        return np.flatnonzero(is_wanted[self.action])
+        return np.flatnonzero(is_any(self.action, actions))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomscope.model.ordering import among, ascending, numbered, places, stable_order, summed
+from oomscope.model.ordering import among, ascending, is_any, numbered, places, stable_order, summed
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 near = st.integers(-3, 40)
@@ -55,6 +55,11 @@ def test_places_are_those_of_searchsorted(side: str, ordered: np.ndarray, values
 @given(columns, columns)
 def test_among_is_isin(values: np.ndarray, few: np.ndarray):
     assert np.array_equal(among(values, few), np.isin(values, few))
+
+
+@given(st.lists(st.integers(0, 255), max_size=30), st.sets(st.integers(0, 255), max_size=5))
+def test_kinds_are_looked_up(kinds: list[int], wanted: set[int]):
+    assert is_any(np.array(kinds, np.uint8), wanted).tolist() == [kind in wanted for kind in kinds]
 
 
 @given(columns)

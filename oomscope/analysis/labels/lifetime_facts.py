@@ -62,17 +62,17 @@ class LifetimeFacts:
     @cached_property
     def next_forward(self) -> IntArray:
         """For each row, the entry of the first allocation of a forward after its birth; `end` where there is none."""
-        return next_birth(self.lifetimes.born, self.happens(FORWARD), self.end)
+        return next_birth(self.lifetimes.born, self.births(self.happens(FORWARD)), self.end)
 
     @cached_property
     def next_backward(self) -> IntArray:
         """Likewise, of a backward."""
-        return next_birth(self.lifetimes.born, self.happens(BACKWARD), self.end)
+        return next_birth(self.lifetimes.born, self.births(self.happens(BACKWARD)), self.end)
 
     @cached_property
     def next_optimizer(self) -> IntArray:
         """Likewise, of an optimizer."""
-        return next_birth(self.lifetimes.born, self.happens(OPTIMIZER), self.end)
+        return next_birth(self.lifetimes.born, self.births(self.happens(OPTIMIZER)), self.end)
 
     def until_unwound(self, rows: IntArray) -> BoolArray:
         """Which of `rows` were freed while the exception of a failed request went up: no forward lies in between.
@@ -115,11 +115,8 @@ class LifetimeFacts:
         stack = self.history.trace.stack[freed]
         role, mark = self._roles.role[stack], self._roles.mark[stack]
         told = (role == Role.OPTIMIZER) & ((mark & int(Mark.ZERO_GRAD)) == 0)
-        last = np.full(self.end + 1, -1, np.int64)
-        born = self.lifetimes.born[~self.before]
-        last[born + 1] = self.phases[~self.before]
-        filled = np.maximum.accumulate(np.where(last >= 0, np.arange(self.end + 1), 0))
-        amid = last[filled[freed]] == OPTIMIZER
-        following = np.minimum.accumulate(np.where(last >= 0, np.arange(self.end + 1), self.end)[::-1])[::-1]
-        amid &= last[following[np.minimum(freed + 1, self.end)]] == OPTIMIZER
+        order = self.lifetimes.by_birth()
+        made = places(self.lifetimes.born[order], freed)  # how many before it
+        in_optimizer = np.append(self.phases[order] == OPTIMIZER, False)  # at both ends there is none
+        amid = in_optimizer[made - 1] & in_optimizer[made]
         return np.asarray(np.where(role == Role.UNFRAMED, amid, told))

@@ -16,7 +16,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import StackArray
-from oomscope.model.ordering import among
+from oomscope.model.ordering import among, is_any
 
 LEAST_BYTES = 1 << 20
 LEAST_SHARE = 0.005
@@ -51,7 +51,7 @@ class Candidates:
         lifetimes = history.lifetimes
         key = _key(sites.sites(lifetimes.stack), sites.callers(lifetimes.stack), len(sites))
         is_cache = (study.roles.mark[lifetimes.stack] & Mark.CACHE) != 0
-        made_once = np.isin(categories, [PARAMETER, GRADIENT, WORKSPACE]) & ~_kept_gradients(study, at)
+        made_once = is_any(categories, (PARAMETER, GRADIENT, WORKSPACE)) & ~_kept_gradients(study, at)
         may_grow = ~made_once & ((categories != BUFFER) | is_cache) & ~in_private_pool(history)
         eligible = may_grow & (lifetimes.born >= 0) & (lifetimes.born <= at)
         earlier = may_grow & (lifetimes.born == BEFORE) & (lifetimes.stack >= 0) & lifetimes.allocated_at(at)

@@ -13,7 +13,7 @@ from oomscope.analysis.passes.records import StepPeak, Steps
 from oomscope.analysis.said.marked_passes import marked_passes
 from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.model import Action, IntArray, Snapshot, UInt8Array
+from oomscope.model import NO_STACK, Action, IntArray, Snapshot, UInt8Array
 from oomscope.model.ordering import numbered, places
 
 
@@ -169,10 +169,11 @@ def _first_begin(first_end: int, history: DeviceHistory, phases: UInt8Array) -> 
     Before it the program makes its model.
     """
     lifetimes = history.lifetimes
-    early = (lifetimes.born > BEFORE) & (lifetimes.born < first_end) & (lifetimes.stack >= 0)
-    again = np.unique(lifetimes.stack[(lifetimes.born >= first_end) & (lifetimes.stack >= 0)])
-    recurring = lifetimes.born[early & np.isin(lifetimes.stack, again)]
-    forward = lifetimes.born[early & (phases == FORWARD)]
+    early = np.flatnonzero((lifetimes.born > BEFORE) & (lifetimes.born < first_end) & (lifetimes.stack >= 0))
+    comes_again = np.zeros(int(lifetimes.stack.max(initial=NO_STACK)) + 2, np.bool_)
+    comes_again[lifetimes.stack[lifetimes.born >= first_end]] = True
+    recurring = lifetimes.born[early[comes_again[lifetimes.stack[early]]]]
+    forward = lifetimes.born[early[phases[early] == FORWARD]]
     candidates = [int(rows.min()) for rows in (recurring, forward) if len(rows)]
     return min(candidates, default=0)
 
