@@ -93,7 +93,8 @@ def _follow(
         if not event & 1:
             if at < len(live) and live[at] == here:
                 del live[at]
-                unsure.pop(here, None)
+                if unsure:
+                    unsure.pop(here, None)
             continue
         rest = (live[at] if at < len(live) else ends[row]) - here - rounded[row]
         if rest > 0 and (rest <= SMALL_SIZE or rounded[row] >= max_split):

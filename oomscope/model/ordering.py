@@ -87,18 +87,24 @@ def is_any(kinds: UInt8Array, wanted: Iterable[int]) -> BoolArray:
 def stable_order(values: IntArray) -> IntArray:
     """What sorts `values` and keeps the order of equal ones: a stable `np.argsort`.
 
-    Addresses and entries have few bits that tell them apart, which leaves room for the row in one sortable number.
+    Addresses and entries have few bits that tell them apart. Numpy counts sixteen at a time, without comparing values;
+    of more than twice as many, the row goes into one sortable number with them.
     """
     if not len(values):
         return np.zeros(0, np.int64)
     key: IntArray = np.subtract(values, values.min(), dtype=np.int64)
     used = int(np.bitwise_or.reduce(key))
     shift = max((used & -used).bit_length() - 1, 0)
-    row_bits = len(values).bit_length()
-    if key.min() < 0 or (used >> shift).bit_length() + row_bits > 63:
+    bits, row_bits = (used >> shift).bit_length(), len(values).bit_length()
+    if key.min() < 0 or bits + row_bits > 63:
         return np.argsort(values, kind="stable")
-    # In place: for millions of values each array counts.
-    key >>= shift
+    key >>= shift  # in place: for millions of values each array counts
+    if bits <= 32:
+        order = np.argsort(key.astype(np.uint16), kind="stable")
+        if bits > 16:
+            key >>= 16
+            order = order[np.argsort(key.astype(np.uint16)[order], kind="stable")]
+        return order
     key <<= row_bits
     key |= np.arange(len(values))
     key.sort()
