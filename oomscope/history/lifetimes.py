@@ -8,6 +8,7 @@ import numpy as np
 
 from oomscope.model import NO_STACK, Action, Blocks, BlockState, BoolArray, IntArray, Trace
 from oomscope.model.arrays import StackArray
+from oomscope.model.ordering import stable_order
 
 BEFORE = -1
 """The number of the entry before the first: what was there when the recording began."""
@@ -44,6 +45,13 @@ class Lifetimes:
 
     def __len__(self) -> int:
         return len(self.address)
+
+    def by_birth(self) -> IntArray:
+        """The rows that were born within the recording, first to last: an entry allocates one block at most."""
+        begun = np.flatnonzero(self.born > BEFORE)
+        row = np.full(int(self.born.max(initial=BEFORE)) + 1, -1, np.int64)
+        row[self.born[begun]] = begun
+        return row[row >= 0]
 
     def allocated_at(self, entry: int) -> BoolArray:
         """Which rows are allocated once `entry` has happened."""
@@ -82,7 +90,7 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     """
     end = len(trace)
     entries = trace.entries(Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
-    entries = entries[_stable_order(trace.address[entries])]
+    entries = entries[stable_order(trace.address[entries])]
     address, action = trace.address[entries], trace.action[entries]
     first = _starts(address, action)
     last = np.append(first[1:], len(entries))
@@ -130,25 +138,6 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
         block=block,
     )
     return Pairing(_with_final_blocks(traced, blocks, block_stream, active, end), missing, overlapping)
-
-
-def _stable_order(address: IntArray) -> IntArray:
-    """What sorts `address` and keeps the order of equal ones; an argsort, but several times as fast.
-
-    Addresses have few bits that tell them apart, which leaves room for the row in one sortable number.
-    """
-    if not len(address):
-        return np.zeros(0, np.int64)
-    offset = address - address.min()
-    aligned = int(np.bitwise_or.reduce(offset))
-    shift = max((aligned & -aligned).bit_length() - 1, 0)
-    row_bits = len(address).bit_length()
-    if offset.min() < 0 or (aligned >> shift).bit_length() + row_bits > 63:
-        return np.argsort(address, kind="stable")
-    key = (offset >> shift << row_bits) | np.arange(len(address))
-    key.sort()
-    order: IntArray = key & ((1 << row_bits) - 1)
-    return order
 
 
 def _starts(address: IntArray, action: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> IntArray:

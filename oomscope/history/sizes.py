@@ -20,6 +20,7 @@ from oomscope.allocator.rounding import MIN_BLOCK_SIZE, SMALL_SIZE, round_sizes
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.history.spans import Spans
 from oomscope.model import Blocks, IntArray
+from oomscope.model.ordering import stable_order
 
 
 def block_sizes(
@@ -92,7 +93,8 @@ def _follow(
         if not event & 1:
             if at < len(live) and live[at] == here:
                 del live[at]
-                unsure.pop(here, None)
+                if unsure:
+                    unsure.pop(here, None)
             continue
         rest = (live[at] if at < len(live) else ends[row]) - here - rounded[row]
         if rest > 0 and (rest <= SMALL_SIZE or rounded[row] >= max_split):
@@ -114,4 +116,4 @@ def _in_order(born: IntArray, gone: IntArray) -> tuple[list[int], list[int]]:
     # Where a lifetime had to be ended by the next birth at its address, the end comes first.
     key = np.concatenate([born[begun] * 2 + 1, gone * 2])
     event = np.concatenate([begun * 2 + 1, rows * 2])
-    return np.flatnonzero(born == BEFORE).tolist(), event[np.argsort(key, kind="stable")].tolist()
+    return np.flatnonzero(born == BEFORE).tolist(), event[stable_order(key)].tolist()

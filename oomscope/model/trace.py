@@ -9,6 +9,7 @@ import numpy as np
 
 from oomscope.model.actions import Action
 from oomscope.model.arrays import IntArray, StackArray, UInt8Array
+from oomscope.model.ordering import is_any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,4 +57,4 @@ class Trace:
         """The numbers of the entries with one of `actions`, ascending."""
         if len(actions) == 1:
             return np.flatnonzero(self.action == actions[0])
-        return np.flatnonzero(np.isin(self.action, [int(action) for action in actions]))
+        return np.flatnonzero(is_any(self.action, actions))

@@ -78,7 +78,7 @@ class GrowingColumn:
 
     def extend_array(self, values: IntArray) -> None:
         """Append `values`, which the column's type holds."""
-        self._bytes += values.astype(self._code, copy=False).tobytes()
+        self._bytes += np.ascontiguousarray(values, self._code).data
 
     def pad(self, value: int, count: int) -> None:
         """Append `value`, `count` times."""

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import numbered
 from oomscope.reading.entry_walk import EntryWalk
 from oomscope.reading.traces import ACTION_NUMBERS
 
@@ -53,6 +54,7 @@ class Shape:
         remembering: instructions that add as many: texts by one of the same that is there already, all else by
             whatever lies on the stack.
         held: how many are added by that.
+        boundaries: where its instructions begin, as far as they are the same in all of its entries.
     """
 
     size: int
@@ -65,6 +67,7 @@ class Shape:
     remembered: int
     remembering: bytes
     held: int
+    boundaries: frozenset[int]
 
 
 def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str], base: int) -> Shape | None:
@@ -105,7 +108,8 @@ def shape_of(data: bytes, at: int, walk: EntryWalk, texts: Mapping[int, str], ba
             return None
     if action is None or not {"size", "stream"} <= numbers.keys() or len({"addr", "device_free"} & numbers.keys()) != 1:
         return None
-    return _shape(data[at : walk.pairs[-1].begin], blank, numbers, action, pool, keys, added)
+    boundaries = frozenset(place - at for place in walk.boundaries if place <= walk.pairs[-1].begin)
+    return _shape(data[at : walk.pairs[-1].begin], blank, numbers, action, pool, keys, added, boundaries)
 
 
 def _is_integer(value: bytes) -> bool:
@@ -124,6 +128,7 @@ def _shape(
     pool: tuple[int, int] | None,
     keys: tuple[str, ...],
     added: Sequence[bytes],
+    boundaries: frozenset[int],
 ) -> Shape:
     size = len(head)
     mask = np.zeros(-(-size // 8) * 8, np.uint8)
@@ -144,6 +149,7 @@ def _shape(
         len(added),
         b"".join(added),
         added.count(_MEMOIZED),
+        boundaries,
     )
 
 
@@ -193,12 +199,13 @@ def read_entries(data: bytes, start: int, shapes: Sequence[Shape], texts: Mappin
         written=np.full(count, -1, np.int64),
         distinct=[],
     )
+    words = _at_each_byte(octets, "<u8")
     left = np.arange(count)
     for number, shape in enumerate(shapes):
         if not len(left):
             break
-        left = _match(octets, found, left, number, shape, texts)
-    _read_stacks(octets, found, shapes, len(data))
+        left = _match(octets, words, found, left, number, shape, texts)
+    _read_stacks(octets, words, found, shapes, len(data))
     return found
 
 
@@ -206,27 +213,41 @@ def _candidates(octets: ByteArray, start: int, size: int) -> IntArray:
     text = octets[start:size]
     if len(text) < len(BEGIN):
         return np.zeros(0, np.int64)
-    begins = (text[:-2] == BEGIN[0]) & (text[1:-1] == BEGIN[1]) & (text[2:] == BEGIN[2])
-    found: IntArray = np.flatnonzero(begins) + start
+    first = np.flatnonzero(text[:-2] == BEGIN[0])  # few: the others are looked at there alone
+    found: IntArray = first[(text[first + 1] == BEGIN[1]) & (text[first + 2] == BEGIN[2])] + start
+    return found
+
+
+def _at_each_byte(octets: ByteArray, kind: str) -> npt.NDArray[Any]:
+    """What stands at each byte, taken as `kind`, as far as that reaches: a view, to be indexed."""
+    found: npt.NDArray[Any] = np.ndarray((len(octets) - np.dtype(kind).itemsize + 1,), kind, octets, strides=(1,))
     return found
 
 
 def _match(
-    octets: ByteArray, found: Entries, rows: IntArray, number: int, shape: Shape, texts: Mapping[int, str]
+    octets: ByteArray,
+    words: npt.NDArray[np.uint64],
+    found: Entries,
+    rows: IntArray,
+    number: int,
+    shape: Shape,
+    texts: Mapping[int, str],
 ) -> IntArray:
     """Read those of `rows` that have `shape`; the others."""
-    width = len(shape.words) * 8
-    heads = np.lib.stride_tricks.sliding_window_view(octets, width + 8)[found.at[rows]]
-    has = ((heads[:, :width].view("<u8") & shape.masks) == shape.words).all(axis=1)
-    matched, heads = rows[has], heads[has]
+    heads = _words_at(octets, found.at[rows], len(shape.words))
+    has = np.ones(len(rows), np.bool_)
+    for column, (mask, word) in enumerate(zip(shape.masks, shape.words, strict=True)):
+        has &= (heads[:, column] & mask) == word
+    matched = rows[has]
     if not len(matched):
         return rows
-    action = _actions(_number(heads, *shape.action, False), texts)
+    at = found.at[matched]
+    action = _actions(_number(words, at, *shape.action, False), texts)
     for key, place in shape.numbers.items():
-        found.numbers[key][matched] = _number(heads, *place)
+        found.numbers[key][matched] = _number(words, at, *place)
     if shape.pool is not None:
         first, second = shape.pool
-        found.pool[matched] = heads[:, first].astype(np.int64) * 256 + heads[:, second]
+        found.pool[matched] = octets[at + first].astype(np.int64) * 256 + octets[at + second]
     found.action[matched] = action
     found.shape[matched] = np.where(action == _UNKNOWN_ACTION, -1, number)
     found.remembered[matched] = shape.remembered
@@ -234,33 +255,41 @@ def _match(
     return left
 
 
-def _number(heads: ByteArray, at: int, width: int, has_sign: bool) -> IntArray:
+def _words_at(octets: ByteArray, at: IntArray, count: int) -> npt.NDArray[np.uint64]:
+    """uint64[len(at), count]: the words that stand at each of `at`."""
+    taken = _at_each_byte(octets, f"V{8 * count}")[at]  # one item each is taken much faster than a row of bytes
+    found: npt.NDArray[np.uint64] = taken.view("<u8").reshape(len(at), count)
+    return found
+
+
+def _number(words: npt.NDArray[np.uint64], at: IntArray, offset: int, width: int, has_sign: bool) -> IntArray:
     shift = 64 - 8 * width
-    kind: str = "<i8" if has_sign else "<u8"
-    values = np.ascontiguousarray(heads[:, at : at + 8]).view(kind)[:, 0]
-    found: IntArray = ((values << shift) >> shift).astype(np.int64)
+    values = words[at + offset] << np.uint64(shift)
+    found: IntArray = values.view("<i8") >> shift if has_sign else (values >> np.uint64(shift)).astype(np.int64)
     return found
 
 
 def _actions(indexes: IntArray, texts: Mapping[int, str]) -> ByteArray:
-    distinct, inverse = _numbered(indexes)
+    distinct, inverse = numbered(indexes)
     numbers = [ACTION_NUMBERS.get(texts.get(index, ""), _UNKNOWN_ACTION) for index in distinct.tolist()]
     found: ByteArray = np.array(numbers, np.uint8)[inverse]
     return found
 
 
-def _read_stacks(octets: ByteArray, found: Entries, shapes: Sequence[Shape], size: int) -> None:
+def _read_stacks(
+    octets: ByteArray, words: npt.NDArray[np.uint64], found: Entries, shapes: Sequence[Shape], size: int
+) -> None:
     """Read what follows the heads: the index of a stack, or a list of remembered frames; then SETITEMS."""
     rows = np.flatnonzero(found.shape >= 0)
     if not len(rows):
         return
     sizes = np.array([shape.size for shape in shapes], np.int64)
     at = found.at[rows] + sizes[found.shape[rows]]
-    end, index = _gets(octets, at)
+    end, index = _gets(words, at)
     found.stack[rows] = index
     is_list = (octets[at] == _LIST) & (octets[np.minimum(at + 1, len(octets) - 1)] == _MEMOIZE)
     lists = rows[is_list]
-    begin, after, past = _lists(octets, at[is_list] + 2)
+    begin, after, past = _lists(octets, words, at[is_list] + 2)
     found.written[lists], found.distinct = _distinct(octets, begin, after)
     end[is_list] = past
     found.remembered[lists] += 1
@@ -269,24 +298,23 @@ def _read_stacks(octets: ByteArray, found: Entries, shapes: Sequence[Shape], siz
     found.next[rows] = np.where(is_whole, end + 1, 0)
 
 
-def _gets(octets: ByteArray, at: IntArray) -> tuple[IntArray, IntArray]:
+def _gets(words: npt.NDArray[np.uint64], at: IntArray) -> tuple[IntArray, IntArray]:
     """Where BINGET or LONG_BINGET at `at` ends, and its index; 0 and −1 where neither stands there."""
-    at = np.minimum(at, len(octets) - 5)
-    code, short = octets[at], octets[at + 1].astype(np.int64)
-    long = short | octets[at + 2].astype(np.int64) << 8 | octets[at + 3].astype(np.int64) << 16
-    long |= octets[at + 4].astype(np.int64) << 24
+    at = np.minimum(at, len(words) - 1)
+    instruction = words[at].view("<i8")
+    code, index = instruction & 0xFF, instruction >> 8 & 0xFFFF_FFFF
     is_long, is_short = code == _LONG_BINGET, code == _BINGET
     end = np.where(is_long, at + 5, np.where(is_short, at + 2, 0))
-    return end, np.where(is_long, long, np.where(is_short, short, -1))
+    return end, np.where(is_long, index, np.where(is_short, index & 0xFF, -1))
 
 
-def _lists(octets: ByteArray, at: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def _lists(octets: ByteArray, words: npt.NDArray[np.uint64], at: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Where the items of the lists that were opened before `at` begin and end, and where the lists do; 0: unknown."""
     code = octets[at]
     begin = np.where(code == _MARK, at + 1, at)
     end, past = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
     # One item, followed by APPEND.
-    one, _ = _gets(octets, at)
+    one, _ = _gets(words, at)
     single = (one > 0) & (octets[np.minimum(one, len(octets) - 1)] == _APPEND)
     end[single], past[single] = one[single], one[single] + 1
     empty = code == _SETITEMS
@@ -317,17 +345,17 @@ def _distinct(octets: ByteArray, begin: IntArray, end: IntArray) -> tuple[IntArr
             numbers[rows] = len(texts)
             texts.append(b"")
             continue
-        words = np.zeros((len(rows), -(-length // 8) * 8), np.uint8)
-        words[:, :length] = np.lib.stride_tricks.sliding_window_view(octets, length)[begin[rows]]
+        words = _words_at(octets, begin[rows], -(-length // 8))
+        words[:, -1] &= np.uint64((1 << (8 * ((length - 1) % 8 + 1))) - 1)
         # Sorting sums of the words is much faster than sorting the words; that they agree is checked.
-        sums = (words.view("<u8") * _factors(words.shape[1] // 8)).sum(axis=1, dtype=np.uint64)
+        sums = words @ _factors(words.shape[1])
         distinct, inverse = _numbered(sums)
         first = np.empty(len(distinct), np.int64)
         first[inverse] = np.arange(len(rows))
         if not np.array_equal(words[first][inverse], words):
             first, inverse = np.arange(len(rows)), np.arange(len(rows))
         numbers[rows] = inverse + len(texts)
-        texts += [words[row, :length].tobytes() for row in first.tolist()]
+        texts += [words[row].tobytes()[:length] for row in first.tolist()]
     return numbers, texts
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from oomscope.reading.entry_shapes import Entries, Shape, read_entries, runs_of,
 from oomscope.reading.entry_walk import EntryWalk, UnfitError
 from oomscope.reading.framing import Framing, check_boundary
 from oomscope.reading.instructions import Instructions
+from oomscope.reading.remembering import list_of, remembering
 from oomscope.reading.tables import Tables
 from oomscope.reading.traces import EntryColumns, TraceBuilder
 
@@ -37,9 +38,7 @@ _NEXT_ENTRY = re.compile(rb"(?:e\()?(?=\}\x94\()")
 _LONGEST_ENTRANCE = 1024
 _STRETCH = b"\x88Q"  # NEWTRUE BINPERSID
 _MEMOIZE, _NEW_BATCH = b"\x94", b"e("
-_EMPTY_LIST = b"]\x940"  # EMPTY_LIST MEMOIZE POP
-_LONG_BINGET, _POP = b"j0"
-CHUNK = 512 << 10
+CHUNK = 2 << 20
 """Bytes of instructions that are read at once."""
 _LONGEST_ENTRY = 1 << 20
 _LONGEST_BEGINNING = 32 << 20
@@ -163,7 +162,9 @@ class TraceReader:
                 begun, at = at, int(entries.next[end - 1])
                 for place in (place for place in places if begun < place < at):
                     within = int(np.searchsorted(entries.at, place, side="right")) - 1
-                    check_boundary(EntryWalk(data, int(entries.at[within])), place)
+                    entry = int(entries.at[within])
+                    if place - entry not in self._shapes[entries.shape[within]].boundaries:
+                        check_boundary(EntryWalk(data, entry), place)
                 parts.append(self._stretch(entries, slots, row, end))
                 continue
             try:
@@ -250,8 +251,8 @@ class TraceReader:
         self._remembered += int(remembered.sum())
         self._waiting.append(stretch)
         heads, lists = [one.remembering for one in self._shapes], self._slot_lists.values[slot]
-        memory = _remembering(heads, shape, lists, is_written, is_new)
-        return _STRETCH + memory + _list_of(stretch.wanted) + _NEW_BATCH
+        memory = remembering(heads, shape, lists, is_written, is_new)
+        return _STRETCH + memory + list_of(stretch.wanted) + _NEW_BATCH
 
     def _take_slot(self, stretch: Stretch, slot: int, memo: int, first: int) -> None:
         """Have `stretch` make the list of frames at `memo`, the first in its slot."""
@@ -365,39 +366,6 @@ class _NumbersByIndex:
         if size > len(self.values):
             more = np.full(max(size, len(self.values) * 3 // 2) - len(self.values), _UNKNOWN, np.int32)
             self.values = np.concatenate([self.values, more])
-
-
-def _remembering(
-    heads: Sequence[bytes], shape: IntArray, lists: IntArray, is_written: BoolArray, is_new: BoolArray
-) -> bytes:
-    """Instructions that add to the memo what entries do.
-
-    Args:
-        heads: for each shape those for all but a list of frames.
-        shape: of each entry.
-        lists: for each entry the index of a list with its frames.
-        is_written: whether it adds a list of frames.
-        is_new: whether that is a new list.
-    """
-    most = max(map(len, heads))
-    beginnings = np.array([list(head.ljust(most)) for head in heads], np.uint8)
-    octets = np.empty((len(shape), most + 7), np.uint8)
-    octets[:, :most] = beginnings[shape]
-    octets[:, most] = _LONG_BINGET
-    octets[:, most + 1 : most + 5] = lists.astype("<u4")[:, None].view(np.uint8)
-    octets[:, most + 5] = _MEMOIZE[0]
-    octets[:, most + 6] = _POP
-    octets[is_new, most : most + 3] = np.frombuffer(_EMPTY_LIST, np.uint8)
-    is_used = np.empty(octets.shape, np.bool_)
-    is_used[:, :most] = np.arange(most) < np.array([len(head) for head in heads])[shape][:, None]
-    is_used[:, most : most + 3] = is_written[:, None]
-    is_used[:, most + 3 :] = (is_written & ~is_new)[:, None]
-    return octets[is_used].tobytes()
-
-
-def _list_of(indexes: list[int]) -> bytes:
-    """Instructions that make a list of remembered objects."""
-    return b"](" + b"".join(b"j" + index.to_bytes(4, "little") for index in indexes) + b"e"
 
 
 def _indexes(written: bytes) -> list[int]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import TYPE_CHECKING
 
-from oomscope.messages.records import OomMessage
 from oomscope.units import format_size
 from oomscope.wording.clean import clean
+
+if TYPE_CHECKING:
+    from oomscope.messages.records import OomMessage
 
 KIND_LABELS = {
     "torch-cuda": "PyTorch on CUDA",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from oomscope.history import BEFORE, DeviceHistory, device_history, recorded_config
-from oomscope.history.lifetimes import _stable_order
 from oomscope.model import Action
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
@@ -207,13 +205,3 @@ def test_snapshot_and_unknown_entries_change_nothing() -> None:
     )
     assert one.trace.action.tolist()[-2:] == [Action.SNAPSHOT, Action.OTHER]
     assert one.layout_at(1) is one.layout
-
-
-@pytest.mark.parametrize("shift", [0, 9, 21, 40])
-def test_sorting_by_address_keeps_the_order_of_equal_ones(shift: int) -> None:
-    random = np.random.default_rng(3)
-    address = A + (random.integers(0, 50, 1000) << shift)
-    np.testing.assert_array_equal(_stable_order(address), np.argsort(address, kind="stable"))
-    extreme = np.array([5, -(1 << 63), (1 << 63) - 1, 5, -(1 << 63)])
-    np.testing.assert_array_equal(_stable_order(extreme), np.argsort(extreme, kind="stable"))
-    assert len(_stable_order(np.zeros(0, np.int64))) == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from oomscope.analysis import analyze
+from oomscope.analysis.ledger import EDITS
+from oomscope.analysis.remedies.by_ledger import EDITS_OF
 from oomscope.analysis.verdict.records import Advice
 from tests.shared import needs_shared, shared_snapshot
 
@@ -32,3 +34,7 @@ def test_what_was_known_before_stays():
     advice = advice_of("oom_optimizer_step")["shard_optimizer_state"]
     assert advice.enough is True
     assert advice.saves_bytes == 3_021_806_592
+
+
+def test_what_advice_names_is_in_the_ledger():
+    assert {slug for slugs in EDITS_OF.values() for slug in slugs} <= set(EDITS)

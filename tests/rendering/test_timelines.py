@@ -11,6 +11,7 @@ import pytest
 from oomscope.analysis.findings import Findings
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import charts, palette
+from oomscope.rendering.html.chart_data import TimeAxis
 from oomscope.rendering.html.figures import steps_figure
 from oomscope.rendering.html.first_screen import first_screen
 from oomscope.rendering.html.svg import LONGEST_NAME, StyleSheet, plain_name
@@ -87,7 +88,7 @@ def test_steps_have_their_own_names_in_every_figure():
 def test_bands_of_the_timeline_are_named_after_their_steps():
     x, held = np.arange(100, dtype=np.float64), np.full(100, 1 << 30)
     view = charts.MemoryOverTime(
-        x, zero="the peak", when=None, layers=[], active=held, reserved=held, limit=None, bands=[0.0, 50.0],
+        x, axis=TimeAxis("the peak", None), layers=[], active=held, reserved=held, limit=None, bands=[0.0, 50.0],
         names=["a1", "b2"], marks=[],
     )  # fmt: skip
     shown = [text.get_text() for text in charts.timeline(view).axes[0].texts]

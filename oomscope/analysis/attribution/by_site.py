@@ -12,6 +12,7 @@ from oomscope.analysis.said.tracebacks import frames_in
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, BoolArray, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
+from oomscope.model.ordering import numbered
 
 # Why memory has no site; their words are the `SITE_LABELS` of `oomscope.wording.labels`.
 NO_FRAMES_BACKWARD = "backward"
@@ -69,9 +70,9 @@ def attribute(history: DeviceHistory, sites: SiteTable, phases: UInt8Array, *, k
     )
     width = len(sites) + 1
     key = ((reason * width) + site + 1) * width + caller + 1
-    distinct, group = np.unique(key, return_inverse=True)
+    distinct, group = numbered(key)
     return Attribution(
-        group=group.astype(np.int64),
+        group=group,
         site=(distinct // width % width - 1).astype(np.int32),
         caller=(distinct % width - 1).astype(np.int32),
         label=tuple(_LABELS[index] or None for index in (distinct // width // width).tolist()),

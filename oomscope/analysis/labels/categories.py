@@ -30,8 +30,9 @@ from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.analysis.passes.records import Steps
 from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
-from oomscope.model import Action, BoolArray, IntArray, Snapshot, UInt8Array
+from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray
+from oomscope.model.ordering import is_any, places
 
 __all__ = [
     "ACTIVATION", "BUFFER", "GRADIENT", "INPUT", "OPTIMIZER_STATE", "PARAMETER", "TEMPORARY", "UNKNOWN", "WORKSPACE",
@@ -123,7 +124,9 @@ class _Inference:
         ended = ~survives & (freed < self.end)
         undecided = ~survives & ~ended
         stack = self.lifetimes.stack[rows]
-        passing = self.facts.marked(Mark.UPDATE)[rows] | np.isin(stack, np.unique(stack[ended]))
+        was_freed = np.zeros(int(stack.max(initial=NO_STACK)) + 2, np.bool_)
+        was_freed[stack[ended]] = True
+        passing = self.facts.marked(Mark.UPDATE)[rows] | was_freed[stack]
         state = survives | (undecided & (self.facts.marked(Mark.STATE)[rows] | ~passing))
         self.category[rows] = np.where(state, OPTIMIZER_STATE, TEMPORARY)
 
@@ -134,7 +137,7 @@ class _Inference:
         freed = self.lifetimes.freed[rows]
         after = np.minimum(self.facts.next_optimizer[rows], self.facts.next_forward[rows])
         # An optimizer may allocate nothing: then what is freed once the backward makes nothing more has outlived it.
-        last = last_birth(self.lifetimes.born, self.facts.happens(BACKWARD), after, self.end)
+        last = last_birth(self.facts.births(self.facts.happens(BACKWARD)), after, self.end)
         known = self._parameter_sizes()
         dropped = (freed > last) & (freed < self.end) & (len(known) > 0)
         survives = self.before[rows] | beyond(freed, after, self.end) | dropped
@@ -233,7 +236,7 @@ class _Inference:
         if self.steps.count < 2:
             return nothing
         boundaries = np.append(self.steps.boundaries, self.end)
-        step = np.searchsorted(boundaries, self.lifetimes.born, side="right")
+        step = places(boundaries, self.lifetimes.born, "right")
         after_next = boundaries[np.minimum(step + 1, len(boundaries) - 1)]
         told = ~self.before & (after_next < self.end)
         outlives = told & (self.lifetimes.freed > after_next)
@@ -251,7 +254,7 @@ class _Inference:
         if self.steps.count < 2:
             count = np.bincount(lifetimes.stack[lifetimes.stack >= 0], minlength=int(stack.max()) + 1)
             return np.asarray(count[stack] > 1)
-        step = np.searchsorted(np.array(self.steps.boundaries), lifetimes.born, side="right")
+        step = places(np.array(self.steps.boundaries), lifetimes.born, "right")
         lowest = np.full(int(lifetimes.stack.max()) + 2, len(step) + 1)
         highest = np.full(len(lowest), -1)
         np.minimum.at(lowest, lifetimes.stack, step)
@@ -279,7 +282,7 @@ class _Inference:
         Where more of that size live than there are handles, or some were given back, it is the size of a tensor.
         """
         odd = (self.bytes == _WORKSPACES[0]) & ~self.facts.marked(Mark.LOSS)
-        live = odd & self.facts.lives & np.isin(self.category, (ACTIVATION, INPUT, TEMPORARY, UNKNOWN, WORKSPACE))
+        live = odd & self.facts.lives & is_any(self.category, (ACTIVATION, INPUT, TEMPORARY, UNKNOWN, WORKSPACE))
         is_tensor = np.any(odd & ~self.facts.lives) or np.count_nonzero(live) > _MOST_HANDLES
         return np.zeros(len(self.facts), np.bool_) if is_tensor else live
 

@@ -12,6 +12,7 @@ from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import places
 
 _LEAST_LAYERS = 4
 """Blocks of one stack that go at once; the last layers of a pass without a graph leave one or two."""
@@ -27,10 +28,10 @@ def dropped_graphs(facts: LifetimeFacts, rows: IntArray) -> BoolArray:
         facts: of the device.
         rows: int64[n], of the lifetimes: what forwards made, and no backward found.
     """
-    forwards = np.sort(facts.lifetimes.born[facts.happens(FORWARD)])
+    forwards = facts.births(facts.happens(FORWARD))
     freed, stack = facts.lifetimes.freed[rows], facts.lifetimes.stack[rows]
     # Two frees with no allocation of a forward between them are of the same moment.
-    moment = np.searchsorted(forwards, freed)
+    moment = places(forwards, freed)
     may = ~facts.before[rows] & (freed < facts.end) & (stack >= 0) & ~_copies_of_weights(facts)[rows]
     if not may.any():
         return may

@@ -11,6 +11,7 @@ from oomscope.analysis.labels.size_matching import beyond, next_birth
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, UInt8Array
+from oomscope.model.ordering import places
 
 
 class LifetimeFacts:
@@ -51,21 +52,27 @@ class LifetimeFacts:
         """Which rows were allocated in `phase` within the recording."""
         return np.asarray((self.phases == phase) & ~self.before)
 
+    def births(self, rows: BoolArray) -> IntArray:
+        """The entries that made `rows`, all within the recording, ascending: each entry makes one block."""
+        makes = np.zeros(self.end, np.bool_)
+        makes[self.lifetimes.born[rows]] = True
+        return np.flatnonzero(makes)
+
     # Entries of the next allocation of another phase: what is freed later has outlived its own.
     @cached_property
     def next_forward(self) -> IntArray:
         """For each row, the entry of the first allocation of a forward after its birth; `end` where there is none."""
-        return next_birth(self.lifetimes.born, self.happens(FORWARD), self.end)
+        return next_birth(self.lifetimes.born, self.births(self.happens(FORWARD)), self.end)
 
     @cached_property
     def next_backward(self) -> IntArray:
         """Likewise, of a backward."""
-        return next_birth(self.lifetimes.born, self.happens(BACKWARD), self.end)
+        return next_birth(self.lifetimes.born, self.births(self.happens(BACKWARD)), self.end)
 
     @cached_property
     def next_optimizer(self) -> IntArray:
         """Likewise, of an optimizer."""
-        return next_birth(self.lifetimes.born, self.happens(OPTIMIZER), self.end)
+        return next_birth(self.lifetimes.born, self.births(self.happens(OPTIMIZER)), self.end)
 
     def until_unwound(self, rows: IntArray) -> BoolArray:
         """Which of `rows` were freed while the exception of a failed request went up: no forward lies in between.
@@ -74,10 +81,10 @@ class LifetimeFacts:
         """
         born, freed = self.lifetimes.born[rows], self.lifetimes.freed[rows]
         failed = self.history.trace.entries(Action.OOM)
-        last = np.searchsorted(failed, freed) - 1
+        last = places(failed, freed) - 1
         oom = np.append(failed, -1)[last]
-        forwards = np.sort(self.lifetimes.born[self.happens(FORWARD)])
-        goes_on = np.searchsorted(forwards, oom) < np.searchsorted(forwards, freed)
+        forwards = self.births(self.happens(FORWARD))
+        goes_on = places(forwards, oom) < places(forwards, freed)
         return np.asarray((oom > born) & ~goes_on)
 
     def freed_amid_backward(self, rows: IntArray) -> BoolArray:
@@ -85,11 +92,11 @@ class LifetimeFacts:
 
         A backward frees what was saved for it as soon as it has used it, and then makes more.
         """
-        born, freed = self.lifetimes.born, self.lifetimes.freed[rows]
-        backwards = np.sort(born[self.happens(BACKWARD)])
-        begins, goes_on = self.next_backward[rows], np.append(backwards, self.end)[np.searchsorted(backwards, freed)]
-        others = np.sort(born[~self.before & ~self.happens(BACKWARD)])
-        same = np.searchsorted(others, begins) == np.searchsorted(others, goes_on)
+        freed = self.lifetimes.freed[rows]
+        backwards = self.births(self.happens(BACKWARD))
+        begins, goes_on = self.next_backward[rows], np.append(backwards, self.end)[places(backwards, freed)]
+        others = self.births(~self.before & ~self.happens(BACKWARD))
+        same = places(others, begins) == places(others, goes_on)
         found = beyond(freed, begins, self.end) & (goes_on < self.end) & (self.next_forward[rows] > begins)
         return np.asarray(found & same)
 
@@ -108,11 +115,8 @@ class LifetimeFacts:
         stack = self.history.trace.stack[freed]
         role, mark = self._roles.role[stack], self._roles.mark[stack]
         told = (role == Role.OPTIMIZER) & ((mark & int(Mark.ZERO_GRAD)) == 0)
-        last = np.full(self.end + 1, -1, np.int64)
-        born = self.lifetimes.born[~self.before]
-        last[born + 1] = self.phases[~self.before]
-        filled = np.maximum.accumulate(np.where(last >= 0, np.arange(self.end + 1), 0))
-        amid = last[filled[freed]] == OPTIMIZER
-        following = np.minimum.accumulate(np.where(last >= 0, np.arange(self.end + 1), self.end)[::-1])[::-1]
-        amid &= last[following[np.minimum(freed + 1, self.end)]] == OPTIMIZER
+        order = self.lifetimes.by_birth()
+        made = places(self.lifetimes.born[order], freed)  # how many before it
+        in_optimizer = np.append(self.phases[order] == OPTIMIZER, False)  # at both ends there is none
+        amid = in_optimizer[made - 1] & in_optimizer[made]
         return np.asarray(np.where(role == Role.UNFRAMED, amid, told))

@@ -13,6 +13,7 @@ from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray, Snapshot
+from oomscope.model.ordering import is_any
 
 _ITEM_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1}
 _FULL_PRECISION, _HALF_PRECISION = 4, 2
@@ -80,7 +81,7 @@ def _is_whole(study: DeviceStudy, allocated: BoolArray, parameters: int) -> bool
     older = allocated & (lifetimes.born == BEFORE) & (categories == UNKNOWN)
     if int(size[older].sum()) > parameters:
         return False
-    if np.any(np.isin(categories, (GRADIENT, OPTIMIZER_STATE))):
+    if np.any(is_any(categories, (GRADIENT, OPTIMIZER_STATE))):
         return True
     forwards = lifetimes.born[(study.phases == FORWARD) & (lifetimes.born > BEFORE)]
     ended = (lifetimes.freed < study.history.entries) & (lifetimes.freed > forwards.min(initial=study.history.entries))

@@ -10,6 +10,7 @@ from oomscope.analysis.said.naming import phases_said
 from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory, Lifetimes
 from oomscope.model import BoolArray, IntArray, UInt8Array
+from oomscope.model.ordering import is_any
 
 BEFORE_RECORDING, FORWARD, BACKWARD, OPTIMIZER, OTHER = range(len(PHASES))
 
@@ -40,7 +41,7 @@ def phase_of(history: DeviceHistory, roles: StackRoles, ranges: Ranges | None = 
         phase[from_engine] = BACKWARD
     phase[before & ~from_engine & (phase == OTHER)] = BEFORE_RECORDING
     marked = _fill_marked(phase, role, lifetimes, ranges)
-    _fill_between(phase, role, lifetimes, before, marked)
+    _fill_between(phase, role, lifetimes, marked)
     return phase
 
 
@@ -64,7 +65,7 @@ CONTRADICTED = 0.1
 
 def _drop_contradicted(said: UInt8Array, phase: UInt8Array, lifetimes: Lifetimes) -> None:
     """Forget the phases that ranges name where stacks inside them tell of others: a whole step may bear such a name."""
-    rows = np.flatnonzero((lifetimes.born > BEFORE) & np.isin(phase, (FORWARD, BACKWARD, OPTIMIZER)))
+    rows = np.flatnonzero((lifetimes.born > BEFORE) & is_any(phase, (FORWARD, BACKWARD, OPTIMIZER)))
     told, named = phase[rows], said[lifetimes.born[rows]]
     for one in (FORWARD, BACKWARD, OPTIMIZER):
         inside = named == one
@@ -91,19 +92,15 @@ def unframed_is_backward(lifetimes: Lifetimes, role: UInt8Array) -> BoolArray:
     return np.asarray(during | (unframed & before & ~lost))
 
 
-def _fill_between(
-    phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, before: BoolArray, marked: BoolArray
-) -> None:
+def _fill_between(phase: UInt8Array, role: UInt8Array, lifetimes: Lifetimes, marked: BoolArray) -> None:
     """Give allocations whose frames tell nothing the phase they lie in: after a forward and before its backward."""
-    rows = np.flatnonzero(~before)
-    rows = rows[np.argsort(lifetimes.born[rows])]
+    rows = lifetimes.by_birth()
     neutral = (role[rows] == Role.NEUTRAL) & ~marked[rows]
     if not neutral.any() or neutral.all():
         return
     told = np.flatnonzero(~neutral)
-    place = np.arange(len(rows))
-    previous = np.searchsorted(told, place, side="right") - 1
-    following = np.searchsorted(told, place)
+    previous = np.cumsum(~neutral) - 1
+    following = previous + neutral
     last = phase[rows[told[np.maximum(previous, 0)]]]
     coming = phase[rows[told[np.minimum(following, len(told) - 1)]]]
     has_next = following < len(told)

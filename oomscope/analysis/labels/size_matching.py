@@ -7,27 +7,22 @@ import numpy as np
 from oomscope.model import BoolArray, IntArray
 
 
-def next_birth(born: IntArray, happens: BoolArray, end: int) -> IntArray:
-    """For each of `born`, the first entry after it at which one that `happens` is born; `end` where there is none.
+def next_birth(born: IntArray, births: IntArray, end: int) -> IntArray:
+    """For each of `born`, the first of `births` after it; `end` where there is none.
 
     Args:
         born: int64[n], entries; -1 for before the first.
-        happens: which of them count.
+        births: int64[m], those entries that count, ascending.
         end: the number of entries.
     """
-    following = np.full(end + 1, end, np.int64)
-    entries = born[happens]
-    following[entries] = entries
-    following = np.minimum.accumulate(following[::-1])[::-1]
+    following = np.repeat(np.append(births, end), np.diff(births, prepend=-1, append=end))
     return np.asarray(following[np.minimum(born + 1, end)])
 
 
-def last_birth(born: IntArray, happens: BoolArray, before: IntArray, end: int) -> IntArray:
-    """The last entry before each of `before` at which one that `happens` is born; -1 where there is none."""
-    preceding = np.full(end + 1, -1, np.int64)
-    entries = born[happens]
-    preceding[entries + 1] = entries
-    return np.asarray(np.maximum.accumulate(preceding)[before])
+def last_birth(births: IntArray, before: IntArray, end: int) -> IntArray:
+    """For each of `before`, which are entries or `end`, the last of `births` before it; -1 where there is none."""
+    preceding = np.repeat(np.append(-1, births), np.diff(births, prepend=-1, append=end))
+    return np.asarray(preceding[before])
 
 
 def beyond(freed: IntArray, entry: IntArray, end: int) -> BoolArray:

@@ -16,6 +16,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import StackArray
+from oomscope.model.ordering import among, is_any
 
 LEAST_BYTES = 1 << 20
 LEAST_SHARE = 0.005
@@ -50,7 +51,7 @@ class Candidates:
         lifetimes = history.lifetimes
         key = _key(sites.sites(lifetimes.stack), sites.callers(lifetimes.stack), len(sites))
         is_cache = (study.roles.mark[lifetimes.stack] & Mark.CACHE) != 0
-        made_once = np.isin(categories, [PARAMETER, GRADIENT, WORKSPACE]) & ~_kept_gradients(study, at)
+        made_once = is_any(categories, (PARAMETER, GRADIENT, WORKSPACE)) & ~_kept_gradients(study, at)
         may_grow = ~made_once & ((categories != BUFFER) | is_cache) & ~in_private_pool(history)
         eligible = may_grow & (lifetimes.born >= 0) & (lifetimes.born <= at)
         earlier = may_grow & (lifetimes.born == BEFORE) & (lifetimes.stack >= 0) & lifetimes.allocated_at(at)
@@ -117,13 +118,14 @@ def _kept_gradients(study: DeviceStudy, at: int) -> BoolArray:
     live = history.lifetimes.allocated_at(at)
     kept = np.zeros(len(categories), np.bool_)
     parameters = np.sort(history.size[live & (categories == PARAMETER)])
-    gradients = np.flatnonzero((categories == GRADIENT) & np.isin(history.size, parameters))
+    gradients = np.flatnonzero(categories == GRADIENT)
+    gradients = gradients[among(history.size[gradients], parameters)]
     alive = gradients[live[gradients]]
     alive = alive[np.lexsort((-history.lifetimes.born[alive], history.size[alive]))]
     size = history.size[alive]
     newer = np.arange(len(alive)) - np.searchsorted(size, size)
     own = np.searchsorted(parameters, size, side="right") - np.searchsorted(parameters, size)
-    kept[gradients[np.isin(history.size[gradients], size[newer >= own])]] = True
+    kept[gradients[among(history.size[gradients], size[newer >= own])]] = True
     kept[alive[newer < own]] = False
     return kept
 

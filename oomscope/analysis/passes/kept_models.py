@@ -9,6 +9,7 @@ import numpy as np
 from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAMETER
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
+from oomscope.model.ordering import is_any
 
 ALIKE = 0.5
 """Of the largest: what a pass's parameters must come to, to be a model as well and no layer that was added later."""
@@ -38,7 +39,7 @@ def _of_run(study: DeviceStudy, run: LoopRun, entry: int) -> KeptModels | None:
     starts = run.starts[run.starts <= entry]
     if len(starts) <= LEAST_MODELS:
         return None
-    model = np.isin(study.categories, (PARAMETER, GRADIENT, OPTIMIZER_STATE))
+    model = is_any(study.categories, (PARAMETER, GRADIENT, OPTIMIZER_STATE))
     rows = np.flatnonzero(model & lifetimes.allocated_at(entry) & (lifetimes.born >= starts[0]))
     number = np.searchsorted(starts, lifetimes.born[rows], side="right") - 1
     weights = study.categories[rows] == PARAMETER

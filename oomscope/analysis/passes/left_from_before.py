@@ -10,6 +10,7 @@ from oomscope.analysis.passes.script_stacks import MAIN, MODULE
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray
+from oomscope.model.ordering import is_any
 
 
 def left_from_before(study: DeviceStudy, entry: int) -> int:
@@ -26,7 +27,7 @@ def left_from_before(study: DeviceStudy, entry: int) -> int:
     else:
         older = _by_ended_calls(study, entry)[lifetimes.stack]
     older &= lifetimes.allocated_at(entry) & (lifetimes.born > BEFORE)
-    older &= ~np.isin(study.categories, (PARAMETER, BUFFER, WORKSPACE))
+    older &= ~is_any(study.categories, (PARAMETER, BUFFER, WORKSPACE))
     older &= study.roles.role[lifetimes.stack] != Role.LOAD
     return int(study.history.size[older].sum())
 

@@ -13,6 +13,7 @@ from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAM
 from oomscope.analysis.passes.loops import LoopRun, Loops
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
+from oomscope.model.ordering import is_any
 
 GIVEN_BACK = 0.02
 """Of the bytes that a run had gathered: what may remain although it gave back, such as its last output."""
@@ -95,7 +96,7 @@ def may_pass(study: DeviceStudy) -> BoolArray:
     """bool[lifetimes]: what is made by a pass and may go with it, unlike the model and what is made once for it."""
     return study.once(
         "may pass",
-        lambda: np.asarray(~np.isin(study.categories, [PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE])),
+        lambda: ~is_any(study.categories, (PARAMETER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)),
     )
 
 

@@ -19,6 +19,7 @@ from oomscope.analysis.passes.script_stacks import MAIN, THREAD, ScriptStacks
 from oomscope.analysis.records import Location
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray
+from oomscope.model.ordering import places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +117,7 @@ class Loops:
         events = self._events[thread]
         if not len(events):
             return np.full(len(entries), -1, np.int64)
-        at = np.searchsorted(events, entries, side="right") - 1
+        at = places(events, entries, "right") - 1
         return np.where(at >= 0, self._innermost[thread][np.maximum(at, 0)], -1)
 
     def chain(self, number: int) -> Iterator[int]:

@@ -13,7 +13,8 @@ from oomscope.analysis.passes.records import StepPeak, Steps
 from oomscope.analysis.said.marked_passes import marked_passes
 from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory
-from oomscope.model import Action, IntArray, Snapshot, UInt8Array
+from oomscope.model import NO_STACK, Action, IntArray, Snapshot, UInt8Array
+from oomscope.model.ordering import numbered, places
 
 
 def find_steps(
@@ -151,10 +152,11 @@ def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -
     """
     lifetimes = history.lifetimes
     rows = np.flatnonzero((phases == FORWARD) & (lifetimes.stack >= 0) & (lifetimes.born < after[-1]))
-    step = np.searchsorted(after, lifetimes.born[rows], side="right")
+    step = places(after, lifetimes.born[rows], "right")
+    width = int(lifetimes.stack.max(initial=0)) + 1
     stacks: list[set[int]] = [set() for _ in after]
-    for number, stack in np.unique(np.stack([step, lifetimes.stack[rows]], axis=1), axis=0).tolist():
-        stacks[number].add(stack)
+    for one in numbered(step * width + lifetimes.stack[rows])[0].tolist():
+        stacks[one // width].add(one % width)
     for period in range(1, min(MOST_OPTIMIZERS, len(after) // 2) + 1):
         if all(one == other for one, other in zip(stacks, stacks[period:], strict=False)):
             return after[period - 1 :: period]
@@ -167,10 +169,11 @@ def _first_begin(first_end: int, history: DeviceHistory, phases: UInt8Array) -> 
     Before it the program makes its model.
     """
     lifetimes = history.lifetimes
-    early = (lifetimes.born > BEFORE) & (lifetimes.born < first_end) & (lifetimes.stack >= 0)
-    again = np.unique(lifetimes.stack[(lifetimes.born >= first_end) & (lifetimes.stack >= 0)])
-    recurring = lifetimes.born[early & np.isin(lifetimes.stack, again)]
-    forward = lifetimes.born[early & (phases == FORWARD)]
+    early = np.flatnonzero((lifetimes.born > BEFORE) & (lifetimes.born < first_end) & (lifetimes.stack >= 0))
+    comes_again = np.zeros(int(lifetimes.stack.max(initial=NO_STACK)) + 2, np.bool_)
+    comes_again[lifetimes.stack[lifetimes.born >= first_end]] = True
+    recurring = lifetimes.born[early[comes_again[lifetimes.stack[early]]]]
+    forward = lifetimes.born[early[phases[early] == FORWARD]]
     candidates = [int(rows.min()) for rows in (recurring, forward) if len(rows)]
     return min(candidates, default=0)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from oomscope.analysis.said.range_names import is_programs, phase_named, unnumbered
 from oomscope.analysis.said.ranges import Ranges
-from oomscope.history import BEFORE, DeviceHistory
-from oomscope.model import IntArray
+from oomscope.history import DeviceHistory
+from oomscope.model import Action, IntArray
 
 LEAST_PASSES = 2
 LEAST_COVERED = 0.5
@@ -28,7 +28,7 @@ def marked_passes(ranges: Ranges, history: DeviceHistory, optimizer_ends: IntArr
         history: of the device.
         optimizer_ends: the entries at which a step of the optimizer (of the last of several in a round) had ended.
     """
-    born = np.sort(history.lifetimes.born[history.lifetimes.born > BEFORE])
+    born = history.trace.entries(Action.ALLOC)
     groups: dict[str, list[int]] = defaultdict(list)
     for number, name in enumerate(ranges.names):
         if is_programs(name) and phase_named(name) is None:

@@ -10,10 +10,13 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from oomscope.history import DeviceHistory
-from oomscope.messages import OomMessage, read_log
 from oomscope.model import Action, RecordedContext, Snapshot
+
+if TYPE_CHECKING:
+    from oomscope.messages import OomMessage
 
 _PINNING = frozenset({"pin_memory", "_pin_memory", "_pin_memory_loop", "pin_memory_batch", "copy_pinned"})
 """Functions of torch, and of programs, in which pinned memory is asked for."""
@@ -45,6 +48,9 @@ def find_refused(snapshot: Snapshot, histories: Iterable[DeviceHistory]) -> Refu
     text = recorded.exception_message
     if not text or recorded.request.alloc_size is not None or any(_failed_last(one) for one in histories):
         return None
+    # Most recordings need none of it: the patterns of all messages take as long to load as a small report to write.
+    from oomscope.messages import read_log
+
     found = read_log(io.BytesIO(text[:_LONGEST].encode("utf-8", "replace"))).messages
     message = next((one for one in found if one.kind not in _NOT_MEMORY), None)
     if message is None:

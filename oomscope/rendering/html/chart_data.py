@@ -9,6 +9,7 @@ import numpy as np
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
+from oomscope.model.ordering import ascending, places
 
 BUCKETS = 280
 
@@ -21,34 +22,38 @@ class TimeAxis:
     a long wait (a compilation, a pause), and on an axis of time an upright line.
 
     Attributes:
-        x: float64[entries], the numbers of the entries.
-        zero: the words for the moment that the seconds count from.
-        seconds: float64[entries] relative to `zero`, ascending; None where the trace has no times.
+        zero: the words for the moment that times are told from.
+        time_us: int64[entries], ascending; None where the trace has no times.
+        zero_us: that moment.
     """
 
-    x: FloatArray
     zero: str
-    seconds: FloatArray | None
+    time_us: IntArray | None
+    zero_us: int = 0
+
+    def after_zero(self, entry: int) -> int | None:
+        """The microseconds from `zero` to `entry`; None where the trace has no times, or no such entry."""
+        if self.time_us is None or not 0 <= entry < len(self.time_us):
+            return None
+        return int(self.time_us[entry]) - self.zero_us
 
 
 def time_axis(history: DeviceHistory, zero_entry: int, zero: str) -> TimeAxis:
-    """The axis of a device's figures, with seconds relative to `zero_entry`."""
+    """The axis of a device's figures, with times relative to `zero_entry`."""
     entries = history.entries
-    numbers = np.arange(entries, dtype=np.float64)
     if entries < 2 or not history.trace.timed:
-        return TimeAxis(numbers, zero, None)
-    time = np.maximum.accumulate(history.trace.time_us)
-    return TimeAxis(numbers, zero, (time - time[min(max(zero_entry, 0), entries - 1)]) / 1e6)
+        return TimeAxis(zero, None)
+    time = history.trace.time_us
+    if (time[1:] < time[:-1]).any():
+        time = np.maximum.accumulate(time)
+    return TimeAxis(zero, time, int(time[min(max(zero_entry, 0), entries - 1)]))
 
 
-def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
+def instants(values: IntArray, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
     """Entries that show a curve at `buckets` pixels: of each stretch the entries of the least and of the most.
-
-    Where a pause follows, the last entry of the stretch is among them, for what it leaves stays until the next.
 
     Args:
         values: int64[entries], the curve after each entry.
-        x: float64[entries], ascending.
         first: the first entry to show.
         last: the last one.
         buckets: how many stretches of equal length.
@@ -58,17 +63,19 @@ def instants(values: IntArray, x: FloatArray, first: int, last: int, buckets: in
     """
     if last - first < 2 * buckets:
         return np.arange(first, last + 1)
-    part, where = values[first : last + 1], x[first : last + 1]
-    width = (where[-1] - where[0]) / buckets or 1.0
-    bucket = np.minimum(((where - where[0]) / width).astype(np.int64), buckets - 1)
-    starts = np.flatnonzero(np.diff(bucket, prepend=-1))
+    part = values[first : last + 1]
+    starts = _stretches(len(part), buckets)
     lengths = np.diff(np.append(starts, len(part)))
-    before_a_pause = np.flatnonzero(np.diff(bucket) > 1)
-    found = [np.array([0, len(part) - 1]), before_a_pause]
+    found = [np.array([0, len(part) - 1])]
     for extreme in (np.maximum.reduceat(part, starts), np.minimum.reduceat(part, starts)):
         hits = np.flatnonzero(part == np.repeat(extreme, lengths))
         found.append(hits[np.searchsorted(hits, starts)])  # the first of each stretch
-    return np.unique(np.concatenate(found)) + first
+    return ascending(np.concatenate(found)) + first
+
+
+def _stretches(count: int, buckets: int) -> IntArray:
+    """Where each of `buckets` parts of ``0..count - 1`` begins: ``k * (count - 1) / buckets``, rounded up."""
+    return -(-np.arange(buckets, dtype=np.int64) * (count - 1) // buckets)
 
 
 def bytes_by_key(born: IntArray, ended: IntArray, size: IntArray, key: IntArray, keys: int, at: IntArray) -> IntArray:
@@ -88,8 +95,8 @@ def bytes_by_key(born: IntArray, ended: IntArray, size: IntArray, key: IntArray,
     width = len(at) + 1
     flat = key.astype(np.int64) * width
     # Sums of bytes stay far below 2**53, so float64 holds them exactly.
-    changes = np.bincount(flat + np.searchsorted(at, born), weights=size, minlength=keys * width)
-    changes -= np.bincount(flat + np.searchsorted(at, ended), weights=size, minlength=keys * width)
+    changes = np.bincount(flat + places(at, born), weights=size, minlength=keys * width)
+    changes -= np.bincount(flat + places(at, ended), weights=size, minlength=keys * width)
     return np.cumsum(changes.reshape(keys, width), axis=1)[:, :-1].astype(np.int64)
 
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette
-from oomscope.rendering.html.chart_data import staircase
+from oomscope.rendering.html.chart_data import TimeAxis, staircase
 from oomscope.units import GIB, KIB, MIB, TIB, format_duration
 
 WIDTH, HEIGHT = 840.0, 320.0
@@ -61,8 +61,7 @@ class MemoryOverTime:
 
     Attributes:
         x: the entries of the instants.
-        zero: the words for the moment that times count from.
-        when: float64, the seconds of every entry of the trace relative to `zero`; None where it has no times.
+        axis: tells when the entries of the trace were.
         layers: stacked from below.
         active, reserved: lines.
         limit: what may be reserved, drawn as a line; None: not known, or not near (see `is_near`).
@@ -73,8 +72,7 @@ class MemoryOverTime:
     """
 
     x: FloatArray
-    zero: str
-    when: FloatArray | None
+    axis: TimeAxis
     layers: Sequence[Layer]
     active: IntArray
     reserved: IntArray
@@ -141,18 +139,19 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _moment(value, view)))
-    below = f"trace entry, and its time relative to {view.zero}" if view.when is not None else "trace entry"
+    axis = view.axis
+    below = f"trace entry, and its time relative to {axis.zero}" if axis.time_us is not None else "trace entry"
     axes.set_xlabel(below, color=palette.QUIET.light, labelpad=3)
     return figure
 
 
 def _moment(entry: float, view: MemoryOverTime) -> str:
     """A tick of the axis: the number of the entry, and below it when that was."""
-    number, when = round(entry), view.when
-    if when is None or not 0 <= number - view.first < len(when):
+    number = round(entry)
+    when = view.axis.after_zero(number - view.first)
+    if when is None:
         return f"{number:,}"
-    seconds = float(when[number - view.first])
-    return f"{number:,}\n{'−' if seconds < 0 else ''}{format_duration(abs(seconds) * 1e6)}"
+    return f"{number:,}\n{'−' if when < 0 else ''}{format_duration(abs(when))}"
 
 
 def _bands(axes: Axes, view: MemoryOverTime, right: float) -> None:

@@ -110,8 +110,7 @@ def _highest(device: DeviceFindings, groups: IntArray, outside: IntArray) -> Int
         return np.zeros(len(outside), np.int64)
     number = np.full(len(device.study.attribution.site), len(outside), np.int64)
     number[outside] = np.arange(len(outside))
-    at = instants(history.curves.allocated[1:], np.arange(history.entries, dtype=np.float64), 0, history.entries - 1,
-                  _LOOKED_AT)  # fmt: skip
+    at = instants(history.curves.allocated[1:], 0, history.entries - 1, _LOOKED_AT)
     lifetimes = history.lifetimes
     held = bytes_by_key(lifetimes.born, lifetimes.freed, history.size, number[groups], len(outside) + 1, at)
     highest: IntArray = held[:-1].max(axis=1, initial=0)

@@ -75,8 +75,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     zero = moment_words(findings)
     last = history.entries - 1
     # By entries, never by time: the step that failed is often the last instant of a long wait.
-    numbers = np.arange(history.entries, dtype=np.float64)
-    at = instants(history.curves.allocated[1:], numbers, 0, last, _BUCKETS)
+    at = instants(history.curves.allocated[1:], 0, last, _BUCKETS)
     marked = np.array([device.at_entry, *(oom.entry for oom in device.ooms[-_MOST_MARKED:])], np.int64)
     at = np.unique(np.concatenate([at, marked[(marked >= 0) & (marked <= last)]]))
     bands = bytes_by_key(
@@ -235,9 +234,8 @@ def _earlier(device: DeviceFindings, last: int, right: float) -> tuple[tuple[str
 
 
 def _begin(axis: TimeAxis, zero: str) -> str:
-    if axis.seconds is None:
-        return "start"
-    return f"start, {format_duration(abs(float(axis.seconds[0])) * 1e6)} before {zero}"
+    before = axis.after_zero(0)
+    return "start" if before is None else f"start, {format_duration(abs(before))} before {zero}"
 
 
 def _percent(value: float) -> str:

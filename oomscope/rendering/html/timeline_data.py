@@ -23,6 +23,7 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
+from oomscope.model.ordering import ascending, numbered, places, summed
 from oomscope.rendering.html.chart_data import TimeAxis, instants
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows
 
@@ -75,9 +76,9 @@ def bands_of(
     columns = (keys.category, rows.key, device.phase_of.astype(np.int64), part, *boxes)
     several = (int(column.max(initial=0)) + 1 for column in (part, *boxes))
     extent = (len(CATEGORIES), rows.count + 1, len(PHASES), *several)
-    distinct, key = np.unique(np.ravel_multi_index(columns, extent), return_inverse=True)
+    distinct, key = numbered(np.ravel_multi_index(columns, extent))
     kinds = tuple(zip(*(column.tolist() for column in np.unravel_index(distinct, extent)), strict=True))
-    return Bands(key.astype(np.int64), kinds, rows.count)
+    return Bands(key, kinds, rows.count)
 
 
 def packed(
@@ -88,8 +89,8 @@ def packed(
     history, most = device.history, MOST_INSTANTS
     changing = _changing(history)
     while True:
-        at = _chosen(device, changing, axis, close, marks, most)
-        content, unit, tick = _content(history, bands, at, most_bytes)
+        at = _chosen(device, changing, close, marks, most)
+        content, unit, tick = _content(history, bands, axis, at, most_bytes)
         if len(content) <= most_bytes or most <= _LEAST_INSTANTS:
             break
         most = min(most, len(at)) // _FEWER
@@ -98,8 +99,8 @@ def packed(
         "count": len(at),
         "unit": unit,
         "tick": tick,
-        "timed": axis.seconds is not None,
-        "start": round(float(axis.seconds[at[0]]) * 1e6) if axis.seconds is not None else 0,
+        "timed": axis.time_us is not None,
+        "start": axis.after_zero(int(at[0])) or 0,
         "kinds": [list(kind) for kind in bands.kinds],
         "entries": history.entries,
         "whole": len(at) >= len(changing),
@@ -109,13 +110,15 @@ def packed(
 def _changing(history: DeviceHistory) -> IntArray:
     """The entries that change anything."""
     curves = history.curves
-    return np.flatnonzero(np.diff(curves.allocated) | np.diff(curves.active) | np.diff(curves.reserved))
+    changes = np.zeros(history.entries, np.bool_)
+    for curve in (curves.allocated, curves.active, curves.reserved):
+        changes |= curve[1:] != curve[:-1]
+    return np.flatnonzero(changes)
 
 
 def _chosen(
     device: DeviceFindings,
     changing: IntArray,
-    axis: TimeAxis,
     close: tuple[int, int] | None,
     marks: list[int],
     most: int,
@@ -125,15 +128,15 @@ def _chosen(
     if len(found) > most:
         inside = found[(found >= close[0]) & (found <= close[1])] if close is not None else found[:0]
         if close is not None and len(inside) > most // 2:
-            inside = instants(curves.allocated[1:], axis.x, *close, buckets=most // 8)
-        wide = instants(curves.allocated[1:], axis.x, 0, last, buckets=most // 8)
-        reserved = instants(curves.reserved[1:], axis.x, 0, last, buckets=most // 24)
+            inside = instants(curves.allocated[1:], *close, buckets=most // 8)
+        wide = instants(curves.allocated[1:], 0, last, buckets=most // 8)
+        reserved = instants(curves.reserved[1:], 0, last, buckets=most // 24)
         found = np.concatenate([inside, wide, reserved])
     ends = [entry for entry in (0, last, device.at_entry, *marks) if 0 <= entry <= last]
-    return np.unique(np.concatenate([found, np.array(ends, np.int64)]))
+    return ascending(np.concatenate([found, np.array(ends, np.int64)]))
 
 
-def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> tuple[bytes, int, int]:
+def _content(history: DeviceHistory, bands: Bands, axis: TimeAxis, at: IntArray, most: int) -> tuple[bytes, int, int]:
     """The deflated columns with the unit of their bytes and of their times."""
     curves = history.curves
     changes = _changes(history, bands, at)
@@ -148,9 +151,14 @@ def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> t
             *(_varints(_zigzag(column // unit)) for column in (changes.bytes, pending, reserved)),
         ]
     )
-    for tick in TICKS if history.trace.timed else TICKS[:1]:
-        numbers = before + _times(history, at, tick) + after
-        # A quick try tells what is hopeless: the thorough one takes ten times as long, and never halves its size.
+    # A quick try tells what is hopeless: the thorough one takes ten times as long, and never halves its size.
+    content, tick = zlib.compress(before + after, 1), TICKS[0]
+    if len(content) > 2 * most:
+        return content, unit, tick
+    time = axis.time_us[at] if axis.time_us is not None else None
+    for tick in TICKS if time is not None else TICKS[:1]:
+        times = _varints(np.diff((time - time[0]) // tick, prepend=0)) if time is not None else b""
+        numbers = before + times + after
         content = zlib.compress(numbers, 1)
         if len(content) <= 2 * most:
             content = zlib.compress(numbers, 9)
@@ -159,24 +167,24 @@ def _content(history: DeviceHistory, bands: Bands, at: IntArray, most: int) -> t
     return content, unit, tick
 
 
-def _times(history: DeviceHistory, at: IntArray, tick: int) -> bytes:
-    if not history.trace.timed:
-        return b""
-    time = np.maximum.accumulate(history.trace.time_us)[at]
-    return _varints(np.diff((time - time[0]) // tick, prepend=0))
-
-
 def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _BandChanges:
     """What begins and ends to be live between two instants, summed for each band."""
-    count, lifetimes = len(bands.kinds), history.lifetimes
-    born, ended = np.searchsorted(at, lifetimes.born), np.searchsorted(at, lifetimes.freed)
-    code = np.concatenate([born, ended]) * count + np.concatenate([bands.key, bands.key])
-    inside = np.concatenate([born, ended]) < len(at)
-    distinct, where = np.unique(code[inside], return_inverse=True)
-    # Sums of bytes stay far below 2**53, so float64 holds them exactly.
-    change = np.bincount(where, weights=np.concatenate([history.size, -history.size])[inside]).astype(np.int64)
-    distinct, change = distinct[change != 0], change[change != 0]
-    return _BandChanges(distinct // max(count, 1), distinct % max(count, 1), change)
+    count = max(len(bands.kinds), 1)
+    code, change = summed(*_begun_and_ended(history, bands.key, count, at))
+    code, change = code[change != 0], change[change != 0]
+    return _BandChanges(code // count, code % count, change)
+
+
+def _begun_and_ended(history: DeviceHistory, band: IntArray, count: int, at: IntArray) -> tuple[IntArray, IntArray]:
+    """Of all that changes the instant and its band, ``instant * count + band``; and by how many bytes."""
+    begun, ended = places(at, history.lifetimes.born), places(at, history.lifetimes.freed)
+    is_seen = begun != ended  # not what lives between two instants only
+    codes, changes = [], []
+    for instant, sign in ((begun, 1), (ended, -1)):
+        rows = np.flatnonzero(is_seen & (instant < len(at)))
+        codes.append(instant[rows] * count + band[rows])
+        changes.append(sign * history.size[rows])
+    return np.concatenate(codes), np.concatenate(changes)
 
 
 def _varints(values: IntArray) -> bytes:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.model import IntArray
+from oomscope.model.ordering import ascending
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
 from oomscope.rendering.html.flame import Flame
@@ -161,18 +162,16 @@ class _Painter:
 
     def instants(self, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
         """The entries to show, the marks always among them."""
-        curves, x = self._curves, self.axis.x
-        found = instants(curves.allocated[1:], x, first, last, buckets)
+        curves = self._curves
+        found = instants(curves.allocated[1:], first, last, buckets)
         # Allocated memory may stand still where reserved memory falls and rises: its extremes count as well.
         steps = np.flatnonzero(np.diff(curves.reserved[1:][first : last + 1])) + first
         reserved = (
-            np.concatenate([steps, steps + 1])
-            if len(steps) <= 150
-            else instants(curves.reserved[1:], x, first, last, 60)
+            np.concatenate([steps, steps + 1]) if len(steps) <= 150 else instants(curves.reserved[1:], first, last, 60)
         )
         marks = [entry for _, entry in self._marked() if first <= entry <= last]
         marks += [self.device.at_entry] if first <= self.device.at_entry <= last else []
-        return np.unique(np.concatenate([found, reserved, np.array(marks, np.int64)]))
+        return ascending(np.concatenate([found, reserved, np.array(marks, np.int64)]))
 
     def _marked(self) -> list[tuple[str, int]]:
         ooms = [("oom", oom.entry) for oom in self.device.ooms[-12:]]
@@ -180,13 +179,13 @@ class _Painter:
         return ooms + ([("peak", peak.allocated_entry)] if peak is not None and peak.allocated_entry >= 0 else [])
 
     def _x(self, entry: int) -> float:
-        return float(self.axis.x[entry]) + self.device.first_entry
+        return float(entry + self.device.first_entry)
 
     def _marks(self) -> list[charts.Moment]:
         marks = []
         by_entry = {oom.entry: oom for oom in self.device.ooms}
         for kind, entry in self._marked():
-            x, oom = self._x(min(entry, len(self.axis.x) - 1)), by_entry.get(entry)
+            x, oom = self._x(min(entry, self.device.history.entries - 1)), by_entry.get(entry)
             if kind == "oom" and oom is not None:
                 marks.append(charts.Moment(x, kind, oom.alloc_size, oom.totals.allocated))
             elif kind == "peak":
@@ -215,9 +214,8 @@ class _Painter:
         allocated, active = curves.allocated[at + 1], curves.active[at + 1]
         has_active = int((active - allocated).max()) * 100 > most
         view = charts.MemoryOverTime(
-            x=self.axis.x[at] + device.first_entry,
-            zero=self.axis.zero,
-            when=self.axis.seconds,
+            x=(at + device.first_entry).astype(np.float64),
+            axis=self.axis,
             layers=layers,
             active=active if has_active else allocated,
             reserved=curves.reserved[at + 1],
