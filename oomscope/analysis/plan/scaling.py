@@ -9,15 +9,13 @@ import numpy as np
 
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
-from oomscope.analysis.plan.hints import hints
+from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit
 from oomscope.analysis.plan.size_models import Evidence, Hint, Model, fit
 from oomscope.model import BoolArray, IntArray
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
-LEAST_WORKSPACE = 1 << 20
-"""Bytes; smaller ones lie in small segments and change nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
