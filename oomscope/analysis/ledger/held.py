@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger.blocks import forwards
-from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.paths import Part, Path, paths
+from oomscope.analysis.ledger.precision import autocast_copies
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
 
@@ -21,6 +25,9 @@ def held_until(run: Run) -> IntArray:
         row_paths = [known[stack] for stack in run.stack[rows].tolist()]
         last = [_last_use(row_paths, number) for number in range(len(rows))]
         until[rows] = run.begin[rows[last]] + SPACING // 2
+    copies = autocast_copies(run)
+    ends = np.array([run.last_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)
+    until[copies] = np.minimum(ends[run.step[copies]], run.end[copies])
     found: IntArray = until
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
@@ -25,6 +25,7 @@ _FULL = re.compile(
     r"layer_norm|group_norm|softmax|cross_entropy|nll_loss|\w+_loss$|normalize|cosine_similarity|^(pow|exp|log|norm|sum|prod)$"
     r"|rms_norm"
 )
+_CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py")
 _FUSED = re.compile(r"scaled_dot_product|sdpa")
 _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
@@ -34,6 +35,10 @@ _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
 LEAST_SCORES = 1 << 20
 """Bytes of scores that matter."""
+FROZEN = 0.4
+"""Of the bytes of parameters: where fewer have gradients, the others are frozen."""
+GATED, ATTENTION = 3, 4
+"""Products of a module."""
 LEAST_COPIES = 4
 """Requests of half a weight's size in a forward: fewer may be chance."""
 SMALL = 512
@@ -50,11 +55,27 @@ def is_mixed(run: Run) -> bool:
     dtypes = {tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"}
     if any("16" in (dtype or "") for dtype in dtypes):
         return True
+    return bool(len(autocast_copies(run)))
+
+
+def is_of_unknown_width(run: Run) -> bool:
+    """Whether most parameters are frozen, and nothing tells of how many bits they are: such ones may have 16."""
+    if any(tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"):
+        return False
+    return bool(run.gradients.any()) and float(run.trained_alone.sum()) < FROZEN * float(run.size[run.parameters].sum())
+
+
+def autocast_copies(run: Run) -> IntArray:
+    """The requests that a forward makes of half a weight's size, directly before the product that needs it.
+
+    They are there until autocast ends. Empty where there are too few to be more than chance.
+    """
     weights = run.trained[run.trained > SMALL_WEIGHT]
     rows = np.flatnonzero(run.during(FORWARD) & run.marked(Mark.LINEAR))
     followed = rows[:-1][(np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])]
-    copies = np.isin(run.size[followed], np.unique(weights) // 2)
-    return int(np.count_nonzero(copies)) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
+    found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
+    enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
+    return found if enough else found[:0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +103,7 @@ def halves(run: Run) -> Halves:
     doubtful = np.zeros(len(run.size), np.bool_)
     known = paths(run)
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
-    level = {row: block.depth for block in blocks(run) for row in block.rows.tolist()}
+    inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     products = _products_fed(run, rows, known)
     whole = only_full(run)
     softmaxes = _softmaxes(run)
@@ -95,7 +116,9 @@ def halves(run: Run) -> Halves:
         if run.step[row] != begun:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
         told = False if whole[row] or softmaxes[row] else _told(path[-1])
-        half = told if told is not None else _followed(path, last, level.get(row, -1), stream)
+        half = (
+            told if told is not None else _followed(path, last, _least_depth(run, row, path, inside.get(row)), stream)
+        )
         doubtful[row] = told is None
         if half and not goes_into_norm:
             likely[row] = 0.5
@@ -133,26 +156,48 @@ def _is_fused(run: Run, stack: int) -> bool:
 
 
 def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]:
-    """For each of `rows`, how many products it goes into if one comes next: those of its module, but for the last.
+    """For each of `rows`, how many products it goes into if one comes next.
 
-    The last one of several projects back: three of four in attention, two of three in a gated layer.
+    Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
+    module (a gated layer) it goes into two, where four do and the next makes as much (attention), into three: the last
+    one projects back. Convolutions have an input each.
     """
     is_product = run.marked(Mark.LINEAR)[rows]
-    owner = [known[int(run.stack[row])][:-1] for row in rows.tolist()]
+    stack, size = run.stack[rows], run.size[rows]
+    owner = [known[one][:-1] for one in stack.tolist()]
     calls: dict[object, set[int]] = {}
-    for row, path, product in zip(rows.tolist(), owner, is_product.tolist(), strict=True):
+    for one, path, product in zip(stack.tolist(), owner, is_product.tolist(), strict=True):
         if product:
-            calls.setdefault(module_of(path), set()).add(int(run.stack[row]))
+            calls.setdefault(module_of(path), set()).add(one)
     found = [0] * len(rows)
+    begin = 0
     for place in range(len(rows) - 1):
-        if is_product[place + 1] and run.stack[rows[place + 1]] != run.stack[rows[place]]:
-            found[place] = max(len(calls[module_of(owner[place + 1])]) - 1, 1)
+        if stack[place] != stack[begin]:
+            begin = place
+        if is_product[place + 1] and stack[place + 1] != stack[place]:
+            fed = begin + int(np.argmax(size[begin : place + 1]))
+            several = len(calls[module_of(owner[place + 1])])
+            alone = bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
+            alike = several == GATED or (several == ATTENTION and size[place + 1] == size[fed])
+            found[fed] = several - 1 if alike and not alone else 1
     return found
 
 
-def _followed(path: Path, last: dict[object, bool], block: int, stream: bool) -> bool:
+def _least_depth(run: Run, row: int, path: Path, block: Block | None) -> int:
+    """How deep the calls are whose results a request may follow: none of a block's own where it is a sum of the block.
+
+    What runs through the model is what each block returns; what its forward makes of that size is added to it.
+    """
+    if block is None:
+        return 0
+    own = len(path) == block.depth + 1 and len(path[block.depth]) == 1
+    is_sum = own and block.output >= 0 and run.size[row] == run.size[block.output]
+    return block.depth + 1 if is_sum else block.depth
+
+
+def _followed(path: Path, last: dict[object, bool], least: int, stream: bool) -> bool:
     """What the nearest enclosing call within a block made last; what runs through the model where there is none."""
-    for depth in range(len(path), block + 1, -1):
+    for depth in range(len(path), least, -1):
         if (module := module_of(path[:depth])) in last:
             return last[module]
     return stream
