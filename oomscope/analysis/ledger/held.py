@@ -40,6 +40,9 @@ def _last_use(row_paths: list[Path], number: int) -> int:
         following = number + 1
         while following < len(row_paths) and _at(row_paths[following], prefix, level) == here:
             following += 1
+        turn = _next_turn(row_paths, number, following)
+        if turn is not None:
+            return turn
         if following >= len(row_paths):
             return len(row_paths) - 1
         found = _at(row_paths[following], prefix, level)
@@ -50,6 +53,15 @@ def _last_use(row_paths: list[Path], number: int) -> int:
         if found is not None:
             return _end_of(row_paths, following, prefix, whole_call=call_ends)
     return len(row_paths) - 1
+
+
+def _next_turn(row_paths: list[Path], number: int, end: int) -> int | None:
+    """Where a loop of one line makes the same again, from something else that it made between."""
+    path = row_paths[number]
+    for place in range(number + 1, end):
+        if row_paths[place] == path:
+            return place if place > number + 1 else None
+    return None
 
 
 def _at(path: Path, prefix: Path, level: int) -> Part | None:

@@ -41,6 +41,8 @@ GATED, ATTENTION = 3, 4
 """Products of a module."""
 LEAST_COPIES = 4
 """Requests of half a weight's size in a forward: fewer may be chance."""
+BESIDE = 3
+"""Requests from a softmax to what a dropout makes of it, at most."""
 SMALL = 512
 """Bytes: smaller ones are counters and flags."""
 SMALL_WEIGHT = 64 << 10
@@ -106,7 +108,7 @@ def halves(run: Run) -> Halves:
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     products = _products_fed(run, rows, known)
     whole = only_full(run)
-    softmaxes = _softmaxes(run)
+    softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
     copied = np.zeros(len(run.size), np.bool_)
     last: dict[object, bool] = {}
@@ -115,20 +117,21 @@ def halves(run: Run) -> Halves:
         path = known[int(run.stack[row])]
         if run.step[row] != begun:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
-        told = False if whole[row] or softmaxes[row] else _told(path[-1])
+        told = False if whole[row] or softmaxes[row] > 0 else _told(path[-1])
         half = (
             told if told is not None else _followed(path, last, _least_depth(run, row, path, inside.get(row)), stream)
         )
         doubtful[row] = told is None
         if half and not goes_into_norm:
             likely[row] = 0.5
-        elif softmaxes[row] and run.saved[row]:
-            likely[row] = 1.5
+        elif softmaxes[row] > 0:
+            likely[row] = softmaxes[row]
         elif copies and not half and not _keeps_result(path[-1]):
             likely[row] = 0.5 * copies
             copied[row] = True
         for depth in range(len(path)):
-            last[module_of(path[: depth + 1])] = half
+            # What follows a softmax is a product with it.
+            last[module_of(path[: depth + 1])] = half or bool(softmaxes[row] > 0)
     written_out = scores_of_fused(run)
     least = _with_backward(run, np.where(doubtful | (likely < 1), np.minimum(likely, 0.5), likely), copied)
     most = _with_backward(run, np.where(doubtful & (likely < 1), 0.75, likely), copied)
@@ -159,26 +162,30 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]
     """For each of `rows`, how many products it goes into if one comes next.
 
     Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
-    module (a gated layer) it goes into two, where four do and the next makes as much (attention), into three: the last
-    one projects back. Convolutions have an input each.
+    module and two make as much (a gated layer) it goes into two, where four do and the next makes as much (attention),
+    into three: the last one projects back. Convolutions have an input each.
     """
     is_product = run.marked(Mark.LINEAR)[rows]
     stack, size = run.stack[rows], run.size[rows]
     owner = [known[one][:-1] for one in stack.tolist()]
     calls: dict[object, set[int]] = {}
     for one, path, product in zip(stack.tolist(), owner, is_product.tolist(), strict=True):
-        if product:
+        if product and not _CONVOLUTION.search(known[one][-1][0][0]):
             calls.setdefault(module_of(path), set()).add(one)
     found = [0] * len(rows)
+    places = np.flatnonzero(is_product)
     begin = 0
     for place in range(len(rows) - 1):
         if stack[place] != stack[begin]:
             begin = place
         if is_product[place + 1] and stack[place + 1] != stack[place]:
             fed = begin + int(np.argmax(size[begin : place + 1]))
-            several = len(calls[module_of(owner[place + 1])])
+            several = len(calls.get(module_of(owner[place + 1]), ()))
+            others = places[np.searchsorted(places, place + 1) :]
+            others = others[stack[others] != stack[place + 1]]
+            twice = len(others) > 0 and size[others[0]] == size[place + 1]
+            alike = (several == GATED and twice) or (several == ATTENTION and size[place + 1] == size[fed])
             alone = bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
-            alike = several == GATED or (several == ATTENTION and size[place + 1] == size[fed])
             found[fed] = several - 1 if alike and not alone else 1
     return found
 
@@ -247,9 +254,22 @@ def only_full(run: Run) -> BoolArray:
     return np.asarray(found | back)
 
 
-def _softmaxes(run: Run) -> BoolArray:
-    """Of scores that no name tells, those that a backward needs: a softmax, which is computed in full precision."""
-    return np.asarray(written_out(run) & run.saved & (run.end < NEVER) & _longest(run, written_out(run)))
+def _softmaxes(run: Run, known: dict[int, Path]) -> FloatArray:
+    """Of scores that no name tells and that a backward needs, how much of each is there under autocast; 0 for others.
+
+    A softmax is computed in full precision, and the product that follows needs a copy of it in half. Where a dropout
+    follows, the copy is of what that makes, and takes its place.
+    """
+    found = np.zeros(len(run.size))
+    rows = np.flatnonzero(written_out(run) & run.saved & (run.end < NEVER) & _longest(run, written_out(run)))
+    dropped = [any(name == "dropout" for _, _, name in known[one][-1]) for one in run.stack[rows].tolist()]
+    for place, row in enumerate(rows.tolist()):
+        following = place + 1 < len(rows) and dropped[place + 1] and int(rows[place + 1]) - row <= BESIDE
+        if not dropped[place]:
+            found[row] = 1.0 if following else 1.5
+        else:
+            found[row] = 0.5 if run.size[row] >= int(run.size[rows[max(place - 2, 0) : place + 1]].max()) else 1.0
+    return found
 
 
 def _longest(run: Run, rows: BoolArray) -> BoolArray:

@@ -18,7 +18,7 @@ from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD,
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
 from oomscope.analysis.plan.recordings import Recording
-from oomscope.analysis.plan.scores import written_out
+from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, BoolArray, IntArray
 
@@ -141,7 +141,8 @@ def _unnamed_squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArr
         here = facts.forward & (value == tokens)
         known = {one: path_of(stacks[one]) for one in np.unique(facts.stack[here]).tolist()}
         rows = np.flatnonzero(here)
-        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1)
+        softmax = softmaxes_by_name(stacks, facts.stack)
+        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
         lines = np.unique(facts.stack[scores])
         others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)

@@ -18,6 +18,8 @@ HIGHEST = 3
 _EXACT = 8
 """Bytes by which a size that fits may be off: sizes are whole numbers of elements."""
 
+LARGE = 1 << 20
+"""Bytes of a request that is worth a doubt."""
 ROUNDED = 0.005
 """The share by which the square of a side may miss a size: strides and windows round sides down."""
 
@@ -128,6 +130,9 @@ def _product(evidence: Evidence, varied: Sequence[int], fitting: Sequence[Powers
 
     chosen = min(fitting, key=strangeness)
     model = _with_the_rest(evidence, varied, found(chosen), borne_out=True)
+    if evidence.sizes[0] >= LARGE and any(chosen[axis] < hint.low[axis] for axis in varied):
+        # A kernel may round up what it takes: it need not stay at that where there is less to do.
+        model = Model(model.likely, (*model.others, _proportional(evidence, 0)), is_borne_out=False)
     possible = [
         powers
         for powers in fitting
@@ -158,6 +163,8 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
     likely = min(fitting, key=strangeness)
     if len(points) > 2:
         return Model(likely, _extended(evidence, varied, likely), is_borne_out=True)
+    if sizes[0] >= LARGE and _share_of_first(likely, points[0]) > ROUNDED:
+        fitting = [*fitting, _proportional(evidence, 0)]
     # Two sizes bear out any of them: those of no higher degree are possible too.
     least = strangeness(likely)[0]
     others = tuple(one for one in fitting if one is not likely and strangeness(one)[0] == least)

@@ -36,7 +36,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         np.minimum(np.maximum(_function_begins(run.end[rows]), run.end[rows] - 8 * SPACING), late), ends + 1
     )
     likely = draft.added(run.size[rows], early, run.end[rows], rows)
-    return Edited(likely, (draft.added(run.size[rows], late, run.end[rows], rows),), doubt=0.1)
+    return Edited(likely, (draft.added(run.size[rows], late, run.end[rows], rows),), doubt=0.15)
 
 
 def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:
