@@ -28,8 +28,8 @@ PLAN: dict[str, Sentence] = {
     "plan.late": "A recording begins after the first allocation: what it found in place is laid out anew",
     "plan.rests_on": "replayed from {file}",
     "plan.workspaces": (
-        "kernels choose their workspaces anew at every shape: the middle of three replays, with workspaces as "
-        "recorded, half as large, and next to none"
+        "kernels choose their workspaces anew at every shape: the range spans replays with workspaces as recorded, "
+        "half as large, and next to none"
     ),
     "plan.unmatched": (
         "{count:n allocation} of up to {bytes:bytes} in {site:place}, {phase}, only {file} has; none of the other "

@@ -27,7 +27,7 @@ def found(*made: tuple[int, Path], layers: int = 2, tokens: int = TOKENS) -> set
     size = np.array([one for _ in range(layers) for one, _ in made], np.int64)
     stack = np.array([number[path] for _ in range(layers) for _, path in made], np.int64)
     linear = np.array([path[-1] == (LINEAR,) for _ in range(layers) for _, path in made])
-    rows = written_out(size, stack, np.arange(len(size)), linear, known, [tokens], 1)
+    rows = written_out(size, stack, np.arange(len(size)), linear, known, [tokens], 1, np.zeros(len(size), np.bool_))
     return set(size[rows].tolist())
 
 

@@ -1,16 +1,17 @@
 """The blocks of a model: modules of one kind that run one after another in a loop, told from stacks alone.
 
-Within a call of a module, calls of its children share the frames above them. Where the first line of a child comes
-again after others, the next child of its kind has begun.
+Within a call of a module, calls of its children share the frames above them. Where the lines of a child go back, or
+something else was made between, the next child has begun.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
@@ -21,6 +22,8 @@ LEAST_REQUESTS = 3
 """Of a block: what one line makes again and again is none."""
 SMALL_SHARE = 1 / 16
 """Of the largest that a block leaves: what is smaller is no output, but a statistic."""
+_LAYER = re.compile(r"torch/nn/modules/(?!container|transformer)")
+"""torch's own layers are no blocks, but what holds several of them is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +35,16 @@ class Block:
         inner: those of them that its backward needs, without its output.
         end: the moment at which its forward ends.
         depth: which part of its requests' paths is its own.
+        beside: bytes that its forward has, when it has most, beside `inner` and its output: workspaces, mostly.
+        output: the request of what it returns; -1 where it leaves nothing.
     """
 
     rows: IntArray
     inner: IntArray
     end: int
     depth: int
+    beside: int = 0
+    output: int = -1
 
 
 def blocks(run: Run) -> tuple[Block, ...]:
@@ -46,68 +53,96 @@ def blocks(run: Run) -> tuple[Block, ...]:
 
 
 def _blocks(run: Run) -> tuple[Block, ...]:
-    found = []
-    numbers = _Numbers(paths(run))
-    for rows in forwards(run):
-        found += [_block(run, part, depth) for part, depth in _partition(run, rows, numbers)]
+    tree = _Tree(paths(run))
+    found = [
+        _block(run, np.array(call, np.int64), depth)
+        for rows in forwards(run)
+        for call, depth in tree.blocks(rows.tolist(), run.stack[rows].tolist())
+    ]
     return tuple(block for block in found if len(block.inner))
 
 
 def forwards(run: Run) -> list[IntArray]:
-    """The framed requests of the forward of each step; all of them where no steps are known."""
+    """The framed requests of each forward: between two there is a backward, or another step begins."""
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0))
-    parts: list[IntArray] = np.split(rows, np.flatnonzero(np.diff(run.step[rows])) + 1)
+    backward = np.cumsum(run.during(BACKWARD))[rows]
+    parts: list[IntArray] = np.split(
+        rows, np.flatnonzero((np.diff(run.step[rows]) != 0) | (np.diff(backward) != 0)) + 1
+    )
     return [part for part in parts if len(part)]
-
-
-class _Numbers:
-    """Beginnings and ends of paths as numbers, so that many requests are compared quickly."""
-
-    def __init__(self, known: dict[int, Path]) -> None:
-        ids: dict[object, int] = {}
-        self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
-        self.tail = {s: [ids.setdefault(p[d:], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
 
 
 def _block(run: Run, rows: IntArray, depth: int) -> Block:
     end = int(run.begin[rows].max()) + SPACING - 1
-    alive = rows[(run.end[rows] > end) & run.saved[rows]]
+    left = rows[run.end[rows] > end]
+    alive = left[run.saved[left]]
     if not len(alive):
         return Block(rows, alive, end, depth)
-    large = alive[run.size[alive] >= SMALL_SHARE * run.size[alive].max()]
+    # What no backward needs is an output too: the next block has it, and lets it go.
+    large = left[run.size[left] >= SMALL_SHARE * run.size[left].max()]
     output = large[np.argmax(run.begin[large])]
-    return Block(rows, alive[alive != output], end, depth)
+    inner = alive[alive != output]
+    beside = max(_most(run, rows[rows != output]) - int(run.size[inner].sum()), 0)
+    return Block(rows, inner, end, depth, beside, int(output))
 
 
-def _partition(run: Run, rows: IntArray, numbers: _Numbers) -> list[tuple[IntArray, int]]:
-    """The requests of each call of a block with its depth: the outermost loops over children of one kind."""
-    pending = [(rows, 1)]
-    found: list[tuple[IntArray, int]] = []
-    while pending:
-        part, depth = pending.pop(0)
-        groups: dict[int, list[tuple[int, int]]] = {}
-        for row, stack in zip(part.tolist(), run.stack[part].tolist(), strict=True):
-            heads = numbers.head[stack]
+def _most(run: Run, rows: IntArray) -> int:
+    """The most bytes that `rows` have at once."""
+    moment = np.concatenate([run.begin[rows], run.end[rows]])
+    change = np.concatenate([run.size[rows], -run.size[rows]])
+    return int(np.cumsum(change[np.argsort(moment, kind="stable")]).max(initial=0))
+
+
+class _Tree:
+    """The calls of a forward, by the paths of its stacks. Beginnings of paths are numbers, to compare them quickly."""
+
+    def __init__(self, known: dict[int, Path]) -> None:
+        ids: dict[object, int] = {}
+        self.known = known
+        self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
+
+    def blocks(self, rows: list[int], stacks: list[int]) -> list[tuple[list[int], int]]:
+        """The requests of each call of a block with its depth: the outermost calls of one kind from one line."""
+        pending = [(list(range(len(rows))), 1)]
+        found: list[tuple[list[int], int]] = []
+        while pending:
+            part, depth = pending.pop(0)
+            for alike in self._alike(part, stacks, depth):
+                if self._is_loop(alike, stacks, depth):
+                    found += [([rows[place] for place in call], depth) for call in alike]
+                else:
+                    pending.append(([place for call in alike for place in call], depth + 1))
+        return found
+
+    def _alike(self, part: list[int], stacks: list[int], depth: int) -> list[list[list[int]]]:
+        """Calls below a depth, together with those of the same module from the same line."""
+        sites: dict[tuple[int, object], list[int]] = {}
+        for place in part:
+            heads = self.head[stacks[place]]
             if len(heads) > depth + 1:
-                groups.setdefault(heads[depth], []).append((row, numbers.tail[stack][depth]))
-        for group in groups.values():
-            mine, tails = [row for row, _ in group], [tail for _, tail in group]
-            calls = _calls(mine, tails)
-            if len(calls) >= LEAST_BLOCKS and len(mine) >= LEAST_BLOCKS * LEAST_REQUESTS:
-                found += [(np.array(call, np.int64), depth) for call in calls]
-            else:
-                pending.append((np.array(mine, np.int64), depth + 1))
-    return found
+                kind = self.known[stacks[place]][depth][0][::2]
+                sites.setdefault((heads[depth], kind), []).append(place)
+        return [self._calls(places, stacks, depth) for places in sites.values()]
 
+    def _is_loop(self, calls: list[list[int]], stacks: list[int], depth: int) -> bool:
+        """Whether calls of one kind are those of blocks, not of a layer."""
+        if len(calls) < LEAST_BLOCKS or sum(map(len, calls)) < LEAST_REQUESTS * len(calls):
+            return False
+        return not _LAYER.search(self.known[stacks[calls[0][0]]][depth][0][0])
 
-def _calls(rows: list[int], tails: list[int]) -> list[list[int]]:
-    """`rows` cut where what came first comes again after something else."""
-    first = tails[0]
-    calls = [[rows[0]]]
-    before = first
-    for row, tail in zip(rows[1:], tails[1:], strict=True):
-        if tail == first and before != first and len(calls[-1]) >= LEAST_REQUESTS:
-            calls.append([])
-        calls[-1].append(row)
-        before = tail
-    return calls
+    def _calls(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
+        """Requests of one module below one line, cut where another call begins: where something else was made between.
+
+        Or where its lines go back from the last of them. A loop within a call has lines behind it, and a statement of
+        several lines has others behind it.
+        """
+        lines = [self.known[stacks[place]][depth][0][1] for place in places]
+        end, reached = max(lines), False
+        calls: list[list[int]] = []
+        for number, (place, line) in enumerate(zip(places, lines, strict=True)):
+            if not calls or place != calls[-1][-1] + 1 or (reached and line < lines[number - 1]):
+                calls.append([])
+                reached = False
+            reached = reached or line == end
+            calls[-1].append(place)
+        return calls

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger.blocks import forwards
-from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.paths import Part, Path, paths
+from oomscope.analysis.ledger.precision import autocast_copies
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
 
@@ -21,6 +25,9 @@ def held_until(run: Run) -> IntArray:
         row_paths = [known[stack] for stack in run.stack[rows].tolist()]
         last = [_last_use(row_paths, number) for number in range(len(rows))]
         until[rows] = run.begin[rows[last]] + SPACING // 2
+    copies = autocast_copies(run)
+    ends = np.array([run.last_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)
+    until[copies] = np.minimum(ends[run.step[copies]], run.end[copies])
     found: IntArray = until
     return found
 
@@ -33,6 +40,9 @@ def _last_use(row_paths: list[Path], number: int) -> int:
         following = number + 1
         while following < len(row_paths) and _at(row_paths[following], prefix, level) == here:
             following += 1
+        turn = _next_turn(row_paths, number, following)
+        if turn is not None:
+            return turn
         if following >= len(row_paths):
             return len(row_paths) - 1
         found = _at(row_paths[following], prefix, level)
@@ -43,6 +53,15 @@ def _last_use(row_paths: list[Path], number: int) -> int:
         if found is not None:
             return _end_of(row_paths, following, prefix, whole_call=call_ends)
     return len(row_paths) - 1
+
+
+def _next_turn(row_paths: list[Path], number: int, end: int) -> int | None:
+    """Where a loop of one line makes the same again, from something else that it made between."""
+    path = row_paths[number]
+    for place in range(number + 1, end):
+        if row_paths[place] == path:
+            return place if place > number + 1 else None
+    return None
 
 
 def _at(path: Path, prefix: Path, level: int) -> Part | None:

@@ -10,7 +10,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
@@ -25,6 +25,7 @@ _FULL = re.compile(
     r"layer_norm|group_norm|softmax|cross_entropy|nll_loss|\w+_loss$|normalize|cosine_similarity|^(pow|exp|log|norm|sum|prod)$"
     r"|rms_norm"
 )
+_CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py")
 _FUSED = re.compile(r"scaled_dot_product|sdpa")
 _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
@@ -34,8 +35,14 @@ _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
 LEAST_SCORES = 1 << 20
 """Bytes of scores that matter."""
+FROZEN = 0.4
+"""Of the bytes of parameters: where fewer have gradients, the others are frozen."""
+GATED, ATTENTION = 3, 4
+"""Products of a module."""
 LEAST_COPIES = 4
 """Requests of half a weight's size in a forward: fewer may be chance."""
+BESIDE = 3
+"""Requests from a softmax to what a dropout makes of it, at most."""
 SMALL = 512
 """Bytes: smaller ones are counters and flags."""
 SMALL_WEIGHT = 64 << 10
@@ -50,11 +57,27 @@ def is_mixed(run: Run) -> bool:
     dtypes = {tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"}
     if any("16" in (dtype or "") for dtype in dtypes):
         return True
+    return bool(len(autocast_copies(run)))
+
+
+def is_of_unknown_width(run: Run) -> bool:
+    """Whether most parameters are frozen, and nothing tells of how many bits they are: such ones may have 16."""
+    if any(tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"):
+        return False
+    return bool(run.gradients.any()) and float(run.trained_alone.sum()) < FROZEN * float(run.size[run.parameters].sum())
+
+
+def autocast_copies(run: Run) -> IntArray:
+    """The requests that a forward makes of half a weight's size, directly before the product that needs it.
+
+    They are there until autocast ends. Empty where there are too few to be more than chance.
+    """
     weights = run.trained[run.trained > SMALL_WEIGHT]
     rows = np.flatnonzero(run.during(FORWARD) & run.marked(Mark.LINEAR))
     followed = rows[:-1][(np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])]
-    copies = np.isin(run.size[followed], np.unique(weights) // 2)
-    return int(np.count_nonzero(copies)) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
+    found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
+    enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
+    return found if enough else found[:0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,10 +105,10 @@ def halves(run: Run) -> Halves:
     doubtful = np.zeros(len(run.size), np.bool_)
     known = paths(run)
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
-    level = {row: block.depth for block in blocks(run) for row in block.rows.tolist()}
+    inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     products = _products_fed(run, rows, known)
     whole = only_full(run)
-    softmaxes = _softmaxes(run)
+    softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
     copied = np.zeros(len(run.size), np.bool_)
     last: dict[object, bool] = {}
@@ -94,18 +117,21 @@ def halves(run: Run) -> Halves:
         path = known[int(run.stack[row])]
         if run.step[row] != begun:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
-        told = False if whole[row] or softmaxes[row] else _told(path[-1])
-        half = told if told is not None else _followed(path, last, level.get(row, -1), stream)
+        told = False if whole[row] or softmaxes[row] > 0 else _told(path[-1])
+        half = (
+            told if told is not None else _followed(path, last, _least_depth(run, row, path, inside.get(row)), stream)
+        )
         doubtful[row] = told is None
         if half and not goes_into_norm:
             likely[row] = 0.5
-        elif softmaxes[row] and run.saved[row]:
-            likely[row] = 1.5
+        elif softmaxes[row] > 0:
+            likely[row] = softmaxes[row]
         elif copies and not half and not _keeps_result(path[-1]):
             likely[row] = 0.5 * copies
             copied[row] = True
         for depth in range(len(path)):
-            last[module_of(path[: depth + 1])] = half
+            # What follows a softmax is a product with it.
+            last[module_of(path[: depth + 1])] = half or bool(softmaxes[row] > 0)
     written_out = scores_of_fused(run)
     least = _with_backward(run, np.where(doubtful | (likely < 1), np.minimum(likely, 0.5), likely), copied)
     most = _with_backward(run, np.where(doubtful & (likely < 1), 0.75, likely), copied)
@@ -133,26 +159,52 @@ def _is_fused(run: Run, stack: int) -> bool:
 
 
 def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]:
-    """For each of `rows`, how many products it goes into if one comes next: those of its module, but for the last.
+    """For each of `rows`, how many products it goes into if one comes next.
 
-    The last one of several projects back: three of four in attention, two of three in a gated layer.
+    Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
+    module and two make as much (a gated layer) it goes into two, where four do and the next makes as much (attention),
+    into three: the last one projects back. Convolutions have an input each.
     """
     is_product = run.marked(Mark.LINEAR)[rows]
-    owner = [known[int(run.stack[row])][:-1] for row in rows.tolist()]
+    stack, size = run.stack[rows], run.size[rows]
+    owner = [known[one][:-1] for one in stack.tolist()]
     calls: dict[object, set[int]] = {}
-    for row, path, product in zip(rows.tolist(), owner, is_product.tolist(), strict=True):
-        if product:
-            calls.setdefault(module_of(path), set()).add(int(run.stack[row]))
+    for one, path, product in zip(stack.tolist(), owner, is_product.tolist(), strict=True):
+        if product and not _CONVOLUTION.search(known[one][-1][0][0]):
+            calls.setdefault(module_of(path), set()).add(one)
     found = [0] * len(rows)
+    places = np.flatnonzero(is_product)
+    begin = 0
     for place in range(len(rows) - 1):
-        if is_product[place + 1] and run.stack[rows[place + 1]] != run.stack[rows[place]]:
-            found[place] = max(len(calls[module_of(owner[place + 1])]) - 1, 1)
+        if stack[place] != stack[begin]:
+            begin = place
+        if is_product[place + 1] and stack[place + 1] != stack[place]:
+            fed = begin + int(np.argmax(size[begin : place + 1]))
+            several = len(calls.get(module_of(owner[place + 1]), ()))
+            others = places[np.searchsorted(places, place + 1) :]
+            others = others[stack[others] != stack[place + 1]]
+            twice = len(others) > 0 and size[others[0]] == size[place + 1]
+            alike = (several == GATED and twice) or (several == ATTENTION and size[place + 1] == size[fed])
+            alone = bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
+            found[fed] = several - 1 if alike and not alone else 1
     return found
 
 
-def _followed(path: Path, last: dict[object, bool], block: int, stream: bool) -> bool:
+def _least_depth(run: Run, row: int, path: Path, block: Block | None) -> int:
+    """How deep the calls are whose results a request may follow: none of a block's own where it is a sum of the block.
+
+    What runs through the model is what each block returns; what its forward makes of that size is added to it.
+    """
+    if block is None:
+        return 0
+    own = len(path) == block.depth + 1 and len(path[block.depth]) == 1
+    is_sum = own and block.output >= 0 and run.size[row] == run.size[block.output]
+    return block.depth + 1 if is_sum else block.depth
+
+
+def _followed(path: Path, last: dict[object, bool], least: int, stream: bool) -> bool:
     """What the nearest enclosing call within a block made last; what runs through the model where there is none."""
-    for depth in range(len(path), block + 1, -1):
+    for depth in range(len(path), least, -1):
         if (module := module_of(path[:depth])) in last:
             return last[module]
     return stream
@@ -202,9 +254,22 @@ def only_full(run: Run) -> BoolArray:
     return np.asarray(found | back)
 
 
-def _softmaxes(run: Run) -> BoolArray:
-    """Of scores that no name tells, those that a backward needs: a softmax, which is computed in full precision."""
-    return np.asarray(written_out(run) & run.saved & (run.end < NEVER) & _longest(run, written_out(run)))
+def _softmaxes(run: Run, known: dict[int, Path]) -> FloatArray:
+    """Of scores that no name tells and that a backward needs, how much of each is there under autocast; 0 for others.
+
+    A softmax is computed in full precision, and the product that follows needs a copy of it in half. Where a dropout
+    follows, the copy is of what that makes, and takes its place.
+    """
+    found = np.zeros(len(run.size))
+    rows = np.flatnonzero(written_out(run) & run.saved & (run.end < NEVER) & _longest(run, written_out(run)))
+    dropped = [any(name == "dropout" for _, _, name in known[one][-1]) for one in run.stack[rows].tolist()]
+    for place, row in enumerate(rows.tolist()):
+        following = place + 1 < len(rows) and dropped[place + 1] and int(rows[place + 1]) - row <= BESIDE
+        if not dropped[place]:
+            found[row] = 1.0 if following else 1.5
+        else:
+            found[row] = 0.5 if run.size[row] >= int(run.size[rows[max(place - 2, 0) : place + 1]].max()) else 1.0
+    return found
 
 
 def _longest(run: Run, rows: BoolArray) -> BoolArray:

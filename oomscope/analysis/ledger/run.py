@@ -128,10 +128,15 @@ class Run:
         return found
 
     @cached_property
+    def trained_alone(self) -> IntArray:
+        """int64: bytes of each gradient of the step that has most."""
+        sizes = [np.sort(self.size[self.gradients & (self.step == step)]) for step in range(self.steps)]
+        return max(sizes, key=lambda one: int(one.sum()), default=np.zeros(0, np.int64))
+
+    @cached_property
     def trained(self) -> IntArray:
         """int64: bytes of each trained parameter, by the gradients of the step that has most, else all parameters."""
-        sizes = [np.sort(self.size[self.gradients & (self.step == step)]) for step in range(self.steps)]
-        most = max(sizes, key=lambda one: int(one.sum()), default=np.zeros(0, np.int64))
+        most = self.trained_alone
         known = np.sort(self.size[self.parameters])
         return most if most.sum() >= 0.5 * known.sum() else known
 

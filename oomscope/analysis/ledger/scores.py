@@ -11,6 +11,7 @@ from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan import scores
 from oomscope.analysis.plan.hints import LENGTH, kind_of
+from oomscope.analysis.plan.scores import softmaxes_by_name
 from oomscope.model import BoolArray
 
 
@@ -33,5 +34,7 @@ def _written_out(run: Run) -> BoolArray:
     numbers = {value for value in told if isinstance(value, int)}
     steps = max(run.steps, 1)
     found = np.zeros(len(run.size), np.bool_)
-    found[scores.written_out(run.size, run.stack, rows, run.marked(Mark.LINEAR), paths(run), numbers, steps)] = True
+    softmax = softmaxes_by_name(run.study.snapshot.stacks, run.stack)
+    linear = run.marked(Mark.LINEAR)
+    found[scores.written_out(run.size, run.stack, rows, linear, paths(run), numbers, steps, softmax)] = True
     return found

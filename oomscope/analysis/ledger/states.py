@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 
+from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
@@ -23,5 +24,7 @@ def first_states(run: Run) -> BoolArray:
 
 
 def per_parameter(run: Run) -> float:
-    """Bytes of state for each byte of a trained parameter."""
-    return float(run.size[run.states].sum()) / max(float(run.trained.sum()), 1.0)
+    """Bytes of state for each byte of a trained parameter. Weights that are tied have several gradients a step."""
+    known = int(run.size[run.parameters].sum())
+    trained = min(int(run.trained.sum()), known or NEVER)
+    return float(run.size[run.states].sum()) / max(trained, 1)

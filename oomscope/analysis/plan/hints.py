@@ -18,7 +18,7 @@ from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD,
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
 from oomscope.analysis.plan.recordings import Recording
-from oomscope.analysis.plan.scores import written_out
+from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, BoolArray, IntArray
 
@@ -33,6 +33,8 @@ _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
 _ITEM_SIZES = (4, 2, 8, 1)
+LEAST_WORKSPACE = 1 << 20
+"""Bytes; smaller ones lie in small segments and change nothing."""
 
 
 def kind_of(parameter: str) -> str:
@@ -75,6 +77,8 @@ class _Facts:
         fixed = np.isin(category, _CONSTANT) & ~refused
         self.fixed = fixed | np.isin(phase, (OPTIMIZER, BEFORE_RECORDING)) & ~refused
         self.fixed[: _before_steps(recording)] = True
+        # A convolution's workspace holds its input or output in another layout, its weights, and a few bytes to align.
+        self.padded = recording.at_once & (self.size >= LEAST_WORKSPACE)
         self.backward = phase == BACKWARD
         self.framed = recording.key >= 0
         self.attention: BoolArray = (mark & int(Mark.ATTENTION)) != 0
@@ -100,7 +104,7 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     known = value > 1
     value = np.maximum(value, 1)
     free = ~facts.fixed & (recording_values(recording, name) | known)
-    divides = (facts.size % value == 0) if kind != SIDE else np.ones(len(value), np.bool_)
+    divides = (facts.size % value == 0) | facts.padded if kind != SIDE else np.ones(len(value), np.bool_)
     degree = np.where(free & divides, usual, 0)
     high = np.where(free, usual, 0)
     low = degree.copy()
@@ -137,7 +141,8 @@ def _unnamed_squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArr
         here = facts.forward & (value == tokens)
         known = {one: path_of(stacks[one]) for one in np.unique(facts.stack[here]).tolist()}
         rows = np.flatnonzero(here)
-        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1)
+        softmax = softmaxes_by_name(stacks, facts.stack)
+        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
         lines = np.unique(facts.stack[scores])
         others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)

@@ -13,9 +13,10 @@ from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.analysis.labels.kinds import ACTIVATION
 from oomscope.analysis.labels.phases import OTHER
+from oomscope.analysis.plan.hints import LEAST_WORKSPACE
 from oomscope.analysis.plan.recordings import Recording, Shape
 from oomscope.analysis.plan.records import Estimate
-from oomscope.analysis.plan.scaling import LEAST_WORKSPACE, Scaled
+from oomscope.analysis.plan.scaling import Scaled
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import IntArray
@@ -61,13 +62,15 @@ def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
     likely, least, most = scaled.sizes(shape)
     as_recorded = np.array_equal(likely, scaled.recording.program.size)
     workspaces = bool(scaled.workspace.any()) and not as_recorded
-    central = [_replayed(scaled, likely, config)]
+    central, ends = [_replayed(scaled, likely, config)], list[Replay]()
     if workspaces:
-        # What a kernel takes at another shape is not known: as much as here, half of it, or hardly any.
-        central += [_replayed(scaled, _shrunk(scaled, likely, part), config) for part in (2, 0)]
-    ends = []
+        # What a kernel takes at another shape is not known: as much as here, half of it, or hardly any. Algorithms that
+        # need much are chosen where there is much to do, so that only a smaller shape may do with less.
+        smaller = [_replayed(scaled, _shrunk(scaled, likely, part), config) for part in (2, 0)]
+        grown = likely[scaled.workspace].sum() >= scaled.recording.program.size[scaled.workspace].sum()
+        (ends if grown else central).extend(smaller)
     if not as_recorded:
-        ends = [_replayed(scaled, sizes, config) for sizes in (least, most) if not np.array_equal(sizes, likely)]
+        ends += [_replayed(scaled, sizes, config) for sizes in (least, most) if not np.array_equal(sizes, likely)]
     margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=workspaces)
     return Peaks(
         allocated=_estimate(*_each("peak_allocated", central, ends), margins.allocated),

@@ -9,15 +9,15 @@ import numpy as np
 
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
-from oomscope.analysis.plan.hints import hints
+from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit
 from oomscope.analysis.plan.size_models import Evidence, Hint, Model, fit
 from oomscope.model import BoolArray, IntArray
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
-LEAST_WORKSPACE = 1 << 20
-"""Bytes; smaller ones lie in small segments and change nothing."""
+MANY = 0.15
+"""Of the bytes of all workspaces."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,15 +87,16 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
 def _workspaces(
     recording: Recording, models: Sequence[Model], which: IntArray, matched: BoolArray, *, alone: bool
 ) -> BoolArray:
-    """What is given back at once, is large, and is not as large as any tensor.
+    """What is given back at once, is large, is not as large as any tensor, and whose size no recording bears out.
 
-    Where no recording bears out the size of one of them, kernels are chosen anew at every shape, and none is sure.
+    Where that is so for many bytes of them, kernels are chosen anew at every shape, and none is sure.
     """
     size = recording.program.size
     tensors = np.unique(size[~recording.at_once])
     found = recording.at_once & (size >= LEAST_WORKSPACE) & ~np.isin(size, tensors)
     unsure = np.array([not model.is_borne_out for model in models] + [False])[which] | ~matched
-    return found if alone or bool(np.any(found & unsure)) else np.zeros_like(found)
+    many = float(size[found & unsure].sum()) > MANY * float(size[found].sum())
+    return found if alone or many else np.asarray(found & unsure)
 
 
 def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Model:

@@ -1,20 +1,23 @@
 """Scores of attention that a program writes out, where no name says attention: told by their sizes.
 
-The square of the number of tokens divides them, and does not divide what the linear layers beside them make.
+The square of the number of tokens divides them, and does not divide what the linear layers beside them make; or a
+softmax makes one of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from oomscope.analysis.plan.calls import Path, module_of
-from oomscope.model import BoolArray, IntArray
+from oomscope.model import BoolArray, IntArray, StackTable
 
 LARGER = 1.25
 """Times the largest output of a linear layer of the same module."""
 LEAST_TOKENS = 32
+_ELEMENTWISE = re.compile(r"torch/nn/modules/(dropout|activation)\.py")
 LEAST_CALLS = 2
 """Of such a module in a step: a model has several layers."""
 
@@ -27,6 +30,7 @@ def written_out(
     known: Mapping[int, Path],
     told: Iterable[int],
     steps: int,
+    is_softmax: BoolArray,
 ) -> IntArray:
     """The numbers of the requests that are scores.
 
@@ -38,6 +42,7 @@ def written_out(
         known: the path of each stack.
         told: how many tokens there may be, as the recording knows.
         steps: how many forwards there are.
+        is_softmax: bool[requests], which a function called softmax makes.
     """
     found = [np.zeros(0, np.int64)]
     for own, linear in _modules(stack, rows, is_linear, known):
@@ -45,7 +50,8 @@ def written_out(
         far = own[size[own] > LARGER * int(outputs.max())]
         for tokens in sorted(told):
             square = far[size[far] % (tokens * tokens) == 0]
-            tells = (outputs % tokens == 0).all() and (outputs % (tokens * tokens) != 0).all()
+            by_size = (outputs % tokens == 0).all() and (outputs % (tokens * tokens) != 0).all()
+            tells = by_size or bool(is_softmax[square].any())
             if tokens >= LEAST_TOKENS and tells and len(square) >= LEAST_CALLS * steps:
                 found.append(square)
     return np.unique(np.concatenate(found))
@@ -59,6 +65,18 @@ def _modules(
     linear: dict[object, list[int]] = {}
     for row, layer in zip(rows.tolist(), is_linear[rows].tolist(), strict=True):
         path = known[int(stack[row])]
-        target, owner = (linear, path[:-1]) if layer else (own, path)
+        target, owner = (linear, path[:-1]) if layer else (own, _without_dropout(path))
         target.setdefault(module_of(owner), []).append(row)
     return [(np.array(own[module]), np.array(linear[module])) for module in own if module in linear]
+
+
+def _without_dropout(path: Path) -> Path:
+    """A path without the dropout or softmax module that it ends in."""
+    return path[:-1] if len(path) > 1 and _ELEMENTWISE.search(path[-1][0][0]) else path
+
+
+def softmaxes_by_name(stacks: StackTable, stack: IntArray) -> BoolArray:
+    """bool[requests]: which a function called softmax makes, by the number of the stack of each."""
+    inside = [any("softmax" in frame.name for frame in stacks[one]) for one in range(len(stacks))]
+    found: BoolArray = np.array([*inside, False])[stack]
+    return found

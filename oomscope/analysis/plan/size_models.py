@@ -18,6 +18,8 @@ HIGHEST = 3
 _EXACT = 8
 """Bytes by which a size that fits may be off: sizes are whole numbers of elements."""
 
+LARGE = 1 << 20
+"""Bytes of a request that is worth a doubt."""
 ROUNDED = 0.005
 """The share by which the square of a side may miss a size: strides and windows round sides down."""
 
@@ -128,6 +130,9 @@ def _product(evidence: Evidence, varied: Sequence[int], fitting: Sequence[Powers
 
     chosen = min(fitting, key=strangeness)
     model = _with_the_rest(evidence, varied, found(chosen), borne_out=True)
+    if evidence.sizes[0] >= LARGE and any(chosen[axis] < hint.low[axis] for axis in varied):
+        # A kernel may round up what it takes: it need not stay at that where there is less to do.
+        model = Model(model.likely, (*model.others, _proportional(evidence, 0)), is_borne_out=False)
     possible = [
         powers
         for powers in fitting
@@ -158,6 +163,8 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
     likely = min(fitting, key=strangeness)
     if len(points) > 2:
         return Model(likely, _extended(evidence, varied, likely), is_borne_out=True)
+    if sizes[0] >= LARGE and _share_of_first(likely, points[0]) > ROUNDED:
+        fitting = [*fitting, _proportional(evidence, 0)]
     # Two sizes bear out any of them: those of no higher degree are possible too.
     least = strangeness(likely)[0]
     others = tuple(one for one in fitting if one is not likely and strangeness(one)[0] == least)
@@ -165,14 +172,31 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
 
 
 def _likely_degrees(evidence: Evidence, varied: Sequence[int]) -> dict[int, int]:
-    """The degree in each parameter: of one by how fast the size grows, of several by what the request is."""
-    hint, points, sizes = evidence.hint, evidence.points, evidence.sizes
-    if len(varied) > 1:
-        return {axis: max(hint.degree[axis], evidence.usual[axis]) for axis in varied}
-    axis = varied[0]
-    far = max(range(len(points)), key=lambda row: abs(float(np.log(points[row][axis] / points[0][axis]))))
-    pace = np.log(sizes[far] / sizes[0]) / np.log(points[far][axis] / points[0][axis])
-    return {axis: int(np.clip(np.round(pace), 1, 2 * HIGHEST))}
+    """The degree in each parameter: by how fast the size grows where only that one changes, else by what it is."""
+    hint, found = evidence.hint, {}
+    for axis in varied:
+        alone = [row for row in range(1, len(evidence.points)) if _differs_in(evidence, row) == [axis]]
+        if alone:
+            found[axis] = _pace(evidence, max(alone, key=lambda row: abs(_step(evidence, row, axis))), axis)
+        else:
+            found[axis] = max(hint.degree[axis], evidence.usual[axis])
+    return found
+
+
+def _differs_in(evidence: Evidence, row: int) -> list[int]:
+    """The parameters that are other at another shape."""
+    one, other = evidence.points[0], evidence.points[row]
+    return [axis for axis in range(len(one)) if one[axis] != other[axis]]
+
+
+def _step(evidence: Evidence, row: int, axis: int) -> float:
+    return float(np.log(evidence.points[row][axis] / evidence.points[0][axis]))
+
+
+def _pace(evidence: Evidence, row: int, axis: int) -> int:
+    """The power of a parameter that a size grows with to another shape."""
+    pace = np.log(evidence.sizes[row] / evidence.sizes[0]) / _step(evidence, row, axis)
+    return int(np.clip(np.round(pace), 1, 2 * HIGHEST))
 
 
 def _share_of_first(one: Polynomial, point: Point) -> float:
@@ -240,14 +264,27 @@ def _steady_workspace(evidence: Evidence, varied: Sequence[int]) -> Model | None
 
     One whose algorithm changed may lie on such a line by chance, but then others do not.
     """
-    points, sizes = evidence.points, evidence.sizes
-    if len(varied) > 1:
+    points, sizes, width = evidence.points, evidence.sizes, len(evidence.points[0])
+    constant = _spread((), (), width)
+    degrees = [(1,) if len(varied) == 1 else (1, 2, 3) for _ in varied]
+    for chosen in product(*degrees):
+        found = _line(points, sizes, _spread(chosen, varied, width))
+        if found is not None:
+            terms = ((found[0], constant), (found[1], _spread(chosen, varied, width)))
+            model = Polynomial(terms)
+            return Model(model, _extended(evidence, varied, model))
+    return None
+
+
+def _line(points: Sequence[Point], sizes: Sequence[int], powers: Powers) -> tuple[float, float] | None:
+    """A constant and a factor of a product, neither negative, that give all sizes but for what aligns them."""
+    values = np.array([_power(point, powers) for point in points])
+    if len(set(values.tolist())) < 2:
         return None
-    constant, linear = _spread((), (), len(points[0])), _spread((1,), varied, len(points[0]))
-    found = _two_terms(points, sizes, constant, linear)
-    if found is None or min(factor for factor, _ in found.terms) < -STEADY * sizes[0]:
-        return None
-    return Model(found, _extended(evidence, varied, found))
+    factor, constant = np.polyfit(values, np.array(sizes, np.float64), 1)
+    missed = np.abs(constant + factor * values - np.array(sizes, np.float64))
+    steady = np.all(missed <= np.maximum(STEADY * np.array(sizes, np.float64), _EXACT))
+    return (float(constant), float(factor)) if steady and factor > 0 and constant >= -STEADY * sizes[0] else None
 
 
 def _workspace(evidence: Evidence) -> Model:

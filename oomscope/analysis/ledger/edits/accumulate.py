@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.labels.kinds import ACTIVATION, INPUT, TEMPORARY
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.ledger.draft import AT_ONCE, SPACING, Draft
+from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.run import SCALAR, Run
+from oomscope.model import BoolArray
 
 SLUG = "accumulate"
 DEFAULT = 2
@@ -17,8 +19,23 @@ def edit(run: Run, value: int | None) -> Edited | None:
     """What grows with the batch is 1/n; gradients are there from the first micro-batch on, and new ones are added."""
     if not run.trains or not run.grows_with_batch.any():
         return None
-    draft = run.draft.scaled(1 / (value or DEFAULT), run.grows_with_batch)
-    return Edited(accumulated(run, draft), (draft,) if not run.gradients.any() else (), doubt=0.08)
+    shrinks = run.grows_with_batch & ~_kept(run)
+    draft = run.draft.scaled(1 / (value or DEFAULT), shrinks)
+    whole_inputs = run.draft.scaled(1 / (value or DEFAULT), shrinks & ~run.of(INPUT))
+    others = (draft,) if not run.gradients.any() else ()
+    return Edited(accumulated(run, draft), (*others, accumulated(run, whole_inputs)), doubt=0.08)
+
+
+def _kept(run: Run) -> BoolArray:
+    """What lines make that keep it for more than the next step: every micro-batch leaves its part of that."""
+    begins = np.array([*(run.step_begins(step) for step in range(run.steps)), NEVER, NEVER, NEVER], np.int64)
+    mine = (run.step >= 0) & (run.stack >= 0) & (run.size > SCALAR) & run.of(ACTIVATION, TEMPORARY)
+    after_next = begins[np.where(mine, run.step, run.steps) + 2]
+    kept = mine & (after_next < NEVER) & (run.end > after_next)
+    pairs = np.stack([run.stack.astype(np.int64), run.size], axis=1)
+    which = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+    found: BoolArray = mine & np.isin(which, which[kept])
+    return found
 
 
 def accumulated(run: Run, draft: Draft) -> Draft:

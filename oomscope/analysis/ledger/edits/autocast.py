@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.precision import cast_copies, halves, is_mixed
+from oomscope.analysis.ledger.precision import cast_copies, halves, is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.run import Run
 
 SLUG = "autocast"
@@ -11,7 +11,7 @@ SLUG = "autocast"
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """What is computed in half precision is half as large; copies of the weights are there through each step."""
-    if is_mixed(run):
+    if is_mixed(run) or is_of_unknown_width(run):
         return None
     found = halves(run)
     if (found.likely == 1).all():

@@ -6,7 +6,14 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.precision import embeds, is_mixed, loss_rows, only_full, scores_of_fused
+from oomscope.analysis.ledger.precision import (
+    embeds,
+    is_mixed,
+    is_of_unknown_width,
+    loss_rows,
+    only_full,
+    scores_of_fused,
+)
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
@@ -20,7 +27,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 
     A loss may still be computed in float32, and attention that no fused kernel took may find one in 16 bits.
     """
-    if is_mixed(run) or not run.parameters.any():
+    if is_mixed(run) or is_of_unknown_width(run) or not run.parameters.any():
         return None
     half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
     draft = run.draft.scaled(0.5, half)

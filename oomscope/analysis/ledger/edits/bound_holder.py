@@ -17,8 +17,10 @@ SLUG = "bound_holder"
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """What growing lines leave behind ends with the pass that made it."""
     study = run.study
-    at = study.history.entries - 1
-    growth = [one for one in find_growth(study, at) if one.kind == "generations"]
+    # A program that ended has let go of what it kept: what counts is what there was at the peak.
+    ends = (study.history.entries - 1, max(int(np.argmax(study.history.curves.allocated)) - 1, 0))
+    found = ((at, [one for one in find_growth(study, at) if one.kind == "generations"]) for at in ends)
+    at, growth = next((one for one in found if one[1]), (ends[0], []))
     begins = np.asarray(pass_begins(study, at), np.int64)
     if not growth or not len(begins):
         return None

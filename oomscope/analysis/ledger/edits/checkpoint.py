@@ -2,31 +2,80 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 
-from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.draft import NEVER
+from oomscope.analysis.ledger.blocks import Block, blocks
+from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
+from oomscope.model import package_path
 
 SLUG = "checkpoint"
+_NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
+_KEEPS_RESULT = re.compile(r"^(relu|sigmoid|tanh|softmax|log_softmax)$")
+"""Functions whose backward needs the result; that of the others needs what went in."""
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
-    """What is saved between a block's forward and its backward is dropped, and made again when that backward begins."""
+    """What is saved between a block's forward and its backward is dropped, and made again when that backward begins.
+
+    So is its result, where the last thing that it does needs that.
+    """
     if not run.trains or _follows_it(run):
         return None
     found = blocks(run)
     if not found:
         return None
-    rows = np.concatenate([block.inner for block in found])
-    count = [len(block.inner) for block in found]
-    dropped = np.repeat(np.array([block.end for block in found], np.int64), count)
-    again = np.repeat(np.array([int(run.end[block.inner].min()) - 1 for block in found], np.int64), count)
-    used = run.end[rows] < NEVER
-    draft = run.draft.lasting(rows, end=dropped)
-    again_made = draft.added(run.size[rows[used]], again[used], run.end[rows[used]], rows[used])
-    return Edited(again_made, doubt=0.08)
+    likely = _checkpointed(run, found, [_keeps_result(run, block) for block in found])
+    return Edited(likely, (_checkpointed(run, found, [False] * len(found)),), doubt=0.08)
+
+
+def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
+    draft = run.draft
+    rows, begins, ends, moments, beside = [], [], [], [], []
+    for block, keeps in zip(found, keeps_result, strict=True):
+        own = np.append(block.inner, block.output) if keeps else block.inner
+        own = own[run.end[own] < NEVER]
+        begin = int(run.end[own].min(initial=NEVER)) - 1
+        rows.append(own)
+        begins.append(np.full(len(own), begin, np.int64))
+        ends.append(run.end[own])
+        if len(own) and block.beside:
+            moments.append(begin)
+            beside.append(block.beside)
+    inner = np.concatenate([block.inner for block in found])
+    dropped = np.repeat([block.end for block in found], [len(block.inner) for block in found])
+    again = np.concatenate(rows)
+    draft = _with_inputs(draft.lasting(inner, end=dropped), found, [int(one[0]) if len(one) else -1 for one in begins])
+    draft = draft.added(run.size[again], np.concatenate(begins), np.concatenate(ends), again)
+    at = np.array(moments, np.int64)
+    return draft.added(np.array(beside, np.int64), at, at + 1)
+
+
+def _with_inputs(draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
+    """`draft` in which what a block returns is there until the next one is made again, whose input it is."""
+    inputs = [
+        (block.output, following)
+        for block, own, following in zip(found, again, again[1:], strict=False)
+        if block.output >= 0 and draft.end[block.output] < following < own
+    ]
+    rows = np.array([row for row, _ in inputs], np.int64)
+    return draft.lasting(rows, end=np.array([moment for _, moment in inputs], np.int64))
+
+
+def _keeps_result(run: Run, block: Block) -> bool:
+    """Whether a block's last backward needs the block's result.
+
+    That of some activations does. One in place makes nothing, and then the norm before it has made the result; a sum
+    of the block's own needs nothing.
+    """
+    if block.output < 0:
+        return False
+    frames = run.study.snapshot.stacks[int(run.stack[block.output])]
+    return any(_KEEPS_RESULT.search(frame.name) or _NORM.search(package_path(frame.filename) or "") for frame in frames)
 
 
 def _follows_it(run: Run) -> bool:

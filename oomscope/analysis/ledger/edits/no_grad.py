@@ -9,6 +9,7 @@ from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.precision import autocast_copies
 from oomscope.analysis.ledger.run import Run
 
 SLUG = "no_grad"
@@ -22,7 +23,8 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     draft = run.draft.without(gone)
     rows = np.flatnonzero(run.saved)
     # Of what one call makes, the first is its result; indices, masks and statistics are for the backward alone.
-    beside = np.append(False, (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]))
+    beside = np.append(np.array([False]), (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]))
+    beside &= ~np.isin(rows - 1, autocast_copies(run))
     ends = np.where(beside, draft.begin[rows] + SPACING, held_until(run)[rows])
     ends = np.minimum(ends, draft.end[rows])
     return Edited(draft.lasting(rows, end=ends), doubt=0.02)

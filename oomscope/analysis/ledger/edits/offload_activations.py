@@ -4,30 +4,55 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.ledger.draft import NEVER, SPACING
+from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.run import Run
+from oomscope.model import BoolArray, IntArray
 
 SLUG = "offload_activations"
 LEAST = 4096
 """Bytes; what is smaller is not worth a copy."""
 AHEAD = 3
-"""Recorded steps by which a copy is back before it is used."""
+"""Recorded steps by which a copy is back, at the latest, before it is used."""
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
-    """What is saved goes when Python is done with it, and is back shortly before the backward gives it up."""
+    """What is saved goes when Python is done with it, and is back while the function that needs it goes backward.
+
+    What outlives its backward is held by a variable; that stays.
+    """
     if not run.trains:
         return None
     rows = np.flatnonzero(run.saved & (run.size >= LEAST))
+    rows = rows[_given_up_by_backward(run, rows)]
     if not len(rows):
         return None
     ends = np.minimum(held_until(run)[rows], run.end[rows])
-    used = rows[run.end[rows] < NEVER]
-    ends_used = ends[run.end[rows] < NEVER]
-    back = np.maximum(run.end[used] - AHEAD * SPACING, ends_used + 1)
     draft = run.draft.lasting(rows, end=ends)
-    likely = draft.added(run.size[used], back, run.end[used], used)
-    earlier = np.maximum(run.end[used] - 4 * AHEAD * SPACING, ends_used + 1)
-    return Edited(likely, (draft.added(run.size[used], earlier, run.end[used], used),), doubt=0.1)
+    late = np.maximum(run.end[rows] - AHEAD * SPACING, ends + 1)
+    early = np.maximum(
+        np.minimum(np.maximum(_function_begins(run.end[rows]), run.end[rows] - 8 * SPACING), late), ends + 1
+    )
+    likely = draft.added(run.size[rows], early, run.end[rows], rows)
+    return Edited(likely, (draft.added(run.size[rows], late, run.end[rows], rows),), doubt=0.15)
+
+
+def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:
+    """bool[rows]: whose end is in the backward of their step."""
+    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)
+    found: BoolArray = run.end[rows] <= last[run.step[rows]] + AHEAD * SPACING
+    return found
+
+
+def _function_begins(ends: IntArray) -> IntArray:
+    """For each end of what a function's backward needs, when that backward begins: where the one before it was done.
+
+    All that one function needs is given up in a row.
+    """
+    moments = np.unique(ends)
+    first = np.append(True, np.diff(moments) > AHEAD * SPACING)
+    before = np.append(0, moments[:-1])[first]
+    found: IntArray = before[np.cumsum(first) - 1][np.searchsorted(moments, ends)] + 1
+    return found
