@@ -22,7 +22,10 @@ class Kept:
         self.tensors_of: dict[Key, list[int]] = {}
         self.further: dict[int, list[int]] = {}
         self.behind: set[int] = set()  # tensors that another one keeps in C++: gradients, and what views look at
+        self._looked_at: Counter[int] = Counter()  # by node, how many views and parameters keep it in C++
         self._count_uses = getattr(torch._C, "_storage_Use_Count", None)
+        self.tells = self._count_uses is not None and hasattr(torch.Tensor, "_use_count")  # torch 2.3 and later
+        self._least = torch.empty(0)._use_count() if self.tells else 0
         self._plain = (torch.Tensor, torch.nn.Parameter)
 
     def add(self, holding: Holding, graph: Graph, tensors: Iterable[Any]) -> None:
@@ -39,6 +42,7 @@ class Kept:
         for node, other in behind:
             if other in holding.numbers:
                 self.behind.add(holding.numbers[other])
+                self._looked_at[holding.numbers[other]] += 1
                 self.further.setdefault(node, []).append(holding.numbers[other])
         for position, graph_node in enumerate(graph.nodes):
             node = holding.number(graph_node)
@@ -47,6 +51,7 @@ class Kept:
             parameter = getattr(graph_node, "variable", None)
             if parameter is not None and id(parameter) in holding.numbers:
                 self.further[node] = [holding.numbers[id(parameter)]]
+                self._looked_at[self.further[node][0]] += 1
 
     def _add_tensor(self, holding: Holding, tensor: Any, keys: list[Key]) -> list[tuple[int, int]]:
         """Add one tensor with its gradient; returns its node with the ids of what it keeps in C++."""
@@ -79,14 +84,19 @@ class Kept:
         return found.union(*(self.saved[node] for node in nodes & self.saved.keys()))
 
     def is_shared_unseen(self, holding: Holding, key: Key) -> bool:
-        """Whether more tensors share a storage than Python knows, such as a bucket that C++ keeps."""
+        """Whether C++ keeps a storage by more than Python knows: a compiled module, a bucket of gradients."""
         if self._count_uses is None:
-            return False
-        known = [holding.objects[node] for node in self.tensors_of.get(key, ())]
-        if not known:
+            return True
+        nodes = self.tensors_of.get(key, ())
+        if not nodes:
             return False  # a gradient that no Python object stands for: its parameter keeps it
-        whole = next((tensor for tensor in known if self.reader.key(tensor) == key), None)
+        saved, whole = self._times_saved[key], None
+        for node in nodes:
+            tensor = holding.objects[node]
+            if tensor._use_count() - self._least > self._looked_at[node] + saved:
+                return True
+            whole = tensor if self.reader.key(tensor) == key else whole
         if whole is None:
             return True
         storage = whole.untyped_storage()  # an object that refers to it as well
-        return int(self._count_uses(storage._cdata)) - 1 > len(known) + self._times_saved[key]
+        return int(self._count_uses(storage._cdata)) - 1 > len(nodes) + saved

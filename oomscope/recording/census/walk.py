@@ -129,11 +129,20 @@ class _Walk:
         own = (found.tensors, found.modules, found.optimizers, loose, owners, graph.nodes)
         references = References(heap, self._witness, own)
         flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)], references)
-        if read_saved:
+        if read_saved and not self._has_graphs(objects):
             self._find_unread(heap, references, kept, stacks, places.raised_at(error), deadline)
         self._find_bases(owners, stacks)
         deadline.check()
         self._holders = rank(self._holding, deadline)
+
+    def _has_graphs(self, objects: list[Any]) -> bool:
+        """Whether there are device graphs: they read memory by its address, whoever keeps it."""
+        names = ("_CUDAGraph", "_XPUGraph")
+        kinds = tuple(kind for name in names if (kind := getattr(self._torch._C, name, None)) is not None)
+        if not any(issubclass(kind, kinds) for kind in set(map(type, objects))):
+            return False
+        self._facts["notes"].append("a device graph may read what no variable does: nothing is said to be unread")
+        return True
 
     def _find_unread(
         self,
