@@ -257,6 +257,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "none",
         "",
     ),
+    "release_ended_training": RemedyWords(
+        "Let go of the optimizer and the gradients of the loop in {loop:place} once it has ended: `del` what refers to "
+        "them and to a model that is not used any more, or call `optimizer.zero_grad()` and keep the model alone.",
+        "It left {bytes:bytes} of gradients and optimizer state.",
+        "none, if that training does not go on",
+        "optimizers",
+    ),
     "release_history": RemedyWords(
         "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
         "`x.shape` instead of showing `x`.",

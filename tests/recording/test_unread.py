@@ -7,6 +7,7 @@ import copy
 import gc
 import io
 import sys
+import threading
 import weakref
 
 import pytest
@@ -360,6 +361,48 @@ def test_what_a_view_looks_at():
         return unread()
 
     assert sizes(main()) == {"points": 64}
+
+
+def test_what_something_beside_python_shares():
+    def main():
+        rows = kib(64)
+        capsule = torch.utils.dlpack.to_dlpack(rows)
+        found = unread()
+        return found, capsule
+
+    assert not sizes(main()[0])
+
+
+def test_a_call_that_waits_for_its_time():
+    def watch(rows):
+        timer = threading.Timer(3600, print, args=("late", rows))
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def main():
+        timer = watch(kib(64))
+        census = take_census(torch, device_type="cpu")
+        timer.cancel()
+        return census
+
+    row = max(main().holders, key=lambda one: one["bytes"])
+    assert row["holder"] == "Timer(print).args"
+    assert row["place"] == "deferred"
+    assert row["path"] == ["Timer(print).args[1]"]
+
+
+def test_a_call_at_the_end_of_an_object():
+    class Session:
+        pass
+
+    def main(session):
+        weakref.finalize(session, print, kib(64))
+        return take_census(torch, device_type="cpu")
+
+    row = max(main(Session()).holders, key=lambda one: one["bytes"])
+    assert row["place"] == "deferred"
+    assert row["holder"].startswith("finalize(print)")
 
 
 def test_looking_twice_keeps_nothing_alive():

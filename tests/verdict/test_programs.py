@@ -15,7 +15,6 @@ BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare
 
 WRONG = {
     ("phases", True): "the recorder calls the orphan `self`, as the running object is called",
-    ("phases", False): "a model of a phase that has ended looks like a teacher",
     ("last_error", False): "who keeps what a failed request left is not in a bare snapshot",
     ("orbit_render", True): "a generator that is suspended may go on, so that what it holds is only named",
     ("orbit_render", False): "a generator that is suspended may go on",
@@ -23,7 +22,6 @@ WRONG = {
     ("resume_run", False): "a loaded checkpoint in a variable of the function that runs may still be read",
     ("lab_console", False): "who keeps what an error left is not in a bare snapshot",
     ("pretrain_then_tune", False): "which optimizer has no model any more is not in a bare snapshot",
-    ("distill", False): "an unreachable cycle looks like a teacher where nobody knows who holds it",
     ("calibrate_async", False): "who keeps what a failed call left is not in a bare snapshot",
     ("lidar_merge", False): "the cap is inferred too low by what the request lacked",
     ("peek_loader", True): "recorded before the recorder knew that a queue is bounded",

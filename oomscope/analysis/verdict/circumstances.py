@@ -14,6 +14,7 @@ from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.ended_training import find_ended_training
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
@@ -103,6 +104,7 @@ class Circumstances:
             find_kept_models(study, entry),
             self.rising,
             left_by_failed_tries(study, entry),
+            None if self.names_known else find_ended_training(study, entry),
             optimizes_within(study, entry),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.records import CallsInProgress, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest
@@ -35,6 +36,7 @@ class LoopFacts:
         models: whole models that finished passes left behind.
         rising: a tensor that grows, and that the request would replace by a larger one.
         failed_tries: bytes that earlier passes left which failed as well.
+        ended_training: what a training that has ended left, while another one is underway.
         optimizes_within: whether an optimizer's step lies within its passes.
     """
 
@@ -45,6 +47,7 @@ class LoopFacts:
     models: KeptModels | None = None
     rising: RisingRequest | None = None
     failed_tries: int = 0
+    ended_training: EndedTraining | None = None
     optimizes_within: bool = True
 
     def may_be_one_step(self, passes: int) -> bool:
@@ -68,6 +71,7 @@ class Piled:
         holder: the object that keeps most of `grown`, where it is known.
         debris: the objects that keep `retained`, largest first.
         models: whole models that finished passes left behind, where that is what has piled up.
+        ended_training: where `retained` is what a training that has ended left, that.
     """
 
     grown: int = 0
@@ -78,6 +82,7 @@ class Piled:
     holder: Suspect | None = None
     debris: tuple[Suspect, ...] = ()
     models: KeptModels | None = None
+    ended_training: EndedTraining | None = None
 
 
 def find_piled(
@@ -109,8 +114,12 @@ def find_piled(
         if is_finished_with(one) and not _adds_up(one) and not (minor and one.unread is not None)
     )
     retained = sum(one.retained for one in debris)
+    ended = None
     if not suspects:
-        retained = loop.failed_tries
+        ended = loop.ended_training
+        if ended is not None and ended.bytes <= loop.failed_tries:
+            ended = None
+        retained = loop.failed_tries if ended is None else ended.bytes
     kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
     by_objects = sum(one.earlier_bytes for one in kept)
     bounded = sum(one.retained for one in suspects if one.is_full)
@@ -140,6 +149,7 @@ def find_piled(
         passes=passes,
         holder=holder,
         debris=debris,
+        ended_training=ended,
     )
 
 

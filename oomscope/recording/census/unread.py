@@ -19,11 +19,11 @@ from typing import Any
 
 from oomscope.recording.census import roots as places
 from oomscope.recording.census.garbage import References
-from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.holding import Holding, is_graph_node
+from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.liveness import Use, global_reads, loops_around, uses_after
-from oomscope.recording.census.storages import Key, Storage, TensorReader
+from oomscope.recording.census.storages import Key, Storage
 
 NEWEST = (3, 13)
 """Later versions of Python keep values on a call's stack without counting a reference, so that nothing is proven."""
@@ -60,58 +60,6 @@ class Variable:
                 "others": self.others[:_MOST_OTHERS],
                 "at": dict(zip(("filename", "line", "name"), self.at, strict=True)),
             }
-
-
-class Kept:
-    """The storages that each node keeps beside those that are nodes themselves, and what C++ refers to."""
-
-    def __init__(self, holding: Holding, reader: TensorReader, graph: Graph, tensors: Iterable[Any]) -> None:
-        """`tensors`: all that Python knows; those on the device become nodes."""
-        self.reader = reader
-        self.keys: dict[int, list[Key]] = {}
-        self.further: dict[int, list[int]] = {}
-        self.behind: set[int] = set()  # tensors that another one keeps in C++: gradients, and what views look at
-        behind: list[tuple[int, int]] = []
-        for tensor in tensors:
-            gradient = reader.gradient(tensor)
-            found = [*reader.parts(tensor), *([] if gradient is None else [gradient])]
-            keys = [key for part in found if (key := reader.key(part)) is not None]
-            if keys:
-                self.keys[holding.number(tensor)] = keys
-                behind += [(holding.numbers[id(tensor)], id(one)) for one in (gradient, tensor._base)]
-        self.tensors_of: dict[Key, list[int]] = {}
-        for node, keys in self.keys.items():
-            for key in keys:
-                self.tensors_of.setdefault(key, []).append(node)
-        for node, key_behind in behind:
-            if key_behind in holding.numbers:
-                self.behind.add(holding.numbers[key_behind])
-                self.further.setdefault(node, []).append(holding.numbers[key_behind])
-        for position, graph_node in enumerate(graph.nodes):
-            node = holding.number(graph_node)
-            self.keys[node] = [key for key, _ in graph.saved[position]]
-            parameter = getattr(graph_node, "variable", None)
-            if parameter is not None and id(parameter) in holding.numbers:
-                self.further[node] = [holding.numbers[id(parameter)]]
-
-    def reach(self, holding: Holding, starts: Iterable[int], seen: set[int]) -> set[int]:
-        """The nodes that are reached from `starts` without those in `seen`, to which they are added."""
-        open_nodes, reached = list(starts), set[int]()
-        while open_nodes:
-            node = open_nodes.pop()
-            if node not in seen:
-                seen.add(node)
-                reached.add(node)
-                open_nodes += holding.children[node]
-                open_nodes += self.further.get(node, ())
-        return reached
-
-    def storages(self, holding: Holding, nodes: Iterable[int]) -> set[Key]:
-        """The storages that `nodes` keep."""
-        known = {node: key for key, node in holding.storages.items()}  # of tensors that have no name of their own
-        nodes = set(nodes)
-        found = {known[node] for node in nodes & known.keys()}
-        return found.union(*(self.keys[node] for node in nodes & self.keys.keys()))
 
 
 class Roots:
@@ -204,7 +152,7 @@ def find_unread(
         offsets: by the id of a frame, where it stood when an exception was raised there.
         deadline: when to stop.
     """
-    if sys.version_info[:2] > NEWEST:
+    if sys.version_info[:2] > NEWEST or not kept.tells:
         return [], {}
     roots = Roots(holding, offsets)
     frames = list({id(frame): frame for stack in stacks for frame in stack}.values())
@@ -320,8 +268,7 @@ def _from_torch(holding: Holding, kept: Kept, unread: set[int]) -> Counter[int]:
     found = kept.behind & unread
     for node in unread:
         found.update(kept.further.get(node, ()))
-        if is_graph_node(holding.objects[node]):
-            found.update(one for key in kept.keys.get(node, ()) for one in kept.tensors_of.get(key, ()))
+        found.update(one for key in kept.saved.get(node, ()) for one in kept.tensors_of.get(key, ()))
     return Counter({id(holding.objects[node]): 1 for node in found})
 
 
@@ -345,6 +292,8 @@ def _tell(
         nodes = kept.reach(holding, [one.node], seen)
         owner.update(dict.fromkeys(nodes, one))
         for key in kept.storages(holding, nodes) - in_use - told.keys():
+            if kept.is_shared_unseen(holding, key):
+                continue
             told[key] = one.holder
             one.bytes[key[0]] = one.bytes.get(key[0], 0) + kept.reader.storages[key].bytes
             one.tensors[key[0]] = one.tensors.get(key[0], 0) + 1

@@ -19,11 +19,12 @@ from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
 from oomscope.recording.census.holder_rows import HolderRow, merge
 from oomscope.recording.census.holding import Holding, add_tensors, climb, flood
+from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.names import Names, is_generated, root_modules
 from oomscope.recording.census.ranking import rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
-from oomscope.recording.census.unread import Kept, find_unread
+from oomscope.recording.census.unread import find_unread
 
 _BASE = re.compile(r": | \(closure\) ")
 _MOST_ROWS = 20_000
@@ -120,18 +121,28 @@ class _Walk:
         self._facts.update(tensors=len(found.tensors), nodes=len(graph.nodes))
         stacks = places.stacks(error)
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
-        kept = Kept(self._holding, self._reader, graph, found.tensors)
+        kept = Kept(self._torch, self._reader)
+        kept.add(self._holding, graph, found.tensors)
         heap = Heap(objects, deadline)
         self._note_limits(heap)
         above = climb(self._holding, heap, owners, stacks, deadline)
         own = (found.tensors, found.modules, found.optimizers, loose, owners, graph.nodes)
         references = References(heap, self._witness, own)
         flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)], references)
-        if read_saved:
+        if read_saved and not self._has_graphs(objects):
             self._find_unread(heap, references, kept, stacks, places.raised_at(error), deadline)
         self._find_bases(owners, stacks)
         deadline.check()
         self._holders = rank(self._holding, deadline)
+
+    def _has_graphs(self, objects: list[Any]) -> bool:
+        """Whether there are device graphs: they read memory by its address, whoever keeps it."""
+        names = ("_CUDAGraph", "_XPUGraph")
+        kinds = tuple(kind for name in names if (kind := getattr(self._torch._C, name, None)) is not None)
+        if not any(issubclass(kind, kinds) for kind in set(map(type, objects))):
+            return False
+        self._facts["notes"].append("a device graph may read what no variable does: nothing is said to be unread")
+        return True
 
     def _find_unread(
         self,

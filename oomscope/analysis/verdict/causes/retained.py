@@ -15,8 +15,8 @@ from oomscope.model import Note, note
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "release_variable", "forget_exception", "collect_garbage", "drop_optimizer", "release_closure",
-    "release_history", "cancel_deferred_call", "raise_cap",
+    "release_variable", "release_ended_training", "forget_exception", "collect_garbage", "drop_optimizer",
+    "release_closure", "release_history", "cancel_deferred_call", "raise_cap",
 )  # fmt: skip
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
@@ -88,6 +88,10 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
 
 def _by_trace(circumstances: Circumstances) -> Note:
     live = circumstances.request.totals.allocated
+    ended = circumstances.piled.ended_training
+    if ended is not None:
+        loop = circumstances.study.loops.location(ended.run)
+        return note("causes.retained.ended_training", retained=ended.bytes, live=live, loop=loop)
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
 
 

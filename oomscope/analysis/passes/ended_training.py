@@ -1,0 +1,56 @@
+"""What a training that has ended left, while another one is underway: told from the trace alone.
+
+Gradients and optimizer states serve the parameters they were made for. A loop that trained and has ended, in no loop
+that goes on, trains no more; where states are made anew after it, they are another optimizer's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE
+from oomscope.analysis.passes.finished import training_entries
+from oomscope.analysis.passes.loops import LoopRun
+from oomscope.analysis.study import DeviceStudy
+
+LEAST_STEPS = 3
+"""Passes with a backward each. Fewer may be the first half of a step that trains two networks in turn."""
+LEAST_STATE = 0.1
+"""Of the bytes of the old states: what the new ones must have come to, to be another optimizer's."""
+
+
+class EndedTraining(NamedTuple):
+    """`bytes` of gradients and optimizer states that are alive and were made by `run`, the last of such loops."""
+
+    bytes: int
+    run: LoopRun
+
+
+def find_ended_training(study: DeviceStudy, entry: int) -> EndedTraining | None:
+    """What trainings that ended before `entry` left, where another optimizer has begun to make its states since."""
+    runs = [run for run in study.loops.runs if _trained_and_ended(study, run, entry)]
+    if not runs:
+        return None
+    lifetimes, size, last = study.history.lifetimes, study.history.size, max(runs, key=lambda run: run.end)
+    alive, states = lifetimes.allocated_at(entry), study.categories == OPTIMIZER_STATE
+    within = np.zeros(len(size), np.bool_)
+    for run in runs:
+        within |= (lifetimes.born >= run.begin) & (lifetimes.born < run.end)
+    old = alive & within & (states | (study.categories == GRADIENT))
+    anew = int(size[alive & states & (lifetimes.born >= last.end)].sum())
+    if anew < LEAST_STATE * max(int(size[old & states].sum()), 1):
+        return None
+    return EndedTraining(int(size[old].sum()), last)
+
+
+def _trained_and_ended(study: DeviceStudy, run: LoopRun, entry: int) -> bool:
+    """Whether a loop of the main thread had whole steps for passes, and neither it nor one around it goes on."""
+    if run.thread or not run.certain or run.end > entry or len(run.starts) < LEAST_STEPS:
+        return False
+    if any(study.loops.runs[number].end > entry for number in study.loops.chain(run.parent)):
+        return False
+    entries = training_entries(study)
+    number = np.searchsorted(run.starts, entries[(entries >= run.begin) & (entries < run.end)], side="right")
+    return len(np.unique(number)) >= LEAST_STEPS

@@ -1,0 +1,20 @@
+"""Let go of what an earlier training has left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
+
+SLUG = "release_ended_training"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where the trace shows that a loop trained, ended, and left gradients and states."""
+    ended = circumstances.piled.ended_training
+    if ended is not None:
+        loop = circumstances.study.loops.location(ended.run)
+        values = {"loop": loop, "bytes": ended.bytes}
+        yield Advice(SLUG, values, ended.bytes, enough_by_sum(circumstances, ended.bytes), at=loop)

@@ -1,0 +1,102 @@
+"""Which storages each tensor and each node of the autograd graph keeps, as far as Python can see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from oomscope.recording.census.graph import Graph
+from oomscope.recording.census.holding import Holding
+from oomscope.recording.census.storages import Key, TensorReader
+
+
+class Kept:
+    """The storages that nodes keep beside those that are nodes themselves, and what C++ refers to."""
+
+    def __init__(self, torch: Any, reader: TensorReader) -> None:
+        self.reader = reader
+        self.keys: dict[int, list[Key]] = {}  # of tensors
+        self.saved: dict[int, list[Key]] = {}  # of nodes of the graph
+        self._times_saved: Counter[Key] = Counter()
+        self.tensors_of: dict[Key, list[int]] = {}
+        self.further: dict[int, list[int]] = {}
+        self.behind: set[int] = set()  # tensors that another one keeps in C++: gradients, and what views look at
+        self._looked_at: Counter[int] = Counter()  # by node, how many views and parameters keep it in C++
+        self._count_uses = getattr(torch._C, "_storage_Use_Count", None)
+        self.tells = self._count_uses is not None and hasattr(torch.Tensor, "_use_count")  # torch 2.3 and later
+        self._least = torch.empty(0)._use_count() if self.tells else 0
+        self._plain = (torch.Tensor, torch.nn.Parameter)
+
+    def add(self, holding: Holding, graph: Graph, tensors: Iterable[Any]) -> None:
+        """Make nodes of those of `tensors` that are on the device. One that answers strangely is passed over."""
+        behind: list[tuple[int, int]] = []
+        for tensor in tensors:
+            try:
+                parts = [tensor] if type(tensor) in self._plain else self.reader.parts(tensor)
+                keys = [key for part in parts if (key := self.reader.key(part)) is not None]
+                if keys:
+                    behind += self._add_tensor(holding, tensor, keys)
+            except Exception:
+                self.reader.failures += 1
+        for node, other in behind:
+            if other in holding.numbers:
+                self.behind.add(holding.numbers[other])
+                self._looked_at[holding.numbers[other]] += 1
+                self.further.setdefault(node, []).append(holding.numbers[other])
+        for position, graph_node in enumerate(graph.nodes):
+            node = holding.number(graph_node)
+            self.saved[node] = [key for key, _ in graph.saved[position]]
+            self._times_saved.update(self.saved[node])
+            parameter = getattr(graph_node, "variable", None)
+            if parameter is not None and id(parameter) in holding.numbers:
+                self.further[node] = [holding.numbers[id(parameter)]]
+                self._looked_at[self.further[node][0]] += 1
+
+    def _add_tensor(self, holding: Holding, tensor: Any, keys: list[Key]) -> list[tuple[int, int]]:
+        """Add one tensor with its gradient; returns its node with the ids of what it keeps in C++."""
+        node = holding.number(tensor)
+        gradient = self.reader.gradient(tensor)
+        gradient_key = None if gradient is None else self.reader.key(gradient)
+        self.keys[node] = [*keys, *([] if gradient_key is None else [gradient_key])]
+        for key in keys:
+            self.tensors_of.setdefault(key, []).append(node)
+        return [(node, id(one)) for one in (gradient, tensor._base) if one is not None]
+
+    def reach(self, holding: Holding, starts: Iterable[int], seen: set[int]) -> set[int]:
+        """The nodes that are reached from `starts` without those in `seen`, to which they are added."""
+        open_nodes, reached = list(starts), set[int]()
+        while open_nodes:
+            node = open_nodes.pop()
+            if node not in seen:
+                seen.add(node)
+                reached.add(node)
+                open_nodes += holding.children[node]
+                open_nodes += self.further.get(node, ())
+        return reached
+
+    def storages(self, holding: Holding, nodes: Iterable[int]) -> set[Key]:
+        """The storages that `nodes` keep."""
+        known = {node: key for key, node in holding.storages.items()}  # of tensors that have no name of their own
+        nodes = set(nodes)
+        found = {known[node] for node in nodes & known.keys()}
+        found.update(*(self.keys[node] for node in nodes & self.keys.keys()))
+        return found.union(*(self.saved[node] for node in nodes & self.saved.keys()))
+
+    def is_shared_unseen(self, holding: Holding, key: Key) -> bool:
+        """Whether C++ keeps a storage by more than Python knows: a compiled module, a bucket of gradients."""
+        if self._count_uses is None:
+            return True
+        nodes = self.tensors_of.get(key, ())
+        if not nodes:
+            return False  # a gradient that no Python object stands for: its parameter keeps it
+        saved, whole = self._times_saved[key], None
+        for node in nodes:
+            tensor = holding.objects[node]
+            if tensor._use_count() - self._least > self._looked_at[node] + saved:
+                return True
+            whole = tensor if self.reader.key(tensor) == key else whole
+        if whole is None:
+            return True
+        storage = whole.untyped_storage()  # an object that refers to it as well
+        return int(self._count_uses(storage._cdata)) - 1 > len(nodes) + saved

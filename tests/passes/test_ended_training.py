@@ -1,0 +1,65 @@
+"""What a training that has ended left while another one is underway, by the trace alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from oomscope.analysis.passes import ended_training
+from oomscope.analysis.passes.ended_training import LEAST_STATE, LEAST_STEPS, find_ended_training
+from oomscope.analysis.study import DeviceStudy, study_device
+from tests.analysis.programs import MIB, STATE
+from tests.passes.scripts import BACKWARD_CALL, MAKING, Script
+
+
+def train(script: Script, line: int, steps: int, state: float) -> None:
+    """A function that trains a layer of 10 MiB: the last gradient stays, and what its optimizer made at first."""
+    with script.call(line, "train"):
+        gradient = None
+        for step in range(steps):
+            output = script.layer(20, 7, 3)
+            if gradient is not None:
+                script.free(gradient)
+            gradient = script.at(21, 10, *BACKWARD_CALL)
+            script.free(output)
+            if step == 0 and state:
+                script.at(22, state, *STATE[:3])
+
+
+def phases(steps: int, anew: float, *, around: bool = False) -> DeviceStudy:
+    script = Script()
+    for round_ in range(2 if around else 1):
+        script.at(5, 10, *MAKING)
+        train(script, 6, steps, 20)
+        script.at(7, 10, *MAKING)
+        if round_ == 0:
+            train(script, 8, 1, anew)
+    script.layer(20, 7, 3)
+    script.fails(9, 50)
+    return study_device(script.snapshot(), 0)
+
+
+def left(study: DeviceStudy) -> float | None:
+    found = find_ended_training(study, study.history.entries - 1)
+    return None if found is None else found.bytes / MIB
+
+
+@pytest.mark.parametrize(("steps", "bytes_"), [(LEAST_STEPS, 30), (LEAST_STEPS - 1, None)])
+def test_a_loop_has_a_few_steps(steps: int, bytes_: int | None) -> None:
+    assert left(phases(steps, 20)) == bytes_
+
+
+@pytest.mark.parametrize(("anew", "bytes_"), [(20 * LEAST_STATE, 30), (20 * LEAST_STATE - 1, None)])
+def test_another_optimizer_has_begun(anew: float, bytes_: int | None) -> None:
+    assert left(phases(5, anew)) == bytes_
+
+
+def test_what_is_trained_again_in_a_loop_around_it_has_not_ended() -> None:
+    assert left(phases(5, 20, around=True)) is None
+
+
+def test_it_is_told_where_the_loop_was() -> None:
+    study = phases(5, 20)
+    found = find_ended_training(study, study.history.entries - 1)
+    assert found is not None
+    assert study.loops.location(found.run).function == "train"
+    assert ended_training.LEAST_STEPS == 3
