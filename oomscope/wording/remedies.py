@@ -103,6 +103,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "none, if nothing later calls backward on them",
         "faq",
     ),
+    "detach_what_is_kept.reached": RemedyWords(
+        "Cut the graph that {holder:holder} reaches: `.detach()` what one pass hands to the next (a hidden state, a "
+        "running loss), or make it under `torch.no_grad()`.",
+        _many_places,
+        "no gradients through earlier passes; `retain_graph=True` is then not needed either",
+        "faq",
+    ),
     "detach_what_is_kept": RemedyWords(
         "Keep numbers, not tensors: use `.item()` or `.detach()` on whatever is kept from pass to pass (a running "
         "loss, a hidden state that is carried on, a list, a dict of metrics, a hook), without `retain_graph=True`.",

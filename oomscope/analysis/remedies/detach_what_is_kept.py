@@ -9,6 +9,7 @@ import numpy as np
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.clauses import also_held
 from oomscope.analysis.verdict.records import Advice
 
 SLUG = "detach_what_is_kept"
@@ -24,10 +25,11 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     rows = kept_rows(circumstances)
     saves = piled.grown
     enough = served_if_freed(circumstances, rows) if np.any(rows) else None
+    reached = next((one.values["holder"] for one in also_held(circumstances, piled.grown)), None)
     yield Advice(
-        f"{SLUG}.holder" if holder is not None else SLUG,
+        f"{SLUG}.holder" if holder is not None else f"{SLUG}.reached" if reached is not None else SLUG,
         {
-            "holder": holder.holder if holder else None,
+            "holder": holder.holder if holder is not None else reached,
             "passes": piled.passes,
             "per_pass": piled.per_pass,
             "places": _places(circumstances),
