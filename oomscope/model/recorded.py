@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from oomscope.model.recorded_unread import RecordedUnread
 from oomscope.model.stacks import Frame
 
 
@@ -229,6 +230,7 @@ class RecordedTensor:
         category: as the report's categories; ``unknown`` where the recording could not tell.
         name: of a module's or an optimizer's own tensor.
         saved_for: the node of the autograd graph that saved it, such as ``ReluBackward0 (result)``.
+        unread: the variable that alone keeps it and that no running code reads again, as in `RecordedUnread`.
         holders: ways to it from what a person knows.
     """
 
@@ -240,6 +242,7 @@ class RecordedTensor:
     category: str | None = None
     name: str | None = None
     saved_for: str | None = None
+    unread: str | None = None
     holders: tuple[str, ...] = ()
 
 
@@ -260,7 +263,8 @@ class RecordedHolder:
         length: the number of items of the collections in this row.
         maxlen: of a deque that drops its oldest items, or that a bounded `queue.Queue` fills.
         place: what the way to it begins with: ``global``, ``local``, ``class``, ``closure``, ``exception``,
-            ``suspended`` (a generator or coroutine that will go on) or ``cycle``.
+            ``suspended`` (a generator or coroutine that will go on), ``deferred`` (a call that waits for its time) or
+            ``cycle``.
         finished: whether the program has finished with what it keeps: calls that have ended, or a cycle that is
             garbage for certain. False where that is not so or not proven, None where it was not looked at.
         at: the innermost code on the way to it: a closure's function, a suspended or ended call, else the running
@@ -362,6 +366,7 @@ class RecordedContext:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tensors: tuple[RecordedTensor, ...] = ()
     holders: tuple[RecordedHolder, ...] = ()
+    unread: tuple[RecordedUnread, ...] = ()
     walk: RecordedWalk = RecordedWalk()
     sources: tuple[RecordedSource, ...] = ()
     failures: tuple[str, ...] = ()

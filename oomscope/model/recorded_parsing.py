@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from oomscope.model import recorded
+from oomscope.model.recorded_unread import RecordedUnread
 from oomscope.model.stacks import Frame
 
 _R = TypeVar("_R")
@@ -251,6 +252,7 @@ class _Parser:
             category=self.text(item, "category"),
             name=self.text(item, "name"),
             saved_for=self.text(item, "saved_for"),
+            unread=self.text(item, "unread"),
             holders=self.texts(item, "holders"),
         )
 
@@ -270,6 +272,20 @@ class _Parser:
             maxlen=self.number(item, "maxlen"),
             place=self.text(item, "place"),
             finished=self.flag(item, "finished"),
+            at=None if at is None else self.frame(self.mapping(item, "at")),
+        )
+
+    def unread(self, item: Mapping[Any, Any]) -> RecordedUnread:
+        at = item.get("at")
+        return RecordedUnread(
+            holder=self.text(item, "holder"),
+            place=self.text(item, "place"),
+            device=self.number(item, "device"),
+            bytes=self.number(item, "bytes"),
+            tensors=self.number(item, "tensors"),
+            reads=self.texts(item, "reads"),
+            since=self.text(item, "since"),
+            others=self.texts(item, "others"),
             at=None if at is None else self.frame(self.mapping(item, "at")),
         )
 
@@ -308,6 +324,7 @@ class _Parser:
             "metadata": self.mapping(context, "metadata"),
             "tensors": self.rows(context, "tensors", self.tensor),
             "holders": self.rows(context, "holders", self.holder),
+            "unread": self.rows(context, "unread", self.unread),
             "walk": self.walk(self.mapping(context, "walk")),
             "sources": self.rows(context, "sources", self.source),
             "failures": self.texts(context, "failures"),

@@ -59,6 +59,9 @@ def paused_collector() -> Iterator[None]:
             gc.enable()
 
 
+_NO_CENSUS: dict[str, Any] = {"tensors": [], "holders": [], "unread": [], "walk": None}
+
+
 def prepare(options: Options) -> None:
     """Import now what a dump will need, so that no time goes by at the OOM: the census needs numpy, as torch does."""
     if options.walk_budget > 0:
@@ -81,7 +84,9 @@ def _describe(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     found = facts.ask("stacks", lambda: stacks.describe(_raised(job, backend), is_programs=not peers.is_watching()))
     took = perf_counter() - start
     # Then the census: the snapshot's own objects would be as many again to walk over.
-    census = facts.ask("census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "walk": None})
+    census = facts.ask(
+        "census", lambda: _census(job, options, backend), {"tensors": [], "holders": [], "unread": [], "walk": None}
+    )
     start = perf_counter()
     key = {
         **facts.ask("facts", lambda: facts.collect(job.request), {"schema_version": 1}),
@@ -110,7 +115,7 @@ def _raised(job: Job, backend: Backend) -> BaseException | None:
 
 def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     if options.walk_budget <= 0:
-        return {"tensors": [], "holders": [], "walk": None}
+        return _NO_CENSUS
     take_census = importlib.import_module(_CENSUS).take_census
     # Autograd's threads for other devices run on meanwhile and release what they have used.
     is_racing = stacks.is_autograds() and len(backend.devices_in_use()) > 1
@@ -126,7 +131,7 @@ def _census(job: Job, options: Options, backend: Backend) -> dict[str, Any]:
     )
     if is_racing:
         census.walk["notes"].append("what is saved for backward was not read: autograd runs meanwhile")
-    return {"tensors": census.tensors, "holders": census.holders, "walk": census.walk}
+    return {"tensors": census.tensors, "holders": census.holders, "unread": census.unread, "walk": census.walk}
 
 
 def _backward(job: Job, backend: Backend, tensors: list[dict[str, Any]]) -> dict[str, Any] | None:

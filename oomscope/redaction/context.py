@@ -23,7 +23,8 @@ _KEYS = frozenset({
     "category", "holders", "saved_for", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
     "complete", "objects", "notes", "facts", "snapshot", "threads", "frames", "threads_left_out", "backward",
     "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "at", "left_out",
-    "device_type", "pools", "pool", "pinned_stats", "asked",
+    "device_type", "pools", "pool", "pinned_stats", "asked", "unread",
+    "reads", "since", "others",
 })  # fmt: skip
 """Keys of the dump's format that tell nothing private, or whose values get aliases. Lines of source go: no alias
 makes them harmless."""
@@ -57,7 +58,8 @@ _KEPT = {
         "parameter|buffer|gradient|optimizer_state|list|dict|deque|set|collection|attribute|global|closure|frame"
         "|exception|cycle|graph|tensor|in_flight|call"
     ),
-    "place": re.compile("global|local|class|closure|exception|suspended|cycle"),
+    "since": re.compile("before|between|pass"),
+    "place": re.compile("global|local|class|closure|exception|suspended|cycle|deferred"),
     # Nodes that C++ defines end in a number; a program's own do not.
     "node": re.compile(r"[A-Z]\w*Backward\d+|AccumulateGrad|CopySlices|GraphRoot"),
     "saved_for": re.compile(r"[A-Z]\w*Backward\d+ \(\w+\)"),
@@ -117,7 +119,7 @@ def _text(key: str, text: str, aliases: Aliases, parent: str) -> str:
     if key == "name" and parent == "threads":
         match = _THREAD.fullmatch(text)
         return text if match is None or not match[2] else (match[1] or "") + aliases.alias("thread", match[2])
-    if key in ("name", "holder", "holders", "path", "gradients_of"):
+    if key in ("name", "holder", "holders", "path", "gradients_of", "unread", "reads", "others"):
         return _holder(text, aliases)
     if key == "conf":
         return redact_conf(text, aliases)

@@ -65,6 +65,8 @@ def _longer(values: Mapping[str, Any]) -> str:
     return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much{where}."
 
 
+_PHASES = {"forward": "forward pass", "backward": "backward pass"}
+
 CAUSES: dict[str, Sentence] = {
     "causes.oversized_request.cap": "One request for {size:bytes}, at {site:place}: more than the {limit:bytes} that "
     "this process is capped at.",
@@ -100,6 +102,12 @@ CAUSES: dict[str, Sentence] = {
     "that no module holds any more, their gradients, and their optimizer state.",
     "causes.retained.finished": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use for calls "
     "that have ended.",
+    "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
+    "code reads it again[, but for {reads:list}].",
+    "causes.retained.deferred": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use, for a "
+    "call that waits for its time.",
+    "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "
+    "of what the cells of a notebook have shown.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
     "this loop that ran out of memory as well: something keeps them alive, such as a stored exception.",
     "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "
@@ -135,6 +143,12 @@ CAUSES: dict[str, Sentence] = {
         f"{_who(values)} needs {format_bytes(values['needs'])} at once if it needs what the last one did; the limit is "
         f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}{_capped(values)}."
     ),
+    "causes.capacity.underway": lambda values: (
+        f"The {_PHASES.get(values['phase'], 'pass')} underway holds {format_bytes(values['made'])} so far; no free "
+        f"piece was large enough for its next request, of {format_bytes(values['size'])}."
+    ),
+    "causes.capacity.rest_unknown": "In one piece, the free memory would have served it, with {bytes:bytes} to spare. "
+    "What the rest of the pass would have needed is not known: none like it had finished before.",
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",

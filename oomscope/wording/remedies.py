@@ -103,11 +103,11 @@ REMEDIES: dict[str, RemedyWords] = {
         "none, if nothing later calls backward on them",
         "faq",
     ),
-    "detach_what_is_kept.reached": RemedyWords(
-        "Cut the graph that {holder:holder} reaches: `.detach()` what one pass hands to the next (a hidden state, a "
-        "running loss), or make it under `torch.no_grad()`.",
-        _many_places,
-        "no gradients through earlier passes; `retain_graph=True` is then not needed either",
+    "detach_what_is_kept.carried": RemedyWords(
+        "Detach {holder:holder} before the next pass (`.detach()`, or `.item()` for a number). If a backward needs it, "
+        "call `backward()` in every pass.",
+        "It keeps the autograd graphs of the passes before[: {per_pass:bytes} a pass].",
+        "none, if nothing later calls backward on it",
         "faq",
     ),
     "detach_what_is_kept": RemedyWords(
@@ -252,6 +252,33 @@ REMEDIES: dict[str, RemedyWords] = {
         "It keeps the variables of a call that has ended.",
         "none",
         "",
+    ),
+    "release_history": RemedyWords(
+        "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
+        "`x.shape` instead of showing `x`.",
+        "{holder:holder} keeps {bytes:bytes}.",
+        "`Out[…]` is empty",
+        "",
+    ),
+    "cancel_deferred_call": RemedyWords(
+        "Cancel {holder:holder} once it is not needed (`cancel()`, or `detach()` for `weakref.finalize`), or hand it "
+        "no tensors.",
+        "It keeps {bytes:bytes} until its time has come.",
+        "none",
+        "",
+    ),
+    "release_variable": RemedyWords(
+        "Let go of {holder:holder} once it has been used: `del` it, or set it to `None`, before the work that follows.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
+    "release_variable.parts": RemedyWords(
+        "Let go of {holder:holder} once it has been used: put what is still read ({reads:list}) into variables of its "
+        "own, and `del` the rest.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
     ),
     "drop_last_pass": RemedyWords(
         "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "

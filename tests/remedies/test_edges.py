@@ -43,6 +43,7 @@ from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.piled import Piled
 from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.wording.verdict_text import advice_text
 from tests.verdict.stand_ins import circumstances, driver, free, growth, pin, suspect
 
@@ -204,6 +205,35 @@ def test_a_higher_cap_has_room_for_ten_passes(per_pass: int | None, least: int) 
 @pytest.mark.parametrize(("free_there", "advised"), [(2360, True), (2359, False)])
 def test_a_cap_is_raised_where_the_card_has_room(free_there: int, advised: bool) -> None:
     assert bool(list(raise_cap.propose(circumstances(cap=10_000, device_free=free_there)))) is advised
+
+
+@pytest.mark.parametrize(("failed_after", "least"), [(3, 20_600), (2, 12_360)])
+def test_a_request_that_a_library_did_without_needs_no_cap(failed_after: int, least: int) -> None:
+    """The replay stops at the first of them, and its least memory is for that one."""
+    trace = SimpleNamespace(entries=lambda _: np.array([0, 1, 2]))
+    row = WhatIfRow("recorded", failed_allocation=failed_after, least_memory=20_000)
+    one = circumstances(
+        cap=10_000, device_free=1 << 20, entry=3, whatif=WhatIf(0, SelfCheck(3, 0, 0, None), (row,)),
+        study=SimpleNamespace(history=SimpleNamespace(trace=trace)),
+    )  # fmt: skip
+    (advice,) = raise_cap.propose(one)
+    assert advice.values["least"] == least
+
+
+@pytest.mark.parametrize("state", [(0, 0), (1000, 3000), (0, 5000)])
+def test_a_cap_holds_the_rest_of_an_optimizers_state_once(state: tuple[int, int]) -> None:
+    """The request that failed is part of what is still to come."""
+    (advice,) = raise_cap.propose(circumstances(cap=10_000, device_free=1 << 20, state_to_come=state))
+    assert advice.values["least"] == int((10_000 + max(2000, state[1] - state[0])) * 1.03)
+
+
+@pytest.mark.parametrize(("trains", "slug"), [(True, "smaller_batch.training"), (False, "smaller_batch")])
+def test_gradients_are_added_up_only_where_the_work_underway_trains(
+    monkeypatch: pytest.MonkeyPatch, trains: bool, slug: str
+) -> None:
+    made_of_the_batch(monkeypatch, 2600)
+    (advice,) = smaller_batch.propose(circumstances(study=recorded_with(), trains=trains))
+    assert advice.slug == slug
 
 
 def test_the_most_places_of_pins() -> None:

@@ -156,6 +156,33 @@ def test_holes_are_no_cause_where_relief_lasts_for_few_passes(per_pass: int, hol
     assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
 
 
+@pytest.mark.parametrize(("rise", "holds"), [(100, True), (101, False)])
+def test_holes_are_no_cause_where_passes_need_ever_more(rise: int, holds: bool) -> None:
+    one = circumstances(free=free(usable=3000), rise_of_needs=rise)
+    assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
+
+
+@pytest.mark.parametrize(
+    ("at_work", "like_it", "holds"), [(1000, False, True), (1001, False, False), (1001, True, True)]
+)
+def test_a_first_forward_may_ask_for_as_much_again(at_work: int, like_it: bool, holds: bool) -> None:
+    one = circumstances(
+        free=free(usable=3000), at_work=at_work, failing_pass=passed(ratio=1.0) if like_it else None
+    )  # fmt: skip
+    assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
+
+
+@pytest.mark.parametrize(
+    ("passes", "usable", "confidence"),
+    [(10, 3000, "medium"), (11, 3000, "high"), (10, 2999, "high")],
+)
+def test_a_short_list_beside_large_holes_is_not_sure_to_grow(passes: int, usable: int, confidence: str) -> None:
+    assert growth.FEW_PASSES == 10
+    assert growth.AMPLE == 0.1
+    one = circumstances(free=free(usable=usable), piled=Piled(grown=5000, steady=5000, passes=passes))
+    assert growth.confidence(one, outcome("growth")) == confidence
+
+
 @pytest.mark.parametrize(("largest", "usable", "holds"), [(1999, 2000, True), (2000, 2000, False), (1999, 1999, False)])
 def test_no_hole_fits_and_all_together_do(largest: int, usable: int, holds: bool) -> None:
     one = circumstances(free=free(usable=usable, largest=largest), failing_pass=passed())
@@ -236,6 +263,25 @@ def test_what_one_piece_would_have_left(usable: int, code: str) -> None:
     found = codes(capacity.headline(one, outcome("capacity")))
     assert found[0] == "causes.capacity.nearly"
     assert f"causes.capacity.{code}" in found
+
+
+@pytest.mark.parametrize(
+    ("usable", "at_work", "like_it", "underway"),
+    [
+        (2300, 301, False, True),
+        (2300, 300, False, False),
+        (2299, 301, False, False),
+        (2300, 301, True, False),
+    ],
+)
+def test_of_a_first_forward_it_is_said_that_its_rest_is_not_known(
+    usable: int, at_work: int, like_it: bool, underway: bool
+) -> None:
+    one = circumstances(
+        free=free(usable=usable), allocated=7000, at_work=at_work, failing_pass=passed() if like_it else None
+    )  # fmt: skip
+    found = codes(capacity.headline(one, outcome("capacity")))
+    assert ("causes.capacity.underway" in found) is ("causes.capacity.rest_unknown" in found) is underway
 
 
 @pytest.mark.parametrize(("largest", "confidence"), [(1999, "high"), (2000, "low")])

@@ -101,6 +101,9 @@ CHECKS: dict[str, Check] = {
     "causes.retained.cycle": kept,
     "causes.retained.optimizer": kept,
     "causes.retained.finished": kept,
+    "causes.retained.unread": kept,
+    "causes.retained.deferred": kept,
+    "causes.retained.history": kept,
     "causes.retained.failed_tries": kept,
     "causes.private_pools": lambda values, about: (
         values["pools"] > 0 and within(values["size"], values["walled"] + room(about))
@@ -135,6 +138,8 @@ CHECKS: dict[str, Check] = {
         values["needs"] > values["limit"] > 0 and about.still_to_come > about.request.size
     ),
     "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
+    "causes.capacity.underway": lambda values, about: within(values["made"], about.request.totals.active),
+    "causes.capacity.rest_unknown": lambda values, about: 0 < values["bytes"] < about.at_work,
     "causes.capacity.tensor": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,
     "causes.capacity.allocated": lambda values, about: values["bytes"] == about.request.totals.allocated,

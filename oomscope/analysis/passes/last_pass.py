@@ -6,11 +6,21 @@ whole graph: two passes are alive at once.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
-from oomscope.analysis.passes.loop_that_matters import born_in, loop_that_matters, may_pass
+from oomscope.analysis.labels.categories import ACTIVATION, INPUT, TEMPORARY
+from oomscope.analysis.passes.loop_that_matters import born_in, loop_that_matters, may_pass, pass_begins
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action
+
+MOST_COMPARED = 10
+"""Finished passes, the last ones, whose needs are compared."""
+LEAST_RISING = 3
+"""Rises one after another; two may be chance."""
+MOSTLY_RISING = 0.8
+"""Of the passes: how many must need at least what the one before needed."""
 
 
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
@@ -47,6 +57,38 @@ def still_to_come(study: DeviceStudy, entry: int) -> int | None:
     allocated = study.history.curves.allocated  # one longer than the entries: what is allocated before the first
     needed = int(allocated[begin : end + 1].max()) - int(allocated[begin])
     return max(needed - (int(allocated[entry + 1]) - int(allocated[end])), 0)
+
+
+def at_work(study: DeviceStudy, entry: int) -> int:
+    """Bytes of activations, inputs and temporaries that the pass underway at `entry` has made and still holds.
+
+    Where no pass is known, all that are alive: of a first forward nothing tells how much of it is still to come.
+    """
+    begins = pass_begins(study, entry)
+    lifetimes = study.history.lifetimes
+    mine = lifetimes.allocated_at(entry) & np.isin(study.categories, (ACTIVATION, INPUT, TEMPORARY))
+    if len(begins):
+        mine &= lifetimes.born >= begins[-1]
+    return int(study.history.size[mine].sum())
+
+
+def rise_of_needs(study: DeviceStudy, entry: int) -> int:
+    """By how many bytes a pass the highest allocated memory rises, over the last finished ones; 0 where it does not.
+
+    It rises where hardly any pass needs less than the one before it: batches sorted by length, or made larger on
+    purpose. What the next pass needs is more than any has shown.
+    """
+    run = loop_that_matters(study, entry)
+    if run is None or not run.is_running(entry):
+        return 0
+    starts = run.starts[: int(np.searchsorted(run.starts, entry, side="right"))][-MOST_COMPARED - 1 :]
+    if len(starts) < LEAST_RISING + 2:  # that of the pass underway is among them
+        return 0
+    allocated = study.history.curves.allocated
+    needs = [int(allocated[begin : end + 1].max()) for begin, end in itertools.pairwise(starts.tolist())]
+    rises = np.diff(needs)
+    mean = (needs[-1] - needs[0]) // len(rises)
+    return max(mean, 0) if np.count_nonzero(rises >= 0) >= MOSTLY_RISING * len(rises) else 0
 
 
 def _last_finished(study: DeviceStudy, entry: int) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from oomscope.analysis.remedies import (
     bound_cache,
     bound_what_is_kept,
     bucket_lengths,
+    cancel_deferred_call,
     checkpoint_activations,
     chunk_loss,
     collect_garbage,
@@ -30,6 +31,8 @@ from oomscope.analysis.remedies import (
     one_stream,
     raise_cap,
     release_closure,
+    release_history,
+    release_variable,
     retry_request,
     shard_optimizer_state,
     shard_parameters,
@@ -45,11 +48,11 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
 _ALL: tuple[Remedy, ...] = (
-    allocator_setting, bound_cache, bound_what_is_kept, bucket_lengths, checkpoint_activations, chunk_loss,
-    collect_garbage, detach_what_is_kept, drop_gradients, drop_last_pass, drop_optimizer, forget_exception,
-    free_the_card, fused_attention, fused_optimizer, limit_calls_in_progress, load_once, move_pins, one_stream,
-    raise_cap, release_closure, retry_request, shard_optimizer_state, shard_parameters, share_graph_pool,
-    smaller_batch, split_request,
+    allocator_setting, bound_cache, bound_what_is_kept, bucket_lengths, cancel_deferred_call, checkpoint_activations,
+    chunk_loss, collect_garbage, detach_what_is_kept, drop_gradients, drop_last_pass, drop_optimizer,
+    forget_exception, free_the_card, fused_attention, fused_optimizer, limit_calls_in_progress, load_once, move_pins,
+    one_stream, raise_cap, release_closure, release_history, release_variable, retry_request, shard_optimizer_state,
+    shard_parameters, share_graph_pool, smaller_batch, split_request,
 )  # fmt: skip
 
 REMEDY_MODULES = MappingProxyType({remedy.SLUG: remedy for remedy in _ALL})

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.remedies.shrink_driver import shrink
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
@@ -16,8 +13,7 @@ SLUG = "checkpoint_activations"
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where a training keeps activations and does not checkpoint yet."""
-    study = circumstances.study
-    if not np.any(study.phases == BACKWARD) or circumstances.asked.phase == "optimizer" or _follows_it(circumstances):
+    if not circumstances.trains or circumstances.asked.phase == "optimizer" or _follows_it(circumstances):
         return
     yield from shrink(circumstances, SLUG, "activations", None)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.verdict.shortage import MARGIN
 from oomscope.analysis.whatif.records import RECORDED
+from oomscope.model import Action
 
 SLUG = "raise_cap"
 
@@ -38,11 +41,21 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
 
 def _least(circumstances: Circumstances) -> int:
     """The cap under which the request is served, with room for what any allocator leaves in holes, and for growth."""
-    case, answer = circumstances.shortage, circumstances.whatif
-    row = answer.row(RECORDED) if answer else None
-    known = row.least_memory if row is not None and row.least_memory is not None else None
-    needed = max(known or 0, case.reserved + case.size, case.limit.low)
+    case = circumstances.shortage
+    needed = max(_replayed(circumstances), case.reserved + case.size, case.limit.low)
     there, needs = circumstances.state_to_come
-    needed += max(needs - there, (circumstances.still_to_come or 0) - case.size, 0)
+    needed += max(needs - there - case.size, (circumstances.still_to_come or 0) - case.size, 0)
     grows = PASSES_OF_ROOM * (circumstances.piled.per_pass or 0)
     return int(needed * (1 + MARGIN)) + grows
+
+
+def _replayed(circumstances: Circumstances) -> int:
+    """The least memory by replay; 0 where it is not known, or for an earlier request that the program did without.
+
+    A library tries one plan after another with ever smaller workspaces, and is refused until one fits.
+    """
+    row = circumstances.whatif.row(RECORDED) if circumstances.whatif else None
+    if row is None:
+        return 0
+    before = np.searchsorted(circumstances.study.history.trace.entries(Action.ALLOC), circumstances.request.entry)
+    return row.least_memory or 0 if row.failed_allocation == int(before) else 0

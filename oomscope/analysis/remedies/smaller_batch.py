@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_scaled
 from oomscope.analysis.remedies.of_the_batch import asks_for_the_batch, live_bytes, of_the_batch
 from oomscope.analysis.remedies.shrink_driver import WORTH_ADVISING
@@ -30,10 +27,9 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         return  # what piles up does so with any batch
     if there + request <= WORTH_ADVISING * max(circumstances.request.totals.allocated, 1):
         return
-    trains = bool(np.any(circumstances.study.phases == BACKWARD))
     divisor, enough = _divisor(circumstances, there, request)
     saves = (there + request) * (divisor - 1) // divisor
-    code = f"{SLUG}.training" if trains else SLUG
+    code = f"{SLUG}.training" if circumstances.trains else SLUG
     samples = None if _holds(circumstances, divisor) else divisor
     yield Advice(code, {"divisor": divisor, "bytes": there, "samples": samples}, saves, enough)
 

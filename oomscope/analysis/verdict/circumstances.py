@@ -9,6 +9,7 @@ import numpy as np
 from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill, recorded_item_size
+from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.memory.pins import find_pins
@@ -17,7 +18,13 @@ from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
-from oomscope.analysis.passes.last_pass import left_by_finished_passes, left_by_last_pass, still_to_come
+from oomscope.analysis.passes.last_pass import (
+    at_work,
+    left_by_finished_passes,
+    left_by_last_pass,
+    rise_of_needs,
+    still_to_come,
+)
 from oomscope.analysis.passes.left_from_before import left_from_before
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
@@ -200,6 +207,19 @@ class Circumstances:
         """Whether the request was made in a forward pass."""
         return self._stack >= 0 and bool(self.study.roles.role[self._stack] == Role.FORWARD)
 
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the work underway is a training step: by its phase, or by the finished passes of its loop.
+
+        Work outside of any loop, and the first pass of a loop after a training, may as well be an evaluation.
+        """
+        if self.asked.phase in ("backward", "optimizer"):
+            return True
+        if not np.any(self.study.phases == BACKWARD):
+            return False
+        first = self.failing_pass is None or not self.failing_pass.completed
+        return not self._loop.trained_before if first else self._loop.trains_within
+
     @property
     def may_be_kept(self) -> bool:
         """Whether what was there at an earlier failure would have been enough, and it is not known who keeps it."""
@@ -245,6 +265,16 @@ class Circumstances:
         if found is None or found.ratio is None or found.ratio < 1 / NO_LONGER:
             return None
         return still_to_come(self.study, entry)
+
+    @cached_property
+    def at_work(self) -> int:
+        """Bytes that the forward or backward underway has made so far, and holds."""
+        return at_work(self.study, self.request.entry)
+
+    @cached_property
+    def rise_of_needs(self) -> int:
+        """By how many bytes each of the last passes has needed more than the one before; 0 for none."""
+        return rise_of_needs(self.study, self.request.entry)
 
     @property
     def card_unknown(self) -> bool:

@@ -10,7 +10,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.shortage import MARGIN, Tested
-from oomscope.analysis.verdict.suspects import UNDERWAY, held_rows
+from oomscope.analysis.verdict.suspects import UNDERWAY, held_rows, reaching
 from oomscope.model import Note, note
 
 
@@ -24,10 +24,9 @@ def confidence_of_wall(circumstances: Circumstances, tested: Tested, piece: int)
 
 def also_held(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:
     """Who reaches most of `bytes_`, where no object alone keeps them."""
-    holders = [one for one in circumstances.suspects if 2 * one.reaches >= bytes_ and one.kind not in UNDERWAY]
-    if not holders:
+    first = reaching(circumstances.suspects, bytes_)
+    if first is None:
         return ()
-    first = max(holders, key=lambda one: one.reaches)
     return (note("causes.growth.reached", holder=first.holder, bytes=min(first.reaches, bytes_)),)
 
 

@@ -17,6 +17,8 @@ MOST_GATHERED = 24
 """Passes. Losses of micro-batches that go through one backward are 16 as a rule, and seldom more than that."""
 MOSTLY = 0.5
 """Of the allocated bytes: an object that keeps more piles up from two passes on; a double buffer is not that large."""
+WORTH_RELEASING = 0.1
+"""Of the allocated bytes: what variables that are not read again must keep together. Every program has a few."""
 STEADY = 0.9
 """R² of live bytes over passes from which on growth is beyond doubt."""
 
@@ -100,7 +102,12 @@ def find_piled(
     if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
         # Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
         growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
-    debris = tuple(one for one in suspects if is_finished_with(one) and not _adds_up(one))
+    minor = sum(one.share for one in suspects if one.unread is not None) < WORTH_RELEASING
+    debris = tuple(
+        one
+        for one in suspects
+        if is_finished_with(one) and not _adds_up(one) and not (minor and one.unread is not None)
+    )
     retained = sum(one.retained for one in debris)
     if not suspects:
         retained = loop.failed_tries

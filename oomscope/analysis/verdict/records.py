@@ -65,6 +65,9 @@ class Suspect:
         at: the line that can let go of it, where the recording knows it.
         is_full: whether it is bounded, and holds as many items as it ever will.
         is_ended_closure: whether it is a function that a call has left behind, with that call's variables.
+        unread: of a variable that no running code reads again, and that keeps what was made before the work underway,
+            how sure that is: ``proven`` or ``likely``; None for all else.
+        reads: the parts of such a variable that are read again.
     """
 
     holder: str
@@ -81,6 +84,8 @@ class Suspect:
     at: Location | None = None
     is_full: bool = False
     is_ended_closure: bool = False
+    unread: str | None = None
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from oomscope.analysis.passes.finished import finished_before, made_before, pass
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
+from oomscope.analysis.verdict.unread import find_unread
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.recorded import RecordedHolder
 
@@ -33,20 +34,23 @@ _ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
 """The collection and the first item on the way to something."""
 LEAST_MODELS = 2
 """What a sweep over settings keeps: more than the model that is in use."""
-_UNSEEN = re.compile(r"that nothing visible holds$")
+_UNSEEN = re.compile(r"that nothing visible holds(\[[^\]]*\])*$")
 """What only C++ holds at that moment, such as the arguments of a call; it has no name that would help."""
 UNDERWAY = ("call", "in_flight")
 """Kinds of holders that belong to the call that is underway."""
 OF_THE_PASS = (*UNDERWAY, "graph", "tensor")
 """Kinds that belong to the pass that is underway, unless they keep what earlier ones made."""
-_FINISHED_WITH = ("exception", "cycle", "optimizer")
+_FINISHED_WITH = ("exception", "cycle", "optimizer", "deferred", "history")
 """Kinds whose memory no running code uses any more."""
+_HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
 
 
 def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     """The objects that keep memory alive once `entry` has happened, most retained bytes first."""
     allocated = max(study.history.curves.at(entry)[0], 1)
-    found: list[Suspect] = []
+    done_with = [*find_unread(study, entry, paths=MOST_PATHS), *_shown(study, entry, allocated)]
+    found = [one for one in done_with if one.retained >= LEAST_SHARE * allocated]
+    taken = [held_rows(study, entry, one.holder) for one in found if one.kind == "history"]
     told = [*((one, None) for one in (*holders_in_blocks(study), *orphaned(study))), *kept_models(study)]
     for holder, models in sorted(told, key=lambda pair: -(pair[0].retained or 0)):
         if (
@@ -56,12 +60,18 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
             or max(holder.retained or 0, holder.bytes or 0) < LEAST_SHARE * allocated
         ):
             continue
-        if any(is_within(holder.holder, other.holder) for other in found):
+        if any(_is_told(holder.holder, other) for other in found):
             continue
-        one = _suspect(study, entry, holder, allocated)
+        one = _suspect(study, entry, holder, allocated, taken)
         # A pass of the loop that counts may be one of many that trained one model.
         found.append(one if models is None else replace(one, passes=min(one.passes, models)))
-    return tuple(found[:MOST_SUSPECTS])
+    return tuple(sorted(found, key=lambda one: -one.retained)[:MOST_SUSPECTS])
+
+
+def _is_told(holder: str, by: Suspect) -> bool:
+    """Whether `holder` is a part of what is told already; an optimizer is named without the call it is in."""
+    variable = by.holder.rpartition(": ")[2]
+    return is_within(holder, by.holder) or (by.unread is not None and is_within(holder, variable))
 
 
 def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
@@ -100,20 +110,39 @@ def orphaned(study: DeviceStudy) -> Iterator[RecordedHolder]:
         yield RecordedHolder(name, "optimizer", study.index, retained, retained, tensors)
 
 
+def _shown(study: DeviceStudy, entry: int, allocated: int) -> Iterator[Suspect]:
+    """The histories of what the cells of a notebook have shown, as IPython names them in the cells' namespace."""
+    for one in study.snapshot.recorded.holders_on(study.index):
+        if one.holder and one.retained and _HISTORY.search(one.holder):
+            yield replace(_suspect(study, entry, one, allocated), kind="history")
+
+
 def is_finished_with(suspect: Suspect) -> bool:
-    """Whether no running code uses what it keeps: a stored exception, an unreachable cycle, an ended call's closure."""
-    return suspect.kind in _FINISHED_WITH or suspect.is_ended_closure
+    """Whether no running code uses what it keeps.
+
+    A stored exception, an unreachable cycle, an ended call's closure, a variable that is not read again.
+    """
+    return suspect.kind in _FINISHED_WITH or suspect.is_ended_closure or suspect.unread is not None
 
 
-def _suspect(study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: int) -> Suspect:
+def _suspect(
+    study: DeviceStudy, entry: int, holder: RecordedHolder, allocated: int, taken: Sequence[IntArray] = ()
+) -> Suspect:
+    """`taken`: lifetimes that are told of other suspects already."""
     name, retained = holder.holder or "", holder.retained or 0
     rows, paths, throughs, saved = _held(study, entry, name)
+    if any(np.isin(rows, one).any() for one in taken):
+        others = np.isin(rows, np.concatenate(taken))
+        retained = max(retained - int(study.history.size[rows[others]].sum()), 0)
+        rows, throughs, saved = rows[~others], throughs[~others], saved[~others]
     size = study.history.size[rows]
     finished = finished_before(study, rows, entry)
     whole = retained or holder.bytes or 0
     kind = holder.kind or "unknown"
     if _CYCLE.match(name):
         kind = "cycle"
+    elif holder.place == "deferred":
+        kind = "deferred"
     elif kind not in UNDERWAY and 0 < retained <= 2 * int(size[throughs].sum()):
         kind = "exception"
     return Suspect(
@@ -169,6 +198,12 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     rows, first = np.unique(rows[there], return_index=True)
     paths = tuple(dict.fromkeys(path for _, path in told[:MOST_PATHS]))
     return rows, paths, through[there][first], saved[there][first]
+
+
+def reaching(suspects: tuple[Suspect, ...], bytes_: int) -> Suspect | None:
+    """The object that reaches most of `bytes_`, alone or not; None where none reaches half."""
+    found = [one for one in suspects if 2 * one.reaches >= max(bytes_, 1) and one.kind not in UNDERWAY]
+    return max(found, key=lambda one: one.reaches, default=None)
 
 
 def saved_share(study: DeviceStudy, entry: int) -> float:

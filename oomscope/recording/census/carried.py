@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from types import CodeType
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-_LARGEST = 100_000
+LARGEST = 100_000
 """Bytes of code; longer functions were generated."""
 
 
 @functools.lru_cache(maxsize=512)
 def carried_names(code: CodeType) -> frozenset[str]:
     """The variables that some loop in `code` reads before it writes them; empty where there is no loop."""
-    if len(code.co_code) > _LARGEST:
+    if len(code.co_code) > LARGEST:
         return frozenset()
     instructions = list(dis.get_instructions(code))
     loops = {(one.argval, one.offset) for one in instructions if one.opcode in _JUMPS and one.argval < one.offset}

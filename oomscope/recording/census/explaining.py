@@ -10,6 +10,7 @@ from itertools import islice
 from queue import Queue
 from typing import Any
 
+from oomscope.recording.census.deferred import deferred_words
 from oomscope.recording.census.holder_rows import MOST_EXAMPLES, MOST_PATHS, HolderRow
 from oomscope.recording.census.holding import Holding
 from oomscope.recording.census.kinds import is_a, length
@@ -99,10 +100,13 @@ def unseen_closure(holding: Holding, node: int) -> int | None:
 
 
 def place_kind(holding: Holding, node: int) -> str | None:
-    """``global``, ``local``, ``class``, ``closure``, ``exception``, ``suspended`` or ``cycle``: where its way begins.
+    """Where its way begins: ``global``, ``local``, ``class``, ``exception``, ``suspended`` or ``cycle``.
 
-    A closure's variable is of the closure, wherever the function is kept.
+    A closure's variable is of the ``closure``, and what a call that waits was given is ``deferred``, wherever it is
+    kept.
     """
+    if any(deferred_words(parent) is not None for parent, _ in _way(holding, node)):
+        return "deferred"
     if any(is_a(child, types.CellType) for _, child in _way(holding, node)):
         return "closure"
     start = holding.start(node)

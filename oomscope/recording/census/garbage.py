@@ -50,11 +50,27 @@ class References:
             if total > _MOST_OBJECTS:
                 break
             asked.append(ring)
-        ids = {id(objects[number]) for ring in asked for number in ring}
-        visible = Counter(key for _, key in self._heap.referrers(ids))
-        visible.update(id(item) for items in self._own for item in items if id(item) in ids)
+        visible = self._visible({id(objects[number]) for ring in asked for number in ring})
         base = _spare(self._witness, 0, visible)
         return {ring[0]: all(_spare(objects, number, visible) == base for number in ring) for ring in asked}
+
+    def held_elsewhere(self, numbers: Sequence[int], objects: Sequence[Any], known: Counter[int]) -> set[int]:
+        """Which of `numbers` have a reference that Python does not see, such as from the stack of a call.
+
+        Args:
+            numbers: of `objects`.
+            objects: a list that holds each of them once.
+            known: by id, references that the heap does not know and that are accounted for.
+        """
+        visible = self._visible({id(objects[number]) for number in numbers})
+        base = _spare(self._witness, 0, visible)
+        visible.update(known)
+        return {number for number in numbers if _spare(objects, number, visible) > base}
+
+    def _visible(self, ids: set[int]) -> Counter[int]:
+        visible = Counter(key for _, key in self._heap.referrers(ids))
+        visible.update(id(item) for items in self._own for item in items if id(item) in ids)
+        return visible
 
 
 def _spare(items: Sequence[Any], position: int, visible: Counter[int]) -> int:

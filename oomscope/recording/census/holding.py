@@ -13,6 +13,7 @@ from typing import Any
 
 from oomscope.recording.census import roots as places
 from oomscope.recording.census.calls import LINKS, EndedCalls, is_link
+from oomscope.recording.census.deferred import deferred_words
 from oomscope.recording.census.dominators import components
 from oomscope.recording.census.garbage import References
 from oomscope.recording.census.graph import Graph, sequence_number
@@ -68,6 +69,10 @@ class Holding:
             if node not in self.parents:
                 return None
             parent = self.parents[node]
+            words = deferred_words(self.objects[parent])
+            if words is not None:
+                steps.append((self.objects[parent], self.objects[node]))
+                return join(words, [self.step(*one) for one in reversed(steps)])
             steps.append((self.objects[parent], self.objects[node]))
             node = parent
         if not self.starts[node]:

@@ -70,6 +70,12 @@ def is_library(filename: str) -> bool:
     return filename.startswith(_library_folders()) or frame_kind(filename) is not FrameKind.OWN
 
 
+@functools.lru_cache(maxsize=4096)
+def is_torchs(filename: str) -> bool:
+    """Whether a source file is one of torch."""
+    return filename.startswith(_library_folders()[1:])
+
+
 @functools.lru_cache(maxsize=1)
 def _library_folders() -> tuple[str, ...]:
     """Where this process has the standard library and torch; each with its separator, for it begins other names too."""
@@ -98,12 +104,12 @@ def _qualified_name(code: CodeType) -> str:
 def thread_frames() -> list[list[FrameType]]:
     """Each thread's frames, outermost first; the main thread first. The recorder's own frames are left out."""
     main = threading.main_thread().ident
-    stacks = []
+    found = []
     for _, innermost in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
-        stacks.append(_stack(innermost))
+        found.append(_stack(innermost))
         # This very frame may be in that variable: a cycle that would keep every local of the walk alive.
         del innermost
-    return stacks
+    return found
 
 
 def raising_frames(error: BaseException) -> list[FrameType]:
@@ -114,6 +120,23 @@ def raising_frames(error: BaseException) -> list[FrameType]:
             frames.append(trace.tb_frame)
         trace = trace.tb_next
     return frames
+
+
+def stacks(error: BaseException | None) -> list[list[FrameType]]:
+    """The frames of all threads, and those that `error` came through."""
+    found = thread_frames()
+    if error is not None:
+        found.append(raising_frames(error))
+    return found
+
+
+def raised_at(error: BaseException | None) -> dict[int, int]:
+    """By the id of each frame that `error` came through, the offset of the instruction that it was raised in."""
+    trace, offsets = None if error is None else error.__traceback__, {}
+    while trace is not None:
+        offsets[id(trace.tb_frame)] = trace.tb_lasti
+        trace = trace.tb_next
+    return offsets
 
 
 def _stack(frame: FrameType | None) -> list[FrameType]:
@@ -136,6 +159,22 @@ def local_variables(frame: FrameType) -> dict[str, Any]:
     if sys.version_info < (3, 13) and frame.f_code.co_flags & _OPTIMIZED and sys.getrefcount(variables) <= 3:
         variables.clear()
     return copied
+
+
+def without_copies(objects: list[Any], stacks: list[list[FrameType]]) -> list[Any]:
+    """`objects` without the dicts that an earlier look at ``f_locals`` has left with running frames.
+
+    They would be held here, so that they could not be told from dicts that the program holds, nor emptied.
+    """
+    if sys.version_info >= (3, 13):
+        return objects
+    copies = set()
+    for frame in (frame for stack in stacks for frame in stack if frame.f_code.co_flags & _OPTIMIZED):
+        variables = frame.f_locals
+        if sys.getrefcount(variables) <= 4:  # the frame, `objects`, this variable, and the argument
+            copies.add(id(variables))
+            variables.clear()
+    return [item for item in objects if id(item) not in copies]
 
 
 def place_of(frame: FrameType) -> Place:

@@ -23,6 +23,7 @@ from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.names import Names, is_generated, root_modules
 from oomscope.recording.census.ranking import rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
+from oomscope.recording.census.unread import Kept, find_unread
 
 _BASE = re.compile(r": | \(closure\) ")
 _MOST_ROWS = 20_000
@@ -37,6 +38,7 @@ class Census:
 
     tensors: list[dict[str, Any]] = field(default_factory=list)
     holders: list[dict[str, Any]] = field(default_factory=list)
+    unread: list[dict[str, Any]] = field(default_factory=list)
     walk: dict[str, Any] = field(default_factory=dict)
 
 
@@ -70,7 +72,7 @@ def take_census(
     """
     start = perf_counter()
     witness = Witness()
-    objects = gc.get_objects()
+    objects = places.without_copies(gc.get_objects(), places.stacks(error))
     held = [witness]
     del witness
     census = Census(walk={"complete": False, "objects": len(objects), "notes": []})
@@ -106,6 +108,7 @@ class _Walk:
         self._holding = Holding()
         self._bases: dict[int, str] = {}
         self._holders: list[HolderRow] = []
+        self._unread: list[dict[str, Any]] = []
 
     def run(self, objects: list[Any], error: BaseException | None, deadline: Deadline, read_saved: bool) -> None:
         found = self._sort(objects)
@@ -115,19 +118,41 @@ class _Walk:
         loose = [tensor for tensor in found.tensors if self._is_loose(tensor)]
         graph.add((tensor.grad_fn for tensor in loose if tensor.grad_fn is not None), deadline)
         self._facts.update(tensors=len(found.tensors), nodes=len(graph.nodes))
-        stacks = places.thread_frames()
-        if error is not None:
-            stacks.append(places.raising_frames(error))
+        stacks = places.stacks(error)
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
+        kept = Kept(self._holding, self._reader, graph, found.tensors)
         heap = Heap(objects, deadline)
         self._note_limits(heap)
         above = climb(self._holding, heap, owners, stacks, deadline)
         own = (found.tensors, found.modules, found.optimizers, loose, owners, graph.nodes)
         references = References(heap, self._witness, own)
         flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)], references)
+        if read_saved:
+            self._find_unread(heap, references, kept, stacks, places.raised_at(error), deadline)
         self._find_bases(owners, stacks)
         deadline.check()
         self._holders = rank(self._holding, deadline)
+
+    def _find_unread(
+        self,
+        heap: Heap,
+        references: References,
+        kept: Kept,
+        stacks: list[list[Any]],
+        offsets: dict[int, int],
+        deadline: Deadline,
+    ) -> None:
+        """Which memory only variables keep that are not read again; the walk goes on where that cannot be told."""
+        try:
+            rows, told = find_unread(self._holding, heap, references, kept, stacks, offsets, deadline)
+        except OutOfTime:
+            raise
+        except Exception as problem:
+            self._facts["notes"].append(f"variables that are not read again: {type(problem).__name__}: {problem}")
+            return
+        self._unread = rows
+        for key, words in told.items():
+            self._reader.storages[key].unread = words
 
     def _sort(self, objects: list[Any]) -> _Found:
         kinds = set(map(type, objects))
@@ -203,6 +228,7 @@ class _Walk:
         named = self._named_rows()  # adds to what holds a storage, so before those are written
         rows = sorted(self._reader.storages.values(), key=lambda storage: -storage.bytes)
         census.tensors = [asdict(storage) for storage in rows[:_MOST_ROWS]]
+        census.unread = self._unread
         census.holders = [row.row() for row in merge([*named, *self._holders])[:_MOST_HOLDERS]]
         if len(rows) > _MOST_ROWS:
             left = rows[_MOST_ROWS:]

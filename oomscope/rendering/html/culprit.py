@@ -138,15 +138,20 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tu
 
 
 def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> Location | None:
-    """The line of the loop's own function that led to what grows: one call in its body, however deep the site is."""
+    """The line of the loop's own function that led to what grows: one call in its body, however deep the site is.
+
+    Where a thread or an event loop goes round, that of the call which it runs: the loop's own line starts them all.
+    """
     if loop is None:
         return None
-    stacks = device.study.snapshot.stacks
+    stacks, script = device.study.snapshot.stacks, device.study.loops.script
     for use in device.sites:
         if (use.site, use.caller, use.label) == (growth.site, growth.caller, growth.label):
             for stack, _, _ in use.stacks:
+                task = int(script.task[stack])
+                outermost = script.frames[task] if task >= 0 else None
                 for frame in stacks[stack]:
-                    if (frame.filename, frame.name) == (loop.file, loop.function):
+                    if frame == outermost or (frame.filename, frame.name) == (loop.file, loop.function):
                         return Location(frame.filename, frame.line, frame.name)
     return None
 

@@ -33,6 +33,8 @@ MOST_ROWS = 5
 LEAST_ROWS = 3
 _MARGIN = 28
 """Columns beside the curve: its name in front, its size behind."""
+_WIDE_MARGIN = 37
+"""The same, where the limit stands behind its size."""
 _NAMES = 6
 _RAGGED = 20
 """Columns that wrapping may leave empty at the ends of two lines."""
@@ -90,14 +92,22 @@ def _advice(device: DeviceFindings, width: int) -> list[Text]:
         return []
     lines = [Text()]
     if not advice[0].refuted:
-        action = clean(advice_text(advice[0]).action, 400)
-        if len(action) > 2 * (width - _NAMES) - _RAGGED:
-            action = _EXAMPLES.sub("", action)
+        action = _shortened(clean(advice_text(advice[0]).action, 400), 2 * (width - _NAMES) - _RAGGED)
         lines += _hanging("Fix", Text(action, style="bold"), width, 2)
-        lines += _hanging("", Text(effect_text(advice[0], device.oom)), width, 1)
-    if more := else_text(advice):
+        effect = effect_text(advice[0], device.oom)
+        if more := else_text(advice):
+            effect += f" · else {more}"
+        lines += _hanging("", Text(effect), width, 1)
+    elif more := else_text(advice):
         lines += _hanging("Else", Text(more), width, 1)
     return lines
+
+
+def _shortened(action: str, most: int) -> str:
+    """An action without its examples, or only its first sentence, where it is longer than `most` letters."""
+    if len(action) > most:
+        action = _EXAMPLES.sub("", action)
+    return action if len(action) <= most else _SENTENCE_END.split(action)[0]
 
 
 def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
@@ -123,20 +133,32 @@ def _timeline(device: DeviceFindings, width: int) -> list[Text]:
     curves, entries, oom = device.history.curves, device.history.entries, device.oom
     if entries < 2:
         return []
-    across = width - _MARGIN
-    limit = 0 if oom is None else oom.limit.low
-    top = max(int(curves.reserved.max()), limit if oom is None or oom.limit.source != "device" else 0)
-    line = sparkline(curves.allocated, top, across)
-    lines = [Text.assemble(f"{'allocated':<11}", (line, "cyan"), f"  {format_bytes(int(curves.allocated.max()))}")]
+    across, highest = width - _MARGIN, format_bytes(int(curves.allocated.max()))
     if oom is None:
+        top = int(curves.reserved.max())
         line = sparkline(curves.reserved, top, across)
         return [
-            *lines,
-            Text.assemble(f"{'reserved':<11}", (line, "cyan"), f"  {format_bytes(int(curves.reserved.max()))}"),
+            _curve("allocated", sparkline(curves.allocated, top, across), highest),
+            _curve("reserved", line, format_bytes(top)),
         ]
+    limit, top = oom.limit.low, int(curves.reserved.max())
+    if oom.limit.source != "device":
+        top = max(top, limit)
     failed = np.asarray([one.entry + 1 for one in device.ooms], dtype=np.int64)
+    beside = min(width - _WIDE_MARGIN, entries + 1)
+    if marks(failed, entries + 1, beside, "^") == "^".rjust(beside):
+        # It failed at the end of the curve, which needs no line of its own to say so.
+        line = sparkline(curves.allocated, top, beside)
+        return [_curve("allocated", line, f"{highest}, limit {format_bytes(limit)}")]
     line = marks(failed, entries + 1, across, "^").ljust(min(across, entries + 1))
-    return [*lines, Text.assemble(f"{'OOM':<11}", line, f"  limit {format_bytes(limit)}")]
+    return [
+        _curve("allocated", sparkline(curves.allocated, top, across), highest),
+        Text.assemble(f"{'OOM':<11}", line, f"  limit {format_bytes(limit)}"),
+    ]
+
+
+def _curve(name: str, line: str, behind: str) -> Text:
+    return Text.assemble(f"{name:<11}", (line, "cyan"), f"  {behind}")
 
 
 def _replays(findings: Findings, width: int) -> list[Text]:

@@ -73,7 +73,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     return (
         *(mostly or larger),
         needs,
-        *_filled_by(circumstances, told=bool(mostly)),
+        *(() if needs.code == "causes.capacity.underway" else _filled_by(circumstances, told=bool(mostly))),
         *(one for one in (*kept, *left) if one not in mostly),
         *_left_over(circumstances, needs),
         *clauses.optimizer_begins(circumstances),
@@ -88,6 +88,9 @@ def _needs(circumstances: Circumstances) -> Note:
     needs, low = _at_once(circumstances), request.limit.low
     like_last = request.totals.active + (circumstances.still_to_come or 0)
     code = "causes.capacity.needs" if needs > low else "causes.capacity.nearly"
+    if needs <= low and _may_be_in_its_middle(circumstances):
+        values = {"made": circumstances.at_work, "size": request.size, "phase": circumstances.asked.phase}
+        return note("causes.capacity.underway", **values)
     if needs <= low < like_last:
         code, needs = "causes.capacity.like_last", like_last
     capped = next(iter(clauses.cap(circumstances)), None)
@@ -103,6 +106,16 @@ def _needs(circumstances: Circumstances) -> Note:
     return note(code, **values)
 
 
+def _may_be_in_its_middle(circumstances: Circumstances) -> bool:
+    """Whether the free memory, in one piece, would have served this request of a pass the like of which has not fitted.
+
+    What more it would have asked for is not known.
+    """
+    case, passing = circumstances.shortage, circumstances.failing_pass
+    spare = case.spare(case.free.usable, case.limit.low)
+    return (passing is None or not passing.has_fitted) and MARGIN * case.limit.low <= spare < circumstances.at_work
+
+
 def _at_once(circumstances: Circumstances) -> int:
     """Bytes: what is in use with the request, or with all the state that an optimizer has begun to make."""
     there, needs = circumstances.state_to_come
@@ -112,6 +125,9 @@ def _at_once(circumstances: Circumstances) -> int:
 def _left_over(circumstances: Circumstances, needs: Note) -> tuple[Note, ...]:
     """Where the sum alone does not refute the request: what it would have left of the memory it may use."""
     request = circumstances.request
+    if needs.code == "causes.capacity.underway":
+        spare = circumstances.shortage.spare(request.free.usable, request.limit.low)
+        return (note("causes.capacity.rest_unknown", bytes=spare),)
     if needs.code != "causes.capacity.nearly":
         return ()
     spare = circumstances.shortage.spare(request.free.usable, request.limit.low)

@@ -67,14 +67,21 @@ def _kept_by(pin: Pin, usable: int) -> Note:
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
-    """No hole was large enough, all together were, and it would have lasted."""
+    """No hole was large enough, all together were, and it would have lasted.
+
+    A forward or backward the like of which has not fitted before may be anywhere in its middle: what it has made so far
+    tells how much it may still ask for.
+    """
     case, piled = circumstances.shortage, circumstances.piled
     spare = tested.qualifying[0].spare if tested.qualifying else 0
-    lasts = not piled.per_pass or spare >= LASTING_PASSES * piled.per_pass
+    lasts = spare >= LASTING_PASSES * max(piled.per_pass or 0, circumstances.rise_of_needs)
     fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
     ample = spare >= SURE_OF_HOLES * case.limit.low
-    goes_on = _has_room_for_the_pass(circumstances)
-    return fits and lasts and goes_on and spare >= MARGIN * case.limit.low and (ample or _has_fitted(circumstances))
+    if not (fits and lasts and spare >= MARGIN * case.limit.low):
+        return False
+    if _has_fitted(circumstances):
+        return _has_room_for_the_pass(circumstances)
+    return ample and spare >= circumstances.at_work and _has_room_for_the_pass(circumstances)
 
 
 def _has_room_for_the_pass(circumstances: Circumstances) -> bool:

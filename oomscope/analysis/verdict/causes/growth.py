@@ -14,6 +14,11 @@ REMEDIES = ("drop_optimizer", "detach_what_is_kept", "bound_what_is_kept", "rais
 NEARLY_ALL = 0.9
 """Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""
 
+FEW_PASSES = 10
+"""So many may be all that the program meant to make."""
+AMPLE = 0.1
+"""Of the limit, left over if the free memory were one piece."""
+
 LOOKS_LIKE = ("layers_of_one_forward", "gradient_accumulation", "unrolled_recurrence", "calls_in_progress", "window")
 
 
@@ -28,7 +33,15 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     steady = circumstances.shortage.spare(circumstances.piled.steady, low)
     if circumstances.shortage.spare(circumstances.wasted, low) >= MARGIN * low:
         return "medium"  # without what is lost to rounding it would have fitted as well
+    if circumstances.piled.passes <= FEW_PASSES and _would_fit_in_one_piece(circumstances):
+        return "medium"  # a list that is as long as it was meant to be, beside holes that kept the last of it out
     return "high" if tested.certain and steady >= MARGIN * low else "medium"
+
+
+def _would_fit_in_one_piece(circumstances: Circumstances) -> bool:
+    """Whether the free memory, were it one piece, would have served the request with much to spare."""
+    case, low = circumstances.shortage, circumstances.request.limit.low
+    return case.free.largest < case.size and case.spare(case.free.usable, low) >= AMPLE * low
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
@@ -61,7 +74,15 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
     if not held and piled.holder is None and piled.models is None:
         held = clauses.state_of(circumstances, piled.grown)
-    return (first, *held, clauses.without(circumstances, tested.qualifying[0].bytes))
+    return (first, *held, clauses.without(circumstances, _told_without(circumstances, tested.qualifying[0].bytes)))
+
+
+def _told_without(circumstances: Circumstances, grown: int) -> int:
+    """The bytes that the headline promises: of the object that it names, if they are enough alone."""
+    holder, low = circumstances.piled.holder, circumstances.request.limit.low
+    if holder is not None and circumstances.shortage.spare(holder.earlier_bytes, low) >= MARGIN * low:
+        return holder.earlier_bytes
+    return grown
 
 
 def _by_site(growth: tuple[Growth, ...]) -> Note:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.analysis.verdict.unread import said_reads
 from oomscope.model import Note, note
 
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
-REMEDIES = ("forget_exception", "collect_garbage", "drop_optimizer", "release_closure", "raise_cap")
+REMEDIES = (
+    "release_variable", "forget_exception", "collect_garbage", "drop_optimizer", "release_closure",
+    "release_history", "cancel_deferred_call", "raise_cap",
+)  # fmt: skip
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
 
@@ -21,7 +25,15 @@ _CODES = {
     "exception": "causes.retained.exception",
     "cycle": "causes.retained.cycle",
     "optimizer": "causes.retained.optimizer",
+    "deferred": "causes.retained.deferred",
+    "history": "causes.retained.history",
 }
+
+MUCH = 0.15
+"""Of the allocated bytes. A first pass may need far more than its next request, and variables that are not read again
+are in many programs."""
+_MAY_BE_READ = ("deferred", "history")
+"""Kinds that code which is still to come may read."""
 
 
 def withheld(case: Shortage) -> int:
@@ -31,10 +43,28 @@ def withheld(case: Shortage) -> int:
 
 def confidence(circumstances: Circumstances, tested: Tested) -> str:
     """High where the recording saw the object that keeps it, and the request fits with margin without it."""
-    spare = tested.qualifying[0].spare
-    if not circumstances.piled.debris or circumstances.piled.debris[0].kind == "optimizer":
+    spare, low = tested.qualifying[0].spare, circumstances.request.limit.low
+    debris = circumstances.piled.debris
+    if not debris or (debris[0].kind == "optimizer" and debris[0].unread is None):
         return "medium"  # no file tells that a parameter without a module is not used
-    return "high" if tested.certain and spare >= MARGIN * circumstances.request.limit.low else "medium"
+    unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
+    if unsure and circumstances.shortage.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
+        return "medium"  # code that is not running, or a later pass of a loop, may read them
+    if any(one.unread for one in debris) and not _lets_the_pass_go_on(circumstances):
+        return "medium"
+    return "high" if tested.certain and spare >= MARGIN * low else "medium"
+
+
+def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:
+    """Whether this pass would have room without what is retained, if it needs what the last one did.
+
+    Where no pass has finished, what is retained must be much of what is in use.
+    """
+    request, still = circumstances.request, circumstances.still_to_come
+    room = request.limit.low - request.totals.active + circumstances.piled.retained
+    if still is None:
+        return circumstances.piled.retained >= MUCH * request.totals.allocated
+    return max(still, request.size) <= room
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
@@ -42,12 +72,14 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     if not circumstances.piled.debris:
         return (_by_trace(circumstances), clauses.without(circumstances, tested.qualifying[0].bytes))
     first = circumstances.piled.debris[0]
+    code = _CODES.get(first.kind, "causes.retained.finished") if first.unread is None else "causes.retained.unread"
     return (
         note(
-            _CODES.get(first.kind, "causes.retained.finished"),
+            code,
             holder=first.holder,
             cycle=first.holder.removeprefix("reference cycle: "),
             retained=first.retained,
+            reads=said_reads(first),
             live=circumstances.request.totals.allocated,
         ),
         clauses.without(circumstances, tested.qualifying[0].bytes),

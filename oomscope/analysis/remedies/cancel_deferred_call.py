@@ -1,0 +1,19 @@
+"""Cancel a call that waits for its time, or hand it less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
+
+SLUG = "cancel_deferred_call"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where such a call alone keeps memory."""
+    for one in circumstances.piled.debris:
+        if one.kind == "deferred":
+            values = {"holder": one.holder, "bytes": one.retained}
+            yield Advice(SLUG, values, one.retained, enough_by_sum(circumstances, one.retained), at=one.at)

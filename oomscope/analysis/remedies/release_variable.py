@@ -1,0 +1,21 @@
+"""Let go of a variable that is not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.unread import said_reads
+
+SLUG = "release_variable"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where such variables keep what was made before the work underway; each by itself."""
+    for one in circumstances.piled.debris:
+        if one.unread is not None:
+            values = {"holder": one.holder, "bytes": one.retained, "reads": said_reads(one)}
+            code = f"{SLUG}.parts" if one.reads else SLUG
+            yield Advice(code, values, one.retained, enough_by_sum(circumstances, one.retained), at=one.at)

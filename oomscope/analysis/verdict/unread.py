@@ -1,0 +1,92 @@
+"""Variables that no running code reads again, and that keep what was made before the work that is underway.
+
+The recording tells which variables those are (`oomscope.recording.census.unread`). A variable of the pass underway is
+often one of them, until the next pass writes it anew; that is how a loop works, and no leftover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from oomscope.analysis.attribution.held_blocks import live_rows, ways_to
+from oomscope.analysis.passes.loop_that_matters import in_thread, loop_that_matters
+from oomscope.analysis.records import Location
+from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.records import Suspect
+from oomscope.history import BEFORE
+from oomscope.model import BoolArray, IntArray
+from oomscope.model.recorded import RecordedTensor
+from oomscope.model.recorded_unread import RecordedUnread
+
+
+def find_unread(study: DeviceStudy, entry: int, *, paths: int) -> Iterator[Suspect]:
+    """The variables that are left over from before the work underway at `entry`, as suspects.
+
+    Args:
+        study: of the device.
+        entry: of the request that failed.
+        paths: how many ways to what a variable keeps are told.
+    """
+    recorded = study.snapshot.recorded
+    tensors = [one for one in recorded.tensors_on(study.index) if one.unread and one.address is not None]
+    for one in recorded.unread:
+        if one.device == study.index and one.holder:
+            own = sorted((t for t in tensors if t.unread == one.holder), key=lambda t: -(t.bytes or 0))
+            rows = live_rows(study, entry, [tensor.address or 0 for tensor in own])
+            older = _are_left_over(study, one, rows, entry)
+            if older.any():
+                found = _suspect(study, entry, one, [own[place] for place in np.flatnonzero(older)])
+                yield replace(found, path=found.path[:paths])
+
+
+def said_reads(suspect: Suspect) -> tuple[str, ...]:
+    """What of the variable is read again, as the program writes it: ``checkpoint['epoch']``."""
+    return tuple(suspect.holder.rpartition(": ")[2] + read for read in suspect.reads)
+
+
+def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[RecordedTensor]) -> Suspect:
+    rows = np.unique(live_rows(study, entry, [tensor.address or 0 for tensor in tensors]))
+    retained = int(study.history.size[rows].sum())
+    allocated = max(study.history.curves.at(entry)[0], 1)
+    return Suspect(
+        holder=one.holder or "",
+        kind=_kind(study, one),
+        retained=retained,
+        share=round(min(retained / allocated, 1.0), 4),
+        tensors=len(tensors),
+        path=tuple(way for tensor in tensors for way in ways_to(study, tensor)[:1]),
+        earlier_bytes=retained,
+        reaches=retained,
+        at=None if one.at is None else Location(*one.at[:3]),
+        unread="proven" if one.place == "local" and one.since == "before" else "likely",
+        reads=one.reads,
+    )
+
+
+def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
+    """As the holder of that name has it; a variable that holds an object of the program's own has none."""
+    known = (row.kind for row in study.snapshot.recorded.holders_on(study.index) if row.holder == one.holder)
+    return next((kind for kind in known if kind), "attribute" if one.place == "local" else "global")
+
+
+def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entry: int) -> BoolArray:
+    """bool[rows]: which of what a variable keeps is older than the work underway.
+
+    All of it where the code tells that the variable is older than the loop it stands in. Else the trace does: what was
+    made before the run of the loop that counts, or where no loop is known to run, by one that has ended.
+    """
+    there = rows >= 0
+    if one.since in ("before", "between"):
+        return there
+    loops, born = study.loops, study.history.lifetimes.born[rows]
+    known = there & (born > BEFORE)
+    if not loops.running(entry, thread=in_thread(study, entry)):
+        within = np.zeros(len(rows), np.bool_)
+        for run in loops.runs:
+            within |= (run.end <= entry) & (born >= run.begin) & (born < run.end)
+        return np.asarray(known & within)
+    counted = loop_that_matters(study, entry)
+    return np.asarray(known & (born < (entry if counted is None else counted.begin)))

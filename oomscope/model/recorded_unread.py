@@ -1,0 +1,34 @@
+"""A variable that is not read again, as a recording tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oomscope.model.stacks import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedUnread:
+    """A variable of running code that alone keeps memory and that the rest of that code does not read.
+
+    Attributes:
+        holder: the variable, with the function or script it is in, such as ``train: checkpoint``.
+        place: ``local``, of a running function; ``global``, of a running script.
+        device: CUDA index.
+        bytes, tensors: of storages that nothing else keeps but `others`; each is told of one variable.
+        reads: the parts of it that are read again, such as ``.best_loss``; what they lead to does not count in `bytes`.
+        since: whether it was written ``before`` all loops that are underway, ``between`` two, or by a ``pass`` of the
+            innermost; None where no loop is underway.
+        others: some further variables of the kind that keep part of the same.
+        at: where the function or script is.
+    """
+
+    holder: str | None = None
+    place: str | None = None
+    device: int | None = None
+    bytes: int | None = None
+    tensors: int | None = None
+    reads: tuple[str, ...] = ()
+    since: str | None = None
+    others: tuple[str, ...] = ()
+    at: Frame | None = None

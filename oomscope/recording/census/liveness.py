@@ -1,0 +1,224 @@
+"""Which variables a running call will still read, told from its bytecode: classic live-variable analysis.
+
+A variable is live where some way through the rest of the code reads it before it is written or deleted. Of what is
+read, an attribute or an item with a constant key is told apart from the whole: after ``print(checkpoint["step"])`` the
+weights beside that number are read by nobody.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from types import CodeType
+from typing import NamedTuple
+
+from oomscope.recording.census.carried import LARGEST
+
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+_ENDS = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "INTERPRETER_EXIT"})
+_ALWAYS = frozenset(
+    {"JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT"}
+)
+_SETUPS = frozenset({"SETUP_FINALLY", "SETUP_WITH", "SETUP_ASYNC_WITH"})  # until Python 3.10
+_READS_ALL = frozenset({"locals", "vars", "eval", "exec", "breakpoint", "globals"})
+_MOST_INSTRUCTIONS = 20_000
+_MOST_STEPS = 4
+
+
+class Use(NamedTuple):
+    """One thing that will be read: a variable, or what `steps` lead to from it (``.name``, ``[key]``)."""
+
+    name: str
+    steps: tuple[tuple[str, str | int], ...] = ()
+
+
+@functools.lru_cache(maxsize=512)
+def uses_after(code: CodeType, offset: int) -> frozenset[Use] | None:
+    """What may be read once the instruction at `offset` is done; None where that cannot be told.
+
+    Args:
+        code: of a call that is running.
+        offset: in bytes, as ``frame.f_lasti`` has it.
+    """
+    flow = _flow_of(code)
+    return None if flow is None else flow.live_after(offset)
+
+
+@functools.lru_cache(maxsize=512)
+def loops_around(code: CodeType, offset: int) -> tuple[frozenset[str], ...]:
+    """For each loop that the instruction at `offset` is in, innermost first, the variables that it writes."""
+    flow = _flow_of(code)
+    return () if flow is None else flow.loops_around(offset)
+
+
+@functools.lru_cache(maxsize=512)
+def _flow_of(code: CodeType) -> _Flow | None:
+    if len(code.co_code) > LARGEST:
+        return None
+    flow = _Flow(code)
+    return None if flow.reads_all else flow
+
+
+@functools.lru_cache(maxsize=4096)
+def global_reads(code: CodeType) -> frozenset[str] | None:
+    """The global names that `code` and what is defined within it may read; None where that cannot be told."""
+    if len(code.co_code) > LARGEST:
+        return None
+    names: set[str] = set()
+    for one in dis.get_instructions(code):
+        if one.opname.startswith("LOAD_") and one.opname.endswith(("_GLOBAL", "_NAME", "_GLOBALS")):
+            names.add(str(one.argval))
+    if names & _READS_ALL:
+        return None
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = global_reads(constant)
+            if inner is None:
+                return None
+            names |= inner
+    return frozenset(names)
+
+
+class _Flow:
+    """The instructions of one code object, what each reads and writes, and which may follow it."""
+
+    def __init__(self, code: CodeType) -> None:
+        found = list(dis.get_instructions(code))
+        self._offsets = [one.offset for one in found]
+        self._solved: list[frozenset[Use]] | None = None
+        position = {one.offset: number for number, one in enumerate(found)}
+        self.reads_all = len(found) > _MOST_INSTRUCTIONS or any(
+            one.opname in ("LOAD_GLOBAL", "LOAD_NAME") and one.argval in _READS_ALL for one in found
+        )
+        self.reads: list[frozenset[Use]] = []
+        self.writes: list[frozenset[str]] = []
+        for number, one in enumerate(found):
+            reads, writes = _reads_and_writes(found, number, one)
+            self.reads.append(reads)
+            self.writes.append(writes)
+        self.following: list[list[int]] = []
+        for number, one in enumerate(found):
+            goes_on = one.opname not in _ENDS and one.opname not in _ALWAYS and number + 1 < len(found)
+            self.following.append([number + 1] if goes_on else [])
+            if one.opcode in _JUMPS:
+                self.following[-1].append(position[one.argval])
+        for begin, end, handler in _handlers(code, found):
+            for number in range(bisect_left(self._offsets, begin), bisect_left(self._offsets, end)):
+                self.following[number].append(position[handler])
+        self._before: list[list[int]] = [[] for _ in found]
+        for number, following in enumerate(self.following):
+            for after in following:
+                self._before[after].append(number)
+
+    def live_after(self, offset: int) -> frozenset[Use]:
+        """What is read after the instruction at `offset`, which may be one of the caches that belong to it."""
+        live = self._live()
+        return frozenset().union(*(live[one] for one in self.following[self._at(offset)]))
+
+    def loops_around(self, offset: int) -> tuple[frozenset[str], ...]:
+        """The variables that the loops around the instruction write, innermost first."""
+        here = self._at(offset)
+        whole = self._reached(here, self.following) & self._reached(here, self._before)
+        # A handler stands behind the rest of the code, and jumps back to it without being a loop.
+        back = [(one, end) for end in whole for one in self.following[end] if one in whole and one <= here <= end]
+        inner = sorted(back, key=lambda loop: loop[1] - loop[0])
+        found = [{one for one in whole if begin <= one <= end} for begin, end in inner] + ([whole] if whole else [])
+        return tuple(frozenset(name for one in loop for name in self.writes[one]) for loop in found)
+
+    def _reached(self, start: int, edges: list[list[int]]) -> set[int]:
+        open_ones, seen = [start], set[int]()
+        while open_ones:
+            new = [one for one in edges[open_ones.pop()] if one not in seen]
+            seen.update(new)
+            open_ones += new
+        return seen
+
+    def _at(self, offset: int) -> int:
+        return max(bisect_right(self._offsets, offset) - 1, 0)
+
+    def _live(self) -> list[frozenset[Use]]:
+        """For each instruction what is live before it."""
+        if self._solved is not None:
+            return self._solved
+        live: list[frozenset[Use]] = [frozenset()] * len(self.reads)
+        waiting = list(range(len(self.reads)))
+        is_waiting = bytearray(b"\1" * len(waiting))
+        while waiting:
+            number = waiting.pop()
+            is_waiting[number] = 0
+            now = self._live_before(number, frozenset().union(*(live[one] for one in self.following[number])))
+            if now == live[number]:
+                continue
+            live[number] = now
+            for one in self._before[number]:
+                if not is_waiting[one]:
+                    is_waiting[one] = 1
+                    waiting.append(one)
+        self._solved = live
+        return live
+
+    def _live_before(self, number: int, after: frozenset[Use]) -> frozenset[Use]:
+        written = self.writes[number]
+        kept = frozenset(use for use in after if use.name not in written) if written else after
+        return kept | self.reads[number]
+
+
+def _handlers(code: CodeType, found: list[dis.Instruction]) -> Iterator[tuple[int, int, int]]:
+    """(first offset, offset after the last, handler) of what is within a ``try`` or ``with``."""
+    for one in found:
+        if one.opname in _SETUPS:
+            yield one.offset, one.argval, one.argval
+    for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
+        yield entry.start, entry.end, entry.target
+
+
+def _reads_and_writes(
+    found: list[dis.Instruction], number: int, one: dis.Instruction
+) -> tuple[frozenset[Use], frozenset[str]]:
+    reads: set[Use] = set()
+    writes: set[str] = set()
+    known = list(_accesses(one))
+    for place, (is_read, name) in enumerate(known):
+        if not is_read:
+            writes.add(name)
+        elif name not in writes:  # else it reads what it has just written
+            steps = _steps(found, number + 1) if place == len(known) - 1 and one.opname != "LOAD_CLOSURE" else ()
+            reads.add(Use(name, tuple(steps)))
+    return frozenset(reads), frozenset(writes)
+
+
+def _accesses(one: dis.Instruction) -> Iterator[tuple[bool, str]]:
+    """Whether each variable of an instruction is read, with its name; ``del`` counts as writing."""
+    words = one.opname.split("_")
+    if words[0] not in ("LOAD", "STORE", "DELETE") or words[-1] in ("ATTR", "METHOD", "CONST"):
+        return
+    kinds = [word == "LOAD" for word in words if word in ("LOAD", "STORE", "DELETE")]
+    names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+    yield from ((is_read, name) for is_read, name in zip(kinds, names, strict=False) if isinstance(name, str))
+
+
+def _steps(found: list[dis.Instruction], number: int) -> Iterator[tuple[str, str | int]]:
+    """The attributes and constant keys that are asked for, one after the other, of what has just been read."""
+    for _ in range(_MOST_STEPS):
+        one = found[number] if number < len(found) else None
+        following = found[number + 1] if number + 1 < len(found) else None
+        if one is not None and one.opname == "LOAD_ATTR" and not _is_method(one):
+            yield ".", one.argval
+            number += 1
+        elif one is not None and following is not None and _is_constant_key(one, following):
+            yield "[", one.argval
+            number += 2
+        else:
+            return
+
+
+def _is_method(one: dis.Instruction) -> bool:
+    # Since Python 3.12 the lowest bit tells a call of a method; before, there was LOAD_METHOD.
+    return sys.version_info >= (3, 12) and bool((one.arg or 0) & 1)
+
+
+def _is_constant_key(one: dis.Instruction, following: dis.Instruction) -> bool:
+    return one.opname == "LOAD_CONST" and type(one.argval) in (str, int) and following.opname == "BINARY_SUBSCR"

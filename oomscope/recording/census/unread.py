@@ -1,0 +1,352 @@
+"""Memory that only variables keep which no running call will read again.
+
+This is the collector's own question with fewer roots: a variable that the rest of its function does not read
+(`liveness`) is none. What is then reached from no root, and has no reference that Python cannot see, is needed by
+nobody, though it is not garbage: ``del`` would free it. Whatever cannot be told counts as read.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import types
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from oomscope.recording.census import roots as places
+from oomscope.recording.census.garbage import References
+from oomscope.recording.census.graph import Graph
+from oomscope.recording.census.heap import Deadline, Heap
+from oomscope.recording.census.holding import Holding, is_graph_node
+from oomscope.recording.census.liveness import Use, global_reads, loops_around, uses_after
+from oomscope.recording.census.storages import Key, Storage, TensorReader
+
+NEWEST = (3, 13)
+"""Later versions of Python keep values on a call's stack without counting a reference, so that nothing is proven."""
+_OPTIMIZED = 0x1
+_MOST_ROWS = 50
+_MOST_OTHERS = 3
+
+
+@dataclass(slots=True)
+class Variable:
+    """A variable that is not read again, or of which only `reads` are."""
+
+    holder: str
+    place: str  # local, global
+    at: places.Place
+    node: int
+    since: str | None  # whether it was written before all loops that are underway, between two, or by a pass of one
+    reads: tuple[str, ...] = ()
+    others: list[str] = field(default_factory=list)  # further variables of the kind that keep some of the same
+    bytes: dict[int, int] = field(default_factory=dict)  # by device
+    tensors: dict[int, int] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """As the dump keeps it: a row for each device."""
+        for device, size in self.bytes.items():
+            yield {
+                "holder": self.holder,
+                "place": self.place,
+                "device": device,
+                "bytes": size,
+                "tensors": self.tensors[device],
+                "reads": list(self.reads),
+                "since": self.since,
+                "others": self.others[:_MOST_OTHERS],
+                "at": dict(zip(("filename", "line", "name"), self.at, strict=True)),
+            }
+
+
+class Kept:
+    """The storages that each node keeps beside those that are nodes themselves, and what C++ refers to."""
+
+    def __init__(self, holding: Holding, reader: TensorReader, graph: Graph, tensors: Iterable[Any]) -> None:
+        """`tensors`: all that Python knows; those on the device become nodes."""
+        self.reader = reader
+        self.keys: dict[int, list[Key]] = {}
+        self.further: dict[int, list[int]] = {}
+        self.behind: set[int] = set()  # tensors that another one keeps in C++: gradients, and what views look at
+        behind: list[tuple[int, int]] = []
+        for tensor in tensors:
+            gradient = reader.gradient(tensor)
+            found = [*reader.parts(tensor), *([] if gradient is None else [gradient])]
+            keys = [key for part in found if (key := reader.key(part)) is not None]
+            if keys:
+                self.keys[holding.number(tensor)] = keys
+                behind += [(holding.numbers[id(tensor)], id(one)) for one in (gradient, tensor._base)]
+        self.tensors_of: dict[Key, list[int]] = {}
+        for node, keys in self.keys.items():
+            for key in keys:
+                self.tensors_of.setdefault(key, []).append(node)
+        for node, key_behind in behind:
+            if key_behind in holding.numbers:
+                self.behind.add(holding.numbers[key_behind])
+                self.further.setdefault(node, []).append(holding.numbers[key_behind])
+        for position, graph_node in enumerate(graph.nodes):
+            node = holding.number(graph_node)
+            self.keys[node] = [key for key, _ in graph.saved[position]]
+            parameter = getattr(graph_node, "variable", None)
+            if parameter is not None and id(parameter) in holding.numbers:
+                self.further[node] = [holding.numbers[id(parameter)]]
+
+    def reach(self, holding: Holding, starts: Iterable[int], seen: set[int]) -> set[int]:
+        """The nodes that are reached from `starts` without those in `seen`, to which they are added."""
+        open_nodes, reached = list(starts), set[int]()
+        while open_nodes:
+            node = open_nodes.pop()
+            if node not in seen:
+                seen.add(node)
+                reached.add(node)
+                open_nodes += holding.children[node]
+                open_nodes += self.further.get(node, ())
+        return reached
+
+    def storages(self, holding: Holding, nodes: Iterable[int]) -> set[Key]:
+        """The storages that `nodes` keep."""
+        known = {node: key for key, node in holding.storages.items()}  # of tensors that have no name of their own
+        nodes = set(nodes)
+        found = {known[node] for node in nodes & known.keys()}
+        return found.union(*(self.keys[node] for node in nodes & self.keys.keys()))
+
+
+class Roots:
+    """Variables that are read again, as nodes, and those that are not."""
+
+    def __init__(self, holding: Holding, offsets: Mapping[int, int]) -> None:
+        self._numbers = holding.numbers
+        self._offsets = offsets
+        self._looping: set[int] = set()  # ids of calls that a loop further in is underway for
+        self.read: set[int] = set()
+        self.unread: list[Variable] = []
+
+    def note_loops(self, stack: list[FrameType]) -> None:
+        """Which of these calls, outermost first, wait for a loop in one that they have made, outside any Module's."""
+        inner = list(itertools.takewhile(lambda frame: not _calls_module(frame), stack))
+        looping = [place for place, frame in enumerate(inner) if _may_loop(frame) and self._loops(frame)]
+        self._looping.update(id(frame) for frame in stack[: max(looping, default=0)])
+
+    def _loops(self, frame: FrameType) -> tuple[frozenset[str], ...]:
+        return loops_around(frame.f_code, self._offset(frame))
+
+    def _since(self, frame: FrameType, name: str) -> str | None:
+        """Whether a variable is older than the loops underway: ``before`` all, ``between`` two; else ``pass``."""
+        loops = self._loops(frame)
+        if not loops:
+            return "before" if id(frame) in self._looping else None
+        if name not in loops[-1]:
+            return "before"
+        return "between" if id(frame) in self._looping or name not in loops[0] else "pass"
+
+    def add_call(self, frame: FrameType) -> None:
+        """The variables of a running function."""
+        uses = uses_after(frame.f_code, self._offset(frame))
+        self._add(frame, places.local_variables(frame), uses, "local", places.function_name(frame))
+
+    def add_module(self, frame: FrameType, label: str, functions: Iterable[types.FunctionType]) -> None:
+        """The variables of a script that runs, which its functions read as well."""
+        uses = uses_after(frame.f_code, self._offset(frame))
+        for code in (*(one.__code__ for one in functions), *_codes_within(frame.f_code)):
+            names = global_reads(code)
+            uses = None if uses is None or names is None else uses | {Use(name) for name in names}
+        self._add(frame, dict(frame.f_globals), uses, "global", label)
+
+    def _offset(self, frame: FrameType) -> int:
+        return self._offsets.get(id(frame), frame.f_lasti)
+
+    def _add(
+        self, frame: FrameType, variables: Mapping[str, Any], uses: frozenset[Use] | None, place: str, label: str
+    ) -> None:
+        for name, value in variables.items():
+            node = self._numbers.get(id(value))
+            if node is None:
+                continue
+            parts = None if uses is None else [_resolve(value, one.steps) for one in uses if one.name == name]
+            if parts is None or None in parts:
+                self.read.add(node)
+                continue
+            self.read.update(known for part in parts if part is not None and (known := self._numbers.get(part)))
+            reads = sorted({_words(one.steps) for one in uses or () if one.name == name})
+            at = places.place_of(frame)
+            self.unread.append(Variable(f"{label}: {name}", place, at, node, self._since(frame, name), tuple(reads)))
+
+
+def _calls_module(frame: FrameType) -> bool:
+    return frame.f_code.co_name in ("_call_impl", "_wrapped_call_impl") and places.is_torchs(frame.f_code.co_filename)
+
+
+def _may_loop(frame: FrameType) -> bool:
+    """Whether a loop in it may be one over steps: torch's own go through parameters and the like."""
+    return not places.is_torchs(frame.f_code.co_filename)
+
+
+def find_unread(
+    holding: Holding,
+    heap: Heap,
+    references: References,
+    kept: Kept,
+    stacks: list[list[FrameType]],
+    offsets: Mapping[int, int],
+    deadline: Deadline,
+) -> tuple[list[dict[str, Any]], dict[Key, str]]:
+    """The variables that alone keep memory and are not read again; for each such storage, which one it is.
+
+    Args:
+        holding: who refers to whom, with the roots that have claimed it; nothing was said of it in words yet.
+        heap: where referrers are looked up.
+        references: counts of references.
+        kept: which storages each node keeps.
+        stacks: the running frames.
+        offsets: by the id of a frame, where it stood when an exception was raised there.
+        deadline: when to stop.
+    """
+    if sys.version_info[:2] > NEWEST:
+        return [], {}
+    roots = Roots(holding, offsets)
+    frames = list({id(frame): frame for stack in stacks for frame in stack}.values())
+    for stack in stacks:
+        roots.note_loops(stack)
+    for frame in frames:
+        if frame.f_code.co_flags & _OPTIMIZED:
+            roots.add_call(frame)
+    analysed = _add_scripts(roots, heap, stacks)
+    if not roots.unread:
+        return [], {}
+    deadline.check()
+    read: set[int] = set()
+    kept.reach(holding, roots.read | _other_roots(holding, analysed, kept.behind), read)
+    unread = kept.reach(holding, (one.node for one in roots.unread), set(read))
+    deadline.check()
+    asked = [node for node in unread if _counts(holding.objects[node])]
+    known = _from_frames(holding, heap, set(asked), frames) + _from_torch(holding, kept, unread)
+    held = references.held_elsewhere(asked, holding.objects, known)
+    kept.reach(holding, held, read)
+    return _tell(holding, kept, roots.unread, read)
+
+
+def _add_scripts(roots: Roots, heap: Heap, stacks: list[list[FrameType]]) -> set[str]:
+    """Add the globals of scripts that run, of which all that may read them is known; returns their labels."""
+    analysed = set()
+    for label, variables, kind, frame in places.module_globals(stacks).values():
+        if frame is not None and kind == places.USER_GLOBAL and not frame.f_code.co_filename.startswith("<"):
+            known = [one for one in heap.of_types({types.FunctionType}) if one.__globals__ is variables]
+            # Running code is a function of its own to Python 3.11 and later.
+            roots.add_module(frame, label, [one for one in known if one.__code__ is not frame.f_code])
+            analysed.add(label)
+    return analysed
+
+
+def _codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    return (one for one in code.co_consts if isinstance(one, types.CodeType))
+
+
+def _other_roots(holding: Holding, analysed: set[str], behind: set[int]) -> set[int]:
+    """All that is held but by the variables of running code: by other globals, classes and what cannot be seen."""
+    told = (places.USER_FRAME, places.LIBRARY_FRAME, places.PASSED_ON)
+    found = set()
+    for root, node in holding.entries:
+        kind = root.order[0]
+        if kind not in told and not (kind == places.USER_GLOBAL and root.label in analysed):
+            found.add(node)
+    entered = {node for _, node in holding.entries}
+    found.update(node for node in holding.starts if node not in entered)
+    # What nothing visible leads to, something invisible holds.
+    return found.union(
+        node for node in range(1, len(holding.objects)) if not holding.is_claimed(node) and node not in behind
+    )
+
+
+def _resolve(value: Any, steps: tuple[tuple[str, str | int], ...]) -> int | None:
+    """The id of what `steps` lead to from `value`; None where only the program itself could tell."""
+    for kind, key in steps:
+        if kind == "." and type(key) is str:
+            cls = type(value)
+            if _is_overridden(cls) or any(key in vars(base) for base in cls.__mro__):
+                return None
+            try:
+                value = object.__getattribute__(value, key)
+            except AttributeError:
+                return None
+        elif (type(value) is dict and key in value) or (
+            type(value) in (list, tuple) and type(key) is int and -len(value) <= key < len(value)
+        ):
+            value = value[key]
+        else:
+            return None
+    return id(value) if steps else None
+
+
+def _is_overridden(cls: type) -> bool:
+    return any("__getattribute__" in vars(base) for base in cls.__mro__ if base is not object)
+
+
+def _words(steps: tuple[tuple[str, str | int], ...]) -> str:
+    return "".join(f".{key}" if kind == "." else f"[{key!r}]" for kind, key in steps)
+
+
+def _counts(item: Any) -> bool:
+    """Whether references to it tell who holds it: it is an object of the program's own."""
+    return not is_graph_node(item) and type(item) is not Storage
+
+
+def _from_frames(holding: Holding, heap: Heap, asked: set[int], frames: list[FrameType]) -> Counter[int]:
+    """By id, how many references running frames make that the collector does not see."""
+    known_frames = {id(frame) for frame in heap.of_types({FrameType})}
+    cells: dict[int, list[int]] = {}
+    for node in asked:
+        item = holding.objects[node]
+        if type(item) is types.CellType:
+            cells.setdefault(id(_contents(item)), []).append(id(item))
+    found: Counter[int] = Counter()
+    for frame in frames:
+        code = frame.f_code
+        if not code.co_flags & _OPTIMIZED:
+            continue
+        seen = set(map(id, gc.get_referents(frame))) if id(frame) in known_frames else set()
+        shared = {*code.co_cellvars, *code.co_freevars}
+        for name, value in places.local_variables(frame).items():
+            keys = [id(value)] if name not in shared else cells.get(id(value), [])
+            if len(keys) == 1 and keys[0] not in seen:
+                found[keys[0]] += 1
+    return found
+
+
+def _from_torch(holding: Holding, kept: Kept, unread: set[int]) -> Counter[int]:
+    """By id, the tensors that C++ refers to from what is not read: since torch 2.10 that counts as one reference."""
+    found = kept.behind & unread
+    for node in unread:
+        found.update(kept.further.get(node, ()))
+        if is_graph_node(holding.objects[node]):
+            found.update(one for key in kept.keys.get(node, ()) for one in kept.tensors_of.get(key, ()))
+    return Counter({id(holding.objects[node]): 1 for node in found})
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _tell(
+    holding: Holding, kept: Kept, variables: list[Variable], read: set[int]
+) -> tuple[list[dict[str, Any]], dict[Key, str]]:
+    """Put each storage down to the first variable that keeps it, outermost call first."""
+    owner: dict[int, Variable] = {}
+    told: dict[Key, str] = {}
+    in_use, seen = kept.storages(holding, read), set(read)
+    for one in variables:
+        if one.node in owner and owner[one.node].holder != one.holder:
+            owner[one.node].others.append(one.holder)
+        nodes = kept.reach(holding, [one.node], seen)
+        owner.update(dict.fromkeys(nodes, one))
+        for key in kept.storages(holding, nodes) - in_use - told.keys():
+            told[key] = one.holder
+            one.bytes[key[0]] = one.bytes.get(key[0], 0) + kept.reader.storages[key].bytes
+            one.tensors[key[0]] = one.tensors.get(key[0], 0) + 1
+    rows = [row for one in variables for row in one.rows()]
+    return sorted(rows, key=lambda row: -row["bytes"])[:_MOST_ROWS], told

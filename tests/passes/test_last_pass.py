@@ -1,0 +1,59 @@
+"""What passes needed, and what the one underway holds already."""
+
+from __future__ import annotations
+
+import pytest
+
+from oomscope.analysis.passes import last_pass as rules
+from oomscope.analysis.passes.last_pass import at_work, rise_of_needs, still_to_come
+from tests.analysis.asking import Diagnosis, diagnose
+from tests.analysis.programs import MIB
+from tests.passes.scripts import BACKWARD_CALL, OPTIMIZER_CALL, Script
+
+
+def trained(*mib: float) -> Diagnosis:
+    """Steps whose layers take so much, three each; the last fails after its first two."""
+    script = Script()
+    with script.call(50, "train"):
+        for size in mib[:-1]:
+            kept = [script.layer(32, 10 + layer, size) for layer in range(3)]
+            script.free(script.at(34, 8, *BACKWARD_CALL), script.at(35, 8, *OPTIMIZER_CALL), *kept)
+        for layer in range(2):
+            script.layer(32, 10 + layer, mib[-1])
+        script.fails(32, 500)
+    return diagnose(script.snapshot())
+
+
+def test_what_the_pass_underway_holds_is_its_own() -> None:
+    made = trained(8, 8, 8, 12)
+    assert at_work(made.study, made.at) == 24 * MIB
+
+
+def test_without_a_pass_all_activations_may_be_of_a_first_forward() -> None:
+    script = Script()
+    with script.call(50, "evaluate"):
+        for line in range(4):
+            script.layer(30 + line, 10 + line, 8)
+        script.fails(34, 500)
+    made = diagnose(script.snapshot())
+    assert still_to_come(made.study, made.at) is None
+    assert at_work(made.study, made.at) == 32 * MIB
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rise"),
+    [
+        ((2, 4, 6, 8, 10, 10), 6),
+        ((2, 4, 6, 8, 8), 6),
+        ((2, 4, 6, 6), 0),  # two rises may be chance
+        ((8, 8, 8, 8, 8, 8), 0),
+        ((2, 8, 4, 8, 6, 10, 10), 0),  # lengths in no order
+        ((10, 8, 6, 4, 2, 2), 0),
+        ((20, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24), 6),  # the last ten tell
+    ],
+)
+def test_needs_that_rise_from_pass_to_pass(sizes: tuple[float, ...], rise: int) -> None:
+    """Three layers of each size: what a pass needs rises by three times as much."""
+    assert (rules.MOST_COMPARED, rules.LEAST_RISING, rules.MOSTLY_RISING) == (10, 3, 0.8)
+    made = trained(*sizes)
+    assert rise_of_needs(made.study, made.at) == rise * MIB

@@ -1,0 +1,395 @@
+"""Memory that only variables keep which are not read again; tensors on the CPU stand for those on a device."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gc
+import io
+import sys
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the census asks torch's tensors")
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 keeps references that it does not count"),
+]
+
+from oomscope.recording.census.walk import take_census  # noqa: E402
+
+KIB = 1 << 10
+
+
+def unread(least=1):
+    """What the census tells at this moment: bytes by variable."""
+    census = take_census(torch, device_type="cpu")
+    assert census.walk["complete"], census.walk["notes"]
+    assert not census.walk["notes"]
+    return {row["holder"].rpartition(": ")[2]: row for row in census.unread if row["bytes"] >= least * KIB}
+
+
+def sizes(rows):
+    return {name: row["bytes"] // KIB for name, row in rows.items()}
+
+
+def kib(count):
+    return torch.zeros(count * KIB // 4)
+
+
+def net(width=32):
+    return torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
+
+
+@pytest.fixture(autouse=True)
+def _clean():
+    gc.collect()
+
+
+def test_a_checkpoint_that_was_loaded_from():
+    def train():
+        model = net(64)
+        file = io.BytesIO()
+        torch.save({"step": 7, "model": model.state_dict(), "ema": model.state_dict()}, file)
+        file.seek(0)
+        checkpoint = torch.load(file)
+        model.load_state_dict(checkpoint["model"])
+        step = checkpoint["step"]
+        while step < 8:
+            model(torch.zeros(4, 64)).sum().backward()
+            taken = unread()
+            step += 1
+        return taken
+
+    found = train()
+    assert sizes(found) == {"checkpoint": 16}
+    row = found["checkpoint"]
+    assert row["place"] == "local"
+    assert row["reads"] == []
+    assert row["since"] == "before"
+    assert row["at"]["name"] == "train"
+    assert row["tensors"] == 4
+
+
+def test_a_number_of_the_checkpoint_that_is_read_later_is_not_its_weights():
+    def train():
+        checkpoint = {"epoch": 3, "model": {"weight": kib(64)}}
+        found = unread()
+        print(checkpoint["epoch"])
+        return found
+
+    found = train()
+    assert sizes(found) == {"checkpoint": 64}
+    assert found["checkpoint"]["reads"] == ["['epoch']"]
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_what_a_loop_comes_back_to_is_read(steps):
+    def train():
+        teacher, best = net(64), {"model": kib(64)}
+        found = []
+        for step in range(steps):
+            found.append(unread())
+            if step % 100 == 99:
+                teacher(torch.zeros(1, 64))
+        net(64).load_state_dict({}, strict=False)
+        return found, best["model"]
+
+    found, _ = train()
+    assert all(not sizes(one) for one in found)
+
+
+def test_what_a_handler_may_read_is_read():
+    def train():
+        spare = kib(64)
+        try:
+            return unread()
+        except ValueError:
+            return spare
+
+    assert not sizes(train())
+
+
+def test_an_object_of_which_one_number_is_read_later():
+    class Finder:
+        def __init__(self, model):
+            self.model = model
+            self.optimizer = torch.optim.Adam(model.parameters())
+            self.first = copy.deepcopy(model.state_dict())
+            self.best_loss = None
+
+        def run(self):
+            self.model(torch.zeros(4, 64)).sum().backward()
+            self.optimizer.step()
+            self.best_loss = 3
+
+    def main():
+        model = net(64)
+        trial = copy.deepcopy(model)
+        finder = Finder(trial)
+        finder.run()
+        del trial
+        model(torch.zeros(4, 64)).sum().backward()
+        found = unread()
+        print(finder.best_loss, model)
+        return found
+
+    found = main()
+    # Parameters, gradients, two moments and the first state: five copies of 16.5 KiB.
+    assert sizes(found) == {"finder": 82}
+    assert found["finder"]["reads"] == [".best_loss"]
+
+
+def test_a_property_or_a_method_may_read_everything():
+    class Finder:
+        def __init__(self):
+            self.state = kib(64)
+
+        @property
+        def best(self):
+            return self.state.sum()
+
+        def plot(self):
+            return self.state
+
+    def with_property():
+        finder = Finder()
+        found = unread()
+        print(finder.best)
+        return found
+
+    def with_method():
+        finder = Finder()
+        found = unread()
+        finder.plot()
+        return found
+
+    assert not sizes(with_property())
+    assert not sizes(with_method())
+
+
+def frames_of(count):
+    points = kib(64)
+    for number in range(count):
+        yield number, points[number]
+
+
+def test_a_generator_that_is_suspended_for_good():
+    def main():
+        frames = frames_of(3)
+        next(frames)
+        return unread()
+
+    assert sizes(main()) == {"frames": 64}
+
+
+def test_a_generator_that_a_loop_runs_through():
+    def main():
+        frames = frames_of(3)
+        for _ in frames:
+            found = unread()
+        return found
+
+    assert not sizes(main())
+
+
+def test_what_an_argument_keeps_is_the_callees():
+    def train(model, rows):
+        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(rows), batch_size=4)
+        found = []
+        for (x,) in loader:
+            model(x)
+            if not found:
+                found.append(unread(least=2))  # the batch itself is 1 KiB
+        return found[0]
+
+    def main():
+        rows = torch.zeros(512, 64)
+        return train(net(64), rows)
+
+    assert not sizes(main())
+
+
+def test_what_waits_on_the_stack_of_a_call_is_used():
+    def later(first, second):
+        return first, second
+
+    def main():
+        rows = kib(64)
+        return later(rows, unread())[1]
+
+    assert not sizes(main())
+
+
+def test_a_variable_that_a_function_shares():
+    def main():
+        rows = kib(64)
+
+        def use():
+            return rows.sum()
+
+        found = unread()
+        return found, use
+
+    found, _ = main()
+    assert not sizes(found)
+
+
+def test_a_variable_that_only_a_function_shares_which_is_not_called_again():
+    def main():
+        rows = kib(64)
+
+        def use():
+            return rows.sum()
+
+        use()
+        return unread()
+
+    assert sizes(main()) == {"use": 64} or sizes(main()) == {"rows": 64}
+
+
+def test_parameters_that_another_optimizer_goes_on_with():
+    def pretrain(encoder):
+        decoder = net(64)
+        optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+        decoder(encoder(torch.zeros(4, 64))).sum().backward()
+        optimizer.step()
+        return optimizer
+
+    def main():
+        encoder = torch.nn.Linear(64, 64)
+        old = pretrain(encoder)
+        optimizer = torch.optim.SGD(encoder.parameters(), lr=1.0)
+        found = unread()
+        optimizer.step()
+        del old
+        return found
+
+    # The decoder with its gradients and moments, and the moments of the encoder; not the encoder nor its gradients.
+    assert sizes(main()) == {"old": 4 * 16 + 2 * 16 + 2}
+
+
+def test_a_graph_that_goes_on_without_its_variables():
+    def main():
+        model = net(64)
+        hidden = model[0](torch.zeros(512, 64)).sin()
+        loss = model[2](hidden).sum()
+        del model
+        found = unread()
+        loss.backward()
+        return found
+
+    assert not sizes(main())
+
+
+def test_the_last_pass_is_written_again():
+    def main():
+        for _ in range(2):
+            found = unread()
+            rows = kib(64)
+            rows.sum()
+        return found
+
+    found = main()
+    assert sizes(found) == {"rows": 64}
+    assert found["rows"]["since"] == "pass"
+
+
+def test_an_outer_call_waits_for_a_loop_that_it_has_called():
+    def fit(model):
+        found = []
+        for _ in range(2):
+            found.append(unread())
+            model(torch.zeros(4, 64))
+        return found[0]
+
+    def main():
+        for fold in range(2):
+            first = kib(64)
+            first.sum()
+            second = kib(32)
+            found = fit(net(64))
+            print(second, fold)
+        return found
+
+    def outer():
+        before = kib(16)
+        print(before)
+        return main()
+
+    found = outer()
+    assert sizes(found) == {"first": 64, "before": 16}
+    assert found["first"]["since"] == "between"
+    assert found["before"]["since"] == "before"
+
+
+def test_a_handler_that_jumps_back_is_no_loop():
+    def main():
+        with contextlib.suppress(ValueError):
+            rows = kib(64)
+            rows.sum()
+        return unread()
+
+    found = main()
+    assert sizes(found) == {"rows": 64}
+    assert found["rows"]["since"] is None
+
+
+def test_the_layers_of_a_module_are_no_loop():
+    class Asks(torch.nn.Module):
+        def forward(self, x):
+            self.found = unread()
+            return x
+
+    def main():
+        rows = kib(64)
+        asks = Asks()
+        torch.nn.Sequential(asks, torch.nn.ReLU())(rows[:2].clone())
+        return asks.found
+
+    found = main()
+    assert sizes(found) == {"rows": 64}
+    assert found["rows"]["since"] is None
+
+
+def test_what_a_view_looks_at():
+    def main():
+        points = (kib(64) + 1).view(-1, 4)
+        points.sum()
+        return unread()
+
+    assert sizes(main()) == {"points": 64}
+
+
+def test_looking_twice_keeps_nothing_alive():
+    rows = kib(64)
+    seen = weakref.ref(rows)
+    unread()
+    unread()
+    del rows
+    assert seen() is None
+
+
+def test_locals_may_read_everything():
+    def main():
+        rows = kib(64)
+        found = unread()
+        return found, locals()["rows"]
+
+    assert not sizes(main()[0])
+
+
+def test_two_variables_that_keep_the_same():
+    def train(state):
+        return unread()
+
+    def main():
+        state = {"weight": kib(64)}
+        return train(state)
+
+    found = main()
+    assert len(found) == 1
+    (row,) = found.values()
+    assert row["bytes"] == 64 * KIB
+    assert len(row["others"]) == 1

@@ -1,0 +1,63 @@
+"""When a variable that no running code reads again is why a request failed, and how sure that is."""
+
+from __future__ import annotations
+
+import pytest
+
+from oomscope.analysis.verdict import piled
+from oomscope.analysis.verdict.causes import retained
+from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
+from oomscope.analysis.verdict.records import Suspect
+from oomscope.analysis.verdict.unread import said_reads
+from tests.verdict.stand_ins import circumstances, outcome, suspect
+
+LIVE = 10_000
+EDGE = int(piled.WORTH_RELEASING * LIVE)
+MUCH = int(retained.MUCH * LIVE)
+
+
+def unread(kept: int, how: str = "proven", **more: object) -> Suspect:
+    return suspect("train: checkpoint", "dict", retained=kept, unread=how, **more)
+
+
+def confidence(*kept: Suspect, **more: object) -> str:
+    total = sum(one.retained for one in kept)
+    known = circumstances(size=500, piled=Piled(retained=total, debris=kept), retained=total, **more)
+    return retained.confidence(known, outcome("retained"))
+
+
+@pytest.mark.parametrize(("kept", "found"), [(EDGE, EDGE), (EDGE - 1, 0)])
+def test_what_variables_keep_together_must_be_worth_it(kept: int, found: int) -> None:
+    assert find_piled((), (unread(kept),), (), LoopFacts()).retained == found
+
+
+def test_small_ones_count_together() -> None:
+    half = EDGE // 2
+    assert find_piled((), (unread(half), unread(half)), (), LoopFacts()).retained == EDGE
+
+
+@pytest.mark.parametrize(("kept", "sure"), [(MUCH, "high"), (MUCH - 1, "medium")])
+def test_in_a_first_pass_it_is_sure_where_it_is_much(kept: int, sure: str) -> None:
+    assert confidence(unread(kept)) == sure
+
+
+@pytest.mark.parametrize(("still", "sure"), [(2000, "high"), (2001, "medium")])
+def test_later_it_is_sure_where_the_pass_could_go_on(still: int, sure: str) -> None:
+    assert confidence(unread(2000), still_to_come=still) == sure
+
+
+def test_what_a_script_may_still_read_is_not_sure() -> None:
+    assert confidence(unread(3000, "likely")) == "medium"
+
+
+def test_what_is_sure_need_not_be_all_of_it() -> None:
+    assert confidence(unread(3000), unread(3000, "likely")) == "high"
+
+
+@pytest.mark.parametrize("kind", ["deferred", "history"])
+def test_what_later_code_may_read_is_not_sure(kind: str) -> None:
+    assert confidence(suspect("Timer(rescue).args", kind, retained=3000)) == "medium"
+
+
+def test_the_parts_that_are_read_are_told_as_the_program_writes_them() -> None:
+    assert said_reads(unread(1, reads=("['epoch']",))) == ("checkpoint['epoch']",)
