@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oomscope.analysis.attribution.sites import NO_LOCATION
+from oomscope.analysis.passes.steps import recorded_names
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
 from oomscope.history import BEFORE
@@ -235,7 +236,8 @@ def _steps(study: SnapshotStudy) -> Iterator[Columns]:
 
 def _recorded_steps(study: SnapshotStudy) -> Iterator[Columns]:
     """The steps that oomscope recorded, also those that the trace no longer holds; one row a step and device."""
-    steps = study.snapshot.recorded.steps
+    steps = sorted(study.snapshot.recorded.steps, key=lambda step: step.begin_us)
+    names, _ = recorded_names(steps)
     for device in study.devices:
         levels = {
             name: _numbers([_at(getattr(step, name), device.index) for step in steps])
@@ -243,7 +245,7 @@ def _recorded_steps(study: SnapshotStudy) -> Iterator[Columns]:
         }
         yield {
             "device": _same(device.index, len(steps)),
-            "step": _texts([step.name for step in steps]),
+            "step": _texts(names),
             "begin_us": _numbers([step.begin_us for step in steps]),
             "end_us": _numbers([step.end_us for step in steps]),
             **levels,

@@ -115,10 +115,10 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
     "this loop that ran out of memory as well: something keeps them alive, such as a stored exception.",
     "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "
-    "this request may not use. Without those walls the {size:bytes} would have fitted.",
+    "this request may not use. In the ordinary pool they would have served the {size:bytes}.",
     "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "
-    "MemPools) that this request may not use. Without those walls the {size:bytes} would have fitted, with little to "
-    "spare.",
+    "MemPools) that this request may not use. In the ordinary pool they would have served the {size:bytes}, with "
+    "little to spare.",
     "causes.private_pools.most": lambda values: (
         f"{format_bytes(values['free'])} of that is in {holder(values['name'])}, {_POOLS[values['kind']]}."
     ),

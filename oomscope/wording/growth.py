@@ -32,8 +32,8 @@ def no_growth(device: DeviceFindings) -> str:
     spread = (max(peaks) - min(peaks)) / max(max(peaks), 1)
     if spread > STEADY:
         differ = f"the peaks of the {steps.count} {several} differ by up to {spread:.0%}"
-        return f"No line leaves more behind {one} after {one}; {differ}."
+        return f"No line leaves more behind from one {one} to the next; {differ}."
     if len(device.ooms) > 1:
-        return f"No line leaves more behind {one} after {one}: several {several} ran into the limit."
+        return f"No line leaves more behind from one {one} to the next: several {several} ran into the limit."
     spread = max(spread, LEAST_SPREAD)
     return f"No growth: after the first, all {steps.count} {several} peak within {spread:.1%} of each other."

@@ -1,32 +1,51 @@
-"""What the rounds of a program are called: passes are those of a loop, steps those of the training.
+"""What the rounds of a program are called: passes are those of a loop, optimizer steps those of the training.
 
-Where both are the same loop, both are called passes; where they are not, the report says which is which.
+Where both are the same, both are called passes; where they are not, the report says which is which.
 """
 
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.analysis.passes.records import StepPeak
+from oomscope.wording.clean import clean
 from oomscope.wording.template import place
 
 _STEPS_ARE = {
-    "recorded": "a step runs from one optimizer step to the next, as recorded",
+    "recorded": "a step is what the program recorded as one",
     "annotations": "a step is a range that the program marked",
     "inferred": "a step is what repeats in the whole recording",
 }
+_OPTIMIZER_STEP = "an optimizer step runs from the end of the one before it to its own, the last on to the end shown"
 
 
 def pass_word(device: DeviceFindings) -> tuple[str, str]:
     """What one of `device.steps` is called, and several: ``pass`` where they are those of the loop that failed."""
     steps, known = device.steps, device.oom.verdict.failing_pass if device.oom is not None else None
-    same = known is not None and steps.source == "inferred" and len(steps.steps) == known.index + 1
-    return ("pass", "passes") if same else ("step", "steps")
+    if known is not None and steps.source == "inferred" and len(steps.steps) == known.index + 1:
+        return "pass", "passes"
+    return ("optimizer step", "optimizer steps") if steps.by_optimizer else ("step", "steps")
 
 
-def step_name(device: DeviceFindings, step: StepPeak) -> str:
-    """The name of a step; a pass is counted from 1, as the line above the headline counts it."""
-    counted = pass_word(device)[0] == "pass" and step.name.isdecimal()
-    return f"{int(step.name) + 1}" if counted else step.name
+def counts_agree(device: DeviceFindings, completed: int) -> bool:
+    """Whether as many steps had ended at the end as passes of the loop that failed, or no steps are shown."""
+    steps = device.steps
+    if len(steps.steps) < 2:
+        return True
+    if not steps.by_optimizer:
+        return len(steps.steps) == completed + 1
+    last = int(steps.steps[-1].name)
+    return completed == (last if steps.source == "recorded" else last - 1)
+
+
+def step_underway(device: DeviceFindings, entry: int) -> str:
+    """How far the steps had come at `entry`: ``step 7``, ``after 20 optimizer steps``; empty where none is known."""
+    step = next((step for step in device.steps.steps if step.begin <= entry <= step.end), None)
+    if step is None:
+        return ""
+    one, several = pass_word(device)
+    if device.steps.by_optimizer and device.steps.source == "recorded" and step is device.steps.steps[-1]:
+        # The recording notes a step when it has ended, so what follows the last one is no step yet.
+        return f"after {step.name} {one if step.name == '1' else several}"
+    return f"{one} {clean(step.name, 40)}"
 
 
 def which_is_which(device: DeviceFindings) -> str:
@@ -37,7 +56,7 @@ def which_is_which(device: DeviceFindings) -> str:
     parts = [f"here a pass is one round of the loop in {place(loop)}"] if loop is not None else []
     if loop is not None and known is not None and known.loop is not None and known.loop.function != loop.function:
         parts = [f"{parts[0]}, and above the headline one of the loop in {place(known.loop)}"]
-    if len(device.steps.steps) > 1 and pass_word(device)[0] == "step" and device.steps.source in _STEPS_ARE:
-        parts.append(_STEPS_ARE[device.steps.source])
+    if len(device.steps.steps) > 1 and pass_word(device)[0] != "pass" and device.steps.source in _STEPS_ARE:
+        parts.append(_OPTIMIZER_STEP if device.steps.by_optimizer else _STEPS_ARE[device.steps.source])
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -8,7 +8,7 @@ from oomscope.analysis.verdict.records import Oom
 from oomscope.units import format_bytes
 from oomscope.wording import cut
 from oomscope.wording.asked import asked_text
-from oomscope.wording.clean import clean
+from oomscope.wording.loops import step_underway
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
 from oomscope.wording.refused import refused_occasion, refused_verdict
@@ -114,5 +114,5 @@ def changing_replays(findings: Findings) -> str | None:
 def _peak_step(device: DeviceFindings) -> str:
     peak = device.peak
     assert peak is not None
-    name = next((step.name for step in device.steps.steps if step.begin <= peak.allocated_entry <= step.end), None)
-    return f" in step {clean(name, 60)}" if name is not None else ""
+    underway = step_underway(device, peak.allocated_entry)
+    return f" {underway}" if underway.startswith("after ") else f" in {underway}" if underway else ""

@@ -14,7 +14,7 @@ from oomscope.wording import cut
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
-from oomscope.wording.loops import pass_word
+from oomscope.wording.loops import counts_agree, step_underway
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
 from oomscope.wording.window import brief_part
@@ -43,6 +43,11 @@ PHASE_PHRASES = {
 def given_back(zero: str, *, is_last: bool) -> str:
     """What is called that was live at other times, but not at the instant that `zero` names."""
     return f"freed before {zero}" if is_last else f"not there at {zero}"
+
+
+_NAMES_THE_LOOP = frozenset({"causes.pass.after", "causes.pass.first"})
+_TELLS_WHAT_FITTED = frozenset({"causes.pass.after", "causes.pass.longer"})
+"""Sentences of the headline that the line above it need not repeat."""
 
 
 def occasion_parts(findings: Findings) -> tuple[str, ...]:
@@ -74,18 +79,18 @@ def _asked_elsewhere(oom: Oom) -> str:
 def _how_far(device: DeviceFindings, oom: Oom) -> str:
     known = oom.verdict.failing_pass
     if known is None:
-        name = next((step.name for step in device.steps.steps if step.begin <= oom.entry <= step.end), None)
-        return f"{pass_word(device)[0]} {clean(name, 40)}" if name is not None else ""
+        return step_underway(device, oom.entry)
     number = f"pass {known.index + 1:,}"
-    if device.steps.count > known.completed + 1 and known.loop is not None:
-        return f"{number} of the loop in {place(known.loop)}"  # steps elsewhere are numbered otherwise
     if _counts_another_loop(oom, known.completed):
         # The headline counts passes of other runs of the loop, or of another one.
         return f"{number} of this run of the loop in {place(known.loop)}" if known.loop is not None else ""
+    told = {note.code for note in oom.verdict.headline}
+    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None and not counts_agree(device, known.completed):
+        number = f"{number} of the loop in {place(known.loop)}"  # steps elsewhere are others
     if not known.completed:
         return f"{number}, the first"
     failed = any(_fails_earlier(other.verdict.failing_pass, known) for other in device.ooms)
-    return number if failed else f"{number}, after {known.completed:,} that fitted"
+    return number if failed or told & _TELLS_WHAT_FITTED else f"{number}, after {known.completed:,} that fitted"
 
 
 def _fails_earlier(other: FailingPass | None, known: FailingPass) -> bool:
@@ -168,10 +173,10 @@ def missing(advice: Advice, oom: Oom) -> int | None:
 
 
 def else_text(advice: tuple[Advice, ...], told: int = 1) -> str:
-    """What advice there is beside the first ones that were told: ``2 more · 3 that would not have helped``."""
+    """What advice there is beside the first ones that were told: ``2 more · 3 would not have helped``."""
     more = sum(not item.refuted for item in advice) - told
     refuted = sum(item.refuted for item in advice)
-    parts = [f"{more} more" if more > 0 else "", f"{refuted} that would not have helped" if refuted else ""]
+    parts = [f"{more} more" if more > 0 else "", f"{refuted} would not have helped" if refuted else ""]
     return " · ".join(filter(None, parts))
 
 
@@ -185,7 +190,7 @@ def part_of_line(slug: str, where: Location | None, shorten: Callable[[str], str
     name = label(slug, PART_LABELS)
     if where is None:
         return f"{name}, other lines"
-    name = "from" if slug == "unknown" else f"{name}:"
+    name = "allocated in" if slug == "unknown" else f"{name}:"
     file = shorten(where.file).replace("\\", "/").rpartition("/")[2]
     return f"{name} {said_place(clean(where.function, 40), f'{clean(file, 60)}:{where.line}')}"
 

@@ -1,7 +1,7 @@
 /* A box that is drawn only at other instants than the page's own. */
 const laterBox = ([depth, frame]) => {
   const [label, full] = data.flames.frames[frame];
-  const box = draw("svg", {class: "box out", height: 18, y: depth * data.row, "data-x": 0, "data-w": 0, "data-v": 0});
+  const box = draw("svg", {class: "box out", height: 18, y: depth * data.row});
   box.append(draw("title", {}, full), draw("rect", {width: "100%", height: 18, class: ""}), draw("text", {x: 4, y: 13}, label));
   return box;
 };
@@ -12,8 +12,9 @@ const flame = (graph, readout, number) => {
   const firsts = boxes.map((box) => {
     const title = box.querySelector("title").textContent, colour = box.querySelector("rect").getAttribute("class");
     const full = later.includes(box) ? title : title.slice(0, title.lastIndexOf(" · "));
-    return {x: box.dataset.x, w: box.dataset.w, bytes: box.dataset.v, colour, title, full};
+    return {x: parseFloat(box.getAttribute("x")) || 0, w: parseFloat(box.getAttribute("width")) || 0, colour, title, full};
   });
+  boxes.forEach((box, at) => Object.assign(box.dataset, {x: firsts[at].x, w: firsts[at].w}));
   const from = (box) => Number(box.dataset.x), width = (box) => Number(box.dataset.w);
   const row = (box) => Number(box.getAttribute("y")), visible = (box) => !box.classList.contains("out");
   const place = (left, whole) => {
@@ -37,7 +38,8 @@ const flame = (graph, readout, number) => {
   const lay = (looks) => {
     boxes.forEach((box, at) => {
       const first = firsts[at], look = looks ? looks[at] : first;
-      Object.assign(box.dataset, {x: look.x, w: look.w, v: look.bytes});
+      Object.assign(box.dataset, {x: look.x, w: look.w});
+      if (looks) box.dataset.v = look.bytes; else delete box.dataset.v;
       box.querySelector("title").textContent = looks ? `${first.full} · ${look.words}` : first.title;
       box.querySelector("rect").setAttribute("class", look.colour);
     });

@@ -218,9 +218,9 @@ def test_what_is_not_enough_says_how_much_is_missing():
 
 def test_other_advice_is_counted():
     found = tuple(Advice("a", refuted=refuted) for refuted in (False, False, False, True))
-    assert else_text(found) == "2 more · 1 that would not have helped"
+    assert else_text(found) == "2 more · 1 would not have helped"
     assert else_text(found[:1]) == ""
-    assert else_text((found[0], found[3])) == "1 that would not have helped"
+    assert else_text((found[0], found[3])) == "1 would not have helped"
 
 
 def test_code_is_marked_and_nothing_else_gets_through():
@@ -237,7 +237,7 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert found.end == "the OOM"
     assert found.limit is not None
     assert found.limit[0] == "limit 11.9 GiB"
-    assert found.shaded == "shaded: every other step"
+    assert found.shaded == "shaded: every other optimizer step"
     assert found.earlier == ()
 
 

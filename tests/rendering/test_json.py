@@ -138,7 +138,7 @@ def test_steps_have_the_names_that_the_page_shows():
     device = as_document(sample_findings("oom_leak_total_loss"))["devices"][0]
     last = device["steps"]["steps"][-1]
     assert last["begin"] <= device["oom"]["entry"] <= last["end"]
-    assert device["oom"]["step"] == last["name"] == "32"
+    assert device["oom"]["step"] == last["name"] == "33"
     peak = device["peak"]
     step = next(step for step in device["steps"]["steps"] if step["name"] == peak["step"])
     assert step["begin"] <= peak["allocated_entry"] <= step["end"]

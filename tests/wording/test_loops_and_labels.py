@@ -12,7 +12,8 @@ from oomscope.analysis.records import Location
 from oomscope.model import note
 from oomscope.reading import load
 from oomscope.wording.cause_labels import cause_label
-from oomscope.wording.loops import pass_word, step_name, which_is_which
+from oomscope.wording.loops import pass_word, which_is_which
+from oomscope.wording.opening import verdict_text
 from oomscope.wording.page import occasion_parts, sureness
 from oomscope.wording.template import place
 from tests.samples import bundled_path, sample_findings
@@ -28,18 +29,49 @@ def test_steps_that_are_the_passes_of_the_loop_are_called_passes_and_counted_fro
     findings, device = bundled("oom_kept_exception")
     assert pass_word(device) == ("pass", "passes")
     assert occasion_parts(findings)[2] == "pass 2"  # the first ran out of memory as well
-    assert [step_name(device, step) for step in device.steps.steps] == ["1", "2"]
+    assert [step.name for step in device.steps.steps] == ["1", "2"]
 
 
-def test_recorded_steps_stay_steps_and_which_is_which_is_said():
+def test_recorded_steps_are_those_of_the_optimizer_and_which_is_which_is_said():
     findings, device = bundled("oom_leak_in_validation")
-    assert pass_word(device) == ("step", "steps")
-    assert [step_name(device, step) for step in device.steps.steps] == [step.name for step in device.steps.steps]
-    assert "of the loop in validate" in occasion_parts(findings)[2]
+    assert pass_word(device) == ("optimizer step", "optimizer steps")
+    assert occasion_parts(findings)[2].startswith("pass 3 of this run of the loop in validate (")
     said = which_is_which(device)
     assert said.startswith("Here a pass is one round of the loop in main")
     assert "above the headline one of the loop in validate" in said
-    assert said.endswith("a step runs from one optimizer step to the next, as recorded.")
+    assert said.endswith(
+        "; an optimizer step runs from the end of the one before it to its own, the last on to the end shown."
+    )
+
+
+def test_a_loop_is_named_where_its_passes_and_the_optimizer_steps_are_not_as_many():
+    findings, device = bundled("oom_activations")
+    assert device.oom is not None
+    known = device.oom.verdict.failing_pass
+    assert known is not None
+    assert (device.steps.steps[-1].name, known.completed) == ("5", 5)
+    verdict = replace(device.oom.verdict, headline=())
+    same = replace(device, oom=replace(device.oom, verdict=verdict))
+    assert occasion_parts(replace(findings, devices=(same,)))[2] == "pass 6, after 5 that fitted"
+    fewer = replace(same, steps=replace(device.steps, steps=device.steps.steps[:3]))
+    said = occasion_parts(replace(findings, devices=(fewer,)))[2]
+    assert said.startswith("pass 6 of the loop in train (")
+    assert said.endswith("), after 5 that fitted")
+
+
+def test_what_the_headline_says_of_the_passes_is_not_said_above_it():
+    findings, _ = bundled("oom_activations")
+    assert "5 passes before this one fitted" in verdict_text(findings)
+    assert occasion_parts(findings)[2] == "pass 6"
+
+
+def test_without_a_loop_the_optimizer_steps_that_ended_are_counted():
+    findings, device = bundled("oom_activations")
+    assert device.oom is not None
+    verdict = replace(device.oom.verdict, failing_pass=None)
+    lone = replace(device, oom=replace(device.oom, verdict=verdict))
+    assert occasion_parts(replace(findings, devices=(lone,)))[2] == "after 5 optimizer steps"
+    assert len(findings.snapshot.recorded.steps) == 5
 
 
 def test_where_no_loop_is_known_nothing_is_said_of_passes():

@@ -61,6 +61,8 @@ class Steps:
     """``annotations``, ``recorded``, ``inferred`` or ``none``."""
     boundaries: tuple[int, ...] = ()
     steps: tuple[StepPeak, ...] = ()
+    by_optimizer: bool = False
+    """Whether each ends with a step of the optimizer, whose number, from 1, is its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, Action, IntArray, Snapshot, UInt8Array
 from oomscope.model.ordering import numbered, places
+from oomscope.model.recorded import RecordedStep
 
 
 def find_steps(
@@ -37,8 +40,10 @@ def find_steps(
         return Steps(0, "none")
     clock = np.maximum.accumulate(history.trace.time_us) if history.trace.timed else np.zeros(0, np.int64)
     if len(clock):
-        if begins := sorted((step.begin_us, step.name) for step in snapshot.recorded.steps):
-            return _from_begins([time for time, _ in begins], [name for _, name in begins], clock, history, "recorded")
+        if rows := sorted(snapshot.recorded.steps, key=lambda step: step.begin_us):
+            names, by_optimizer = recorded_names(rows)
+            found = _from_begins([step.begin_us for step in rows], names, clock, history, "recorded")
+            return replace(found, by_optimizer=by_optimizer and found.count > 0)
         if begins := _profiler_steps(snapshot):
             return _from_begins(
                 [time for time, _ in begins], [name for _, name in begins], clock, history, "annotations"
@@ -50,16 +55,34 @@ def find_steps(
             if len(marked) and (made := _distinct(marked, names, history)).count:
                 return made
         if len(after := np.unique(after[after > 0])):
-            return _from_ends(_whole_rounds(after, history, phases), history, phases, "annotations")
+            found = _from_ends(_whole_rounds(after, history, phases), history, phases, "annotations")
+            return replace(found, by_optimizer=True)
     births = np.flatnonzero(history.lifetimes.born > BEFORE)
     births = births[np.argsort(history.lifetimes.born[births])]
     if np.any(phases[births] == OPTIMIZER):
-        return _from_ends(_bursts(births, phases, OPTIMIZER, history), history, phases, "inferred")
+        found = _from_ends(_bursts(births, phases, OPTIMIZER, history), history, phases, "inferred")
+        return replace(found, by_optimizer=True)
     if len(begins_at := _passes(loops)):
         return _made(begins_at, [], history, "inferred")
     if not loops.is_known and len(after := _bursts(births, phases, BACKWARD, history)) > 1:
         return _from_ends(after, history, phases, "inferred")
     return Steps(0, "none")
+
+
+def recorded_names(rows: Sequence[RecordedStep]) -> tuple[list[str], bool]:
+    """The names of recorded steps, by their beginnings, and whether each ends with a step of the optimizer.
+
+    Where the program announces no steps, the recording notes one at the end of each step of the optimizer: it begins
+    where the last one ended, and the very first where it ends itself. They are numbered from 0 in the dump, and named
+    from 1 here, as passes are.
+    """
+    names = [step.name for step in rows]
+    closed = all(step.end_us is not None and step.name.isdecimal() and not step.shape for step in rows)
+    follow = all(one.end_us == following.begin_us for one, following in pairwise(rows))
+    several = len(rows) > 1 or any(step.begin_us == step.end_us for step in rows)
+    if not (closed and follow and several):
+        return names, False
+    return [str(int(name) + 1) for name in names], True
 
 
 LEAST_PASSES = 3
@@ -197,6 +220,6 @@ def _made(begins: IntArray, names: Sequence[str], history: DeviceHistory, source
     for number, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         part = allocated[begin + 1 : end + 2]
         peak = int(np.argmax(part))
-        name = names[number] if names else str(number)
+        name = names[number] if names else str(number + 1)
         steps.append(StepPeak(name, begin, end, int(part[peak]), begin + peak, int(part[-1])))
     return Steps(len(steps), source, tuple(begins.tolist()), tuple(steps))

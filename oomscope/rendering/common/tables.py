@@ -19,7 +19,7 @@ from oomscope.wording.labels import (
     label,
 )
 from oomscope.wording.limits import limit_amount
-from oomscope.wording.loops import pass_word, step_name
+from oomscope.wording.loops import pass_word
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import caller_or_site_text, caller_text, site_text
 from oomscope.wording.verdict_text import evidence_text
@@ -235,8 +235,7 @@ def steps(device: DeviceFindings, most: int) -> Table:
     """The high-water mark of each of the last steps."""
     shown = device.steps.steps[-most:]
     rows = tuple(
-        (clean(step_name(device, step), 60), format_bytes(step.peak_allocated), format_bytes(step.end_allocated))
-        for step in shown
+        (clean(step.name, 60), format_bytes(step.peak_allocated), format_bytes(step.end_allocated)) for step in shown
     )
     one, several = pass_word(device)
     headings = (one, "peak allocated", "allocated at its end")

@@ -9,7 +9,7 @@ from oomscope.rendering.html import charts
 from oomscope.rendering.html.lifespans import lifespans
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, plain_name, settings
 from oomscope.units import format_bytes, plural
-from oomscope.wording.loops import pass_word, step_name
+from oomscope.wording.loops import pass_word
 
 
 def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
@@ -25,7 +25,7 @@ def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
         f"{format_bytes(ends[-1])}."
     )
     with settings("fig-steps"):
-        figure = charts.steps(peaks, ends, [plain_name(step_name(device, step)) for step in steps], one)
+        figure = charts.steps(peaks, ends, [plain_name(step.name) for step in steps], one)
         return inline_svg(figure, "fig-steps", f"Peak memory of each {one}", description, sheet)
 
 

@@ -25,7 +25,7 @@ from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
 from oomscope.wording.instants import moment_words
 from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS
-from oomscope.wording.loops import pass_word, step_name
+from oomscope.wording.loops import pass_word
 from oomscope.wording.page import OTHER_LINES, given_back
 from oomscope.wording.paths import Shorten
 
@@ -221,7 +221,7 @@ class _Painter:
             reserved=curves.reserved[at + 1],
             limit=None,
             bands=[self._x(b) for _, b in bands],
-            names=[plain_name(step_name(device, device.steps.steps[number])) for number, _ in bands],
+            names=[plain_name(device.steps.steps[number].name) for number, _ in bands],
             marks=self._marks(),
             first=device.first_entry,
         )
@@ -272,6 +272,6 @@ class _Painter:
                       for number, text in enumerate(told.labels)] + [["k-s-other", 1, OTHER_LINES]],
             "limit": device.oom.limit.low if figure.limit and device.oom is not None else None,
             "ooms": [oom.entry for oom in device.ooms[-12:]],
-            "steps": [[begin, plain_name(step_name(device, step))] for begin, step in steps],
+            "steps": [[begin, plain_name(step.name)] for begin, step in steps],
             "close": None if stretch is None else list(stretch),
         }  # fmt: skip
