@@ -128,6 +128,11 @@ CAUSES: dict[str, Sentence] = {
         f"{format_bytes(values['free'])} are free, but belong to other streams; this request runs on "
         f"{_stream(values)} and may not use them."
     ),
+    "causes.other_stream.kept_by": lambda values: (
+        f"{plural(values['blocks'], 'block')} of {format_bytes(values['bytes'])} from {place(values['place'])} "
+        f"{'keeps' if values['blocks'] == 1 else 'keep'} {format_bytes(values['kept'])} of that from being given back "
+        "to the device."
+    ),
     "causes.other_stream.pending": lambda values: (
         f"{format_bytes(values['pending'])} have been freed, but wait for another stream; this request runs on "
         f"{_stream(values)} and may not use them yet."
@@ -160,7 +165,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
-    "{needs:bytes}.",
+    "{needs:bytes}.[ The next step, if it is like this one, needs {next:bytes} at its peak.]",
     "causes.capacity.short": "Even in one piece, the free memory that this request may use would be {bytes:bytes} too "
     "little.",
     "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "

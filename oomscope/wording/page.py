@@ -127,6 +127,11 @@ def pin_note(pin: Pin) -> str:
     return f"{plural(pin.blocks, 'block')} made here {'lies' if pin.blocks == 1 else 'lie'} between the holes"
 
 
+def kept_note(pin: Pin) -> str:
+    """What a line does whose blocks keep another stream's memory."""
+    return f"what it made keeps {format_bytes(pin.alone_bytes)} for another stream"
+
+
 def made_note(bytes_: int) -> str:
     """What a line does that made most of what is live."""
     return f"{format_bytes(bytes_)} was allocated here"

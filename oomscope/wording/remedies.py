@@ -336,6 +336,19 @@ REMEDIES: dict[str, RemedyWords] = {
         "waiting costs overlap",
         "memory",
     ),
+    "one_stream.kept": RemedyWords(
+        "Copy what {place:place} made on the other stream to this one (`.clone()`) and let go of the original, or make "
+        "it on this stream.",
+        "{bytes:bytes} of it are all that keeps that stream's memory from being given back to the device.",
+        "a copy",
+        "memory",
+    ),
+    "one_stream.free": RemedyWords(
+        "Allocate on one stream, or call `torch.cuda.empty_cache()` once the other stream's work is done.",
+        "A block that is freed goes back only to the stream it was allocated on.",
+        "empty_cache waits for the device",
+        "memory",
+    ),
     "retry_request": RemedyWords(
         "Catch the error and ask again, or call `torch.cuda.synchronize()` before a request this large.",
         "{opened:bytes} came free in one piece during the failing call; torch releases up to 2.11 do not look again, "

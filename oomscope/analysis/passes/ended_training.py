@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE
+from oomscope.analysis.labels.phases import OPTIMIZER
 from oomscope.analysis.passes.finished import training_entries
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
@@ -51,6 +52,14 @@ def _trained_and_ended(study: DeviceStudy, run: LoopRun, entry: int) -> bool:
         return False
     if any(study.loops.runs[number].end > entry for number in study.loops.chain(run.parent)):
         return False
+    if not _optimizes(study, run):
+        return False  # micro-batches, whose gradients wait for one step after the loop
     entries = training_entries(study)
     number = np.searchsorted(run.starts, entries[(entries >= run.begin) & (entries < run.end)], side="right")
     return len(np.unique(number)) >= LEAST_STEPS
+
+
+def _optimizes(study: DeviceStudy, run: LoopRun) -> bool:
+    """Whether an optimizer's step made something within the run: its states, or what it makes for a moment."""
+    born = study.history.lifetimes.born[study.phases == OPTIMIZER]
+    return bool(np.any((born >= run.begin) & (born < run.end)))

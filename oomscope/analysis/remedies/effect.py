@@ -23,10 +23,11 @@ QUICK_STEPS = 150_000
 def enough_by_sum(circumstances: Circumstances, saves: int) -> bool | None:
     """Whether `saves` bytes less would have been enough: with margin, without the free holes; None in between.
 
-    Enough for the pass underway, where a pass that finished tells how much more it will need.
+    Enough for the pass underway, where a pass that finished tells how much more it will need, and for the rest of the
+    state that an optimizer has begun to make.
     """
-    case = circumstances.shortage
-    further = max((circumstances.still_to_come or 0) - case.size, 0)
+    case, (there, needs) = circumstances.shortage, circumstances.state_to_come
+    further = max((circumstances.still_to_come or 0) - case.size, needs - there - case.size, 0)
     if case.spare(saves, case.limit.low) - further >= MARGIN * case.limit.low:
         return True
     return None if case.spare(saves + case.free.usable, case.limit.low) - further >= 0 else False

@@ -45,6 +45,7 @@ def _least(circumstances: Circumstances) -> int:
     needed = max(_replayed(circumstances), case.reserved + case.size, case.limit.low)
     there, needs = circumstances.state_to_come
     needed += max(needs - there - case.size, (circumstances.still_to_come or 0) - case.size, 0)
+    needed = max(needed, circumstances.next_step or 0)
     grows = PASSES_OF_ROOM * (circumstances.piled.per_pass or 0)
     return int(needed * (1 + MARGIN)) + grows
 

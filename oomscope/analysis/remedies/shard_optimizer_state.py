@@ -16,4 +16,5 @@ IN_EIGHT_BITS = 0.75
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where optimizer state holds much."""
-    yield from shrink(circumstances, SLUG, "optimizer_state", IN_EIGHT_BITS)
+    whole = circumstances.state_to_come[1]  # while it is being made, what is there is a part of it
+    yield from shrink(circumstances, SLUG, "optimizer_state", IN_EIGHT_BITS, least=whole)

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import named_tensors
+from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill, recorded_item_size
 from oomscope.analysis.labels.phases import BACKWARD
@@ -27,6 +28,7 @@ from oomscope.analysis.passes.last_pass import (
     still_to_come,
 )
 from oomscope.analysis.passes.left_from_before import left_from_before
+from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
@@ -187,6 +189,24 @@ class Circumstances:
         rows = {what: (wanted or 0, there) for what, wanted, there in bill.rows} if bill else {}
         wanted, there = rows.get(OPTIMIZER_STATES, (0, 0))
         return there, max(wanted, there)
+
+    @cached_property
+    def next_step(self) -> int | None:
+        """Bytes that a step like this one will need at its peak, once the optimizer's state is whole.
+
+        None outside of an optimizer's step that makes its state.
+        """
+        there, needs = self.state_to_come
+        if needs <= there:
+            return None
+        study, entry = self.study, self.request.entry
+        begins = pass_begins(study, entry)
+        begin = int(begins[-1]) if len(begins) else 0
+        states, born = self.live & (study.categories == OPTIMIZER_STATE), study.history.lifetimes.born
+        older = states & (born < begin)
+        first = int(born[states & ~older].min(initial=entry))
+        peak = int(study.history.curves.allocated[begin : first + 1].max(initial=0))
+        return peak - int(study.history.size[older].sum()) + needs
 
     @property
     def parameter_item(self) -> int | None:

@@ -97,7 +97,8 @@ def without(circumstances: Circumstances, bytes_: int) -> Note:
 def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
     """That the optimizer was making its state, of which so much was still to come."""
     there, needs = circumstances.state_to_come
-    return (note("causes.capacity.first_step", made=there, needs=needs),) if needs > there else ()
+    following = circumstances.next_step
+    return (note("causes.capacity.first_step", made=there, needs=needs, next=following),) if needs > there else ()
 
 
 def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:

@@ -42,6 +42,7 @@ OF_THE_PASS = (*UNDERWAY, "graph", "tensor")
 """Kinds that belong to the pass that is underway, unless they keep what earlier ones made."""
 _FINISHED_WITH = ("exception", "cycle", "optimizer", "deferred", "history")
 """Kinds whose memory no running code uses any more."""
+_STEP = re.compile(r"[.\[{]")
 _HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
 
 
@@ -65,7 +66,39 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
         one = _suspect(study, entry, holder, allocated, taken)
         # A pass of the loop that counts may be one of many that trained one model.
         found.append(one if models is None else replace(one, passes=min(one.passes, models)))
-    return tuple(sorted(found, key=lambda one: -one.retained)[:MOST_SUSPECTS])
+    return tuple(sorted(_exceptions_together(found), key=lambda one: -one.retained)[:MOST_SUSPECTS])
+
+
+def _exceptions_together(found: list[Suspect]) -> Iterator[Suspect]:
+    """Exceptions that one variable reaches as one suspect: one line lets go of them all."""
+    groups: dict[str, list[Suspect]] = {}
+    for one in found:
+        alone = one.kind != "exception" or one.unread is not None
+        groups.setdefault(one.holder if alone else _variable(one.holder), []).append(one)
+    for name, alike in groups.items():
+        yield (
+            alike[0]
+            if len(alike) == 1
+            else replace(
+                alike[0],
+                holder=name,
+                retained=sum(one.retained for one in alike),
+                share=round(min(sum(one.share for one in alike), 1.0), 4),
+                tensors=sum(one.tensors for one in alike),
+                passes=max(one.passes for one in alike),
+                path=tuple(way for one in alike for way in one.path)[:MOST_PATHS],
+                finished_bytes=sum(one.finished_bytes for one in alike),
+                earlier_bytes=sum(one.earlier_bytes for one in alike),
+                reaches=max(one.reaches for one in alike),
+                at=next((one.at for one in alike if one.at is not None), None),
+            )
+        )
+
+
+def _variable(holder: str) -> str:
+    """The variable through which something is reached, with the function it is in."""
+    function, colon, way = holder.rpartition(": ")
+    return f"{function}{colon}{_STEP.split(way, maxsplit=1)[0]}"
 
 
 def _is_told(holder: str, by: Suspect) -> bool:

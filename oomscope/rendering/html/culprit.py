@@ -75,11 +75,12 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
                 return driver.site, words.made_note(made or driver.bytes)
     if verdict.cause == "capacity" and (found := _of_last_pass(device, oom, sources)) is not None:
         return found
-    if verdict.cause == "fragmentation":
+    if verdict.cause == "fragmentation" or "causes.other_stream.kept_by" in {one.code for one in verdict.headline}:
         for pin in device.pins:
             where = pin.caller or pin.site
             if where is not None:
-                return where, words.pin_note(pin)
+                told = words.pin_note(pin) if verdict.cause == "fragmentation" else words.kept_note(pin)
+                return where, told
     asked = verdict.asked
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site

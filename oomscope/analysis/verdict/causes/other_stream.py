@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import Shortage, Tested
@@ -9,7 +10,9 @@ from oomscope.model import Note, note
 
 SLUG = "other_stream"
 DECIDING = ("request", "opened", "other_streams", "pending", "usable")
-REMEDIES = ("retry_request", "one_stream", "raise_cap")
+REMEDIES = ("retry_request", "one_stream", "allocator_setting", "raise_cap")
+MOSTLY = 0.5
+"""Of the free bytes of other streams: one line whose blocks keep so many from being given back is named."""
 LOOKS_LIKE = ("fragmentation",)
 
 
@@ -35,8 +38,22 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     if case.free.other_streams and case.free.pending:
         return (note("causes.other_stream.both", **values),)
     if case.free.other_streams:
-        return (note("causes.other_stream.free", **values),)
+        return (note("causes.other_stream.free", **values), *_kept_by(circumstances))
     return (note("causes.other_stream.pending", **values),)
+
+
+def keeper(circumstances: Circumstances) -> Pin | None:
+    """The line whose blocks keep most of the other streams' free bytes in their segments."""
+    free = circumstances.shortage.free.other_streams
+    return next((pin for pin in circumstances.pins[:1] if free and pin.alone_bytes >= MOSTLY * free), None)
+
+
+def _kept_by(circumstances: Circumstances) -> tuple[Note, ...]:
+    pin = keeper(circumstances)
+    if pin is None:
+        return ()
+    values = {"blocks": pin.blocks, "place": pin.site or pin.caller, "bytes": pin.live_bytes, "kept": pin.alone_bytes}
+    return (note("causes.other_stream.kept_by", **values), *clauses.holder_of(circumstances, pin))
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
