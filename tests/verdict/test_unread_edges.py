@@ -7,13 +7,14 @@ import pytest
 from oomscope.analysis.verdict import piled
 from oomscope.analysis.verdict.causes import retained
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
-from oomscope.analysis.verdict.records import Suspect
+from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.unread import said_reads
 from tests.verdict.stand_ins import circumstances, outcome, suspect
 
 LIVE = 10_000
 EDGE = int(piled.WORTH_RELEASING * LIVE)
 MUCH = int(retained.MUCH * LIVE)
+MORE = int(retained.MORE * LIVE)
 
 
 def unread(kept: int, how: str = "proven", **more: object) -> Suspect:
@@ -37,8 +38,20 @@ def test_small_ones_count_together() -> None:
 
 
 @pytest.mark.parametrize(("kept", "sure"), [(MUCH, "high"), (MUCH - 1, "medium")])
-def test_in_a_first_pass_it_is_sure_where_it_is_much(kept: int, sure: str) -> None:
+@pytest.mark.parametrize("phase", ["backward", "optimizer"])
+def test_late_in_a_first_pass_it_is_sure_where_it_is_much(kept: int, sure: str, phase: str) -> None:
+    assert confidence(unread(kept), asked=Asked(phase)) == sure
+
+
+@pytest.mark.parametrize(("kept", "sure"), [(MORE, "high"), (MORE - 1, "medium")])
+def test_in_a_first_forward_it_must_be_more(kept: int, sure: str) -> None:
     assert confidence(unread(kept)) == sure
+
+
+@pytest.mark.parametrize(("needs", "sure"), [(3000, "high"), (3001, "medium")])
+def test_the_rest_of_an_optimizers_state_must_have_room(needs: int, sure: str) -> None:
+    known = {"asked": Asked("optimizer"), "state_to_come": (1000, 1000 + needs)}
+    assert confidence(unread(3000), **known) == sure
 
 
 @pytest.mark.parametrize(("still", "sure"), [(2000, "high"), (2001, "medium")])

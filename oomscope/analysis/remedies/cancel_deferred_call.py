@@ -15,5 +15,6 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where such a call alone keeps memory."""
     for one in circumstances.piled.debris:
         if one.kind == "deferred":
-            values = {"holder": one.holder, "bytes": one.retained}
+            call = one.holder[: one.holder.rfind(")") + 1] or one.holder
+            values = {"holder": call, "bytes": one.retained}
             yield Advice(SLUG, values, one.retained, enough_by_sum(circumstances, one.retained), at=one.at)

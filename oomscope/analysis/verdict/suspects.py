@@ -203,8 +203,13 @@ def _is_full(holder: RecordedHolder) -> bool:
 
 
 def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
-    """The rows of the lifetimes that `holder` keeps alive once `entry` has happened."""
-    return _held(study, entry, holder)[0]
+    """The rows of the lifetimes that `holder` keeps alive once `entry` has happened.
+
+    Of a variable that is not read again, its models and optimizers as well, whose tensors have names of their own.
+    """
+    unread = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.unread == holder]
+    rows = live_rows(study, entry, [one.address for one in unread if one.address is not None])
+    return np.union1d(_held(study, entry, holder)[0], rows[rows >= 0])
 
 
 def own_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:

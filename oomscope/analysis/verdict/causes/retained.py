@@ -30,8 +30,10 @@ _CODES = {
 }
 
 MUCH = 0.15
-"""Of the allocated bytes. A first pass may need far more than its next request, and variables that are not read again
-are in many programs."""
+"""Of the allocated bytes. A first pass may need more than its next request, and variables that are not read again are
+in many programs."""
+MORE = 0.3
+"""The same, before its backward has begun: more activations may follow, gradients, and an optimizer's state."""
 _MAY_BE_READ = ("deferred", "history")
 """Kinds that code which is still to come may read."""
 
@@ -58,13 +60,16 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
 def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:
     """Whether this pass would have room without what is retained, if it needs what the last one did.
 
-    Where no pass has finished, what is retained must be much of what is in use.
+    Where no pass has finished, what is retained must be much of what is in use: the more, the earlier in the pass.
     """
-    request, still = circumstances.request, circumstances.still_to_come
-    room = request.limit.low - request.totals.active + circumstances.piled.retained
+    request, still, retained = circumstances.request, circumstances.still_to_come, circumstances.piled.retained
+    there, needs = circumstances.state_to_come
     if still is None:
-        return circumstances.piled.retained >= MUCH * request.totals.allocated
-    return max(still, request.size) <= room
+        is_late = circumstances.asked.phase in ("backward", "optimizer")
+        if retained < (MUCH if is_late else MORE) * request.totals.allocated:
+            return False
+    further = max(still or 0, needs - there, request.size)
+    return further <= request.limit.low - request.totals.active + retained
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
