@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 
-from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
@@ -24,7 +23,20 @@ def first_states(run: Run) -> BoolArray:
 
 
 def per_parameter(run: Run) -> float:
-    """Bytes of state for each byte of a trained parameter. Weights that are tied have several gradients a step."""
-    known = int(run.size[run.parameters].sum())
-    trained = min(int(run.trained.sum()), known or NEVER)
-    return float(run.size[run.states].sum()) / max(trained, 1)
+    """How many states a trained parameter has: by the number of each size, of most bytes.
+
+    Tied weights have several gradients a step, an average of the weights as many parameters again, and cuDNN keeps the
+    weights of a recurrent layer a second time in one piece. So the fewer of gradients and parameters count.
+    """
+    states = Counter(run.size[run.states].tolist())
+    counts = [Counter(run.trained_alone.tolist()), Counter(run.size[run.parameters].tolist())]
+    found = []
+    for size, number in states.items():
+        known = [count[size] for count in counts if count[size]]
+        if known:
+            found.append((number / min(known), number * size))
+    if not found:
+        return float(run.size[run.states].sum()) / max(float(run.trained.sum()), 1.0)
+    found.sort()
+    weights = np.cumsum([weight for _, weight in found])
+    return found[int(np.searchsorted(weights, weights[-1] / 2))][0]

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
-from oomscope.model import NO_STACK, BoolArray, IntArray
+from oomscope.model import NO_STACK, BoolArray, IntArray, package_path
 
 BATCH, LENGTH, SIDE, UNKNOWN = "batch", "length", "side", "unknown"
 _NAMES = (
@@ -33,6 +34,8 @@ _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
 _ITEM_SIZES = (4, 2, 8, 1)
+HALVINGS = 6
+"""Of the side of an image, in a model of convolutions."""
 LEAST_WORKSPACE = 1 << 20
 """Bytes; smaller ones lie in small segments and change nothing."""
 
@@ -78,7 +81,11 @@ class _Facts:
         self.fixed = fixed | np.isin(phase, (OPTIMIZER, BEFORE_RECORDING)) & ~refused
         self.fixed[: _before_steps(recording)] = True
         # A convolution's workspace holds its input or output in another layout, its weights, and a few bytes to align.
-        self.padded = recording.at_once & (self.size >= LEAST_WORKSPACE)
+        # What cuDNN keeps of a recurrent layer for its backward begins with a few bytes, too.
+        self.padded = (recording.at_once & (self.size >= LEAST_WORKSPACE)) | _made_by(
+            study, stack, "torch/nn/modules/rnn.py"
+        )
+        self.inputs = (category == INPUT) & ~refused
         self.backward = phase == BACKWARD
         self.framed = recording.key >= 0
         self.attention: BoolArray = (mark & int(Mark.ATTENTION)) != 0
@@ -91,6 +98,14 @@ class _Facts:
         self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
 
 
+def _made_by(study: DeviceStudy, stack: IntArray, file: str) -> BoolArray:
+    """bool[requests]: which have a frame of a file of torch."""
+    stacks = study.snapshot.stacks
+    inside = [any(package_path(frame.filename) == file for frame in stacks[one]) for one in range(len(stacks))]
+    found: BoolArray = np.array([*inside, False])[stack]
+    return found
+
+
 def _before_steps(recording: Recording) -> int:
     first = recording.units[0] if recording.units else None
     return first.end if first is not None and first.step < 0 and len(recording.units) > 1 else 0
@@ -100,7 +115,7 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     """int8[requests] each: the degree in one parameter, the least, the greatest."""
     value = _values(recording, name, len(facts.size))
     kind = kind_of(name)
-    usual = 2 if kind == SIDE else 1
+    usual = (3 if _is_of_volumes(facts, recording, value) else 2) if kind == SIDE else 1
     known = value > 1
     value = np.maximum(value, 1)
     free = ~facts.fixed & (recording_values(recording, name) | known)
@@ -111,6 +126,8 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     unsure = facts.backward & facts.like_weight & free
     degree[unsure] = 0
     low[unsure] = 0
+    if kind == SIDE:
+        low[~_of_an_image(facts.size, value)] = 0
     if kind == LENGTH:
         named, unnamed = _squares(facts, value, free), _unnamed_squares(facts, value, free)
         square = named | unnamed
@@ -118,6 +135,24 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
         high[square] = 2
         low[square & ~facts.attention] = 1
     return degree.astype(np.int8), low.astype(np.int8), np.maximum(high, degree).astype(np.int8)
+
+
+def _is_of_volumes(facts: _Facts, recording: Recording, side: IntArray) -> bool:
+    """Whether the largest input has a byte or more for each voxel of a cube; an image has a few for each pixel."""
+    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
+    if not batches or not facts.inputs.any():
+        return False
+    samples = np.maximum(_values(recording, batches[0], len(side)), 1)
+    return bool((facts.inputs & (side > HALVINGS) & (facts.size >= samples * side**3)).any())
+
+
+def _of_an_image(size: IntArray, side: IntArray) -> BoolArray:
+    """Which sizes the square of the side divides, or of a half of it, a quarter and so on."""
+    found = np.zeros(len(size), np.bool_)
+    for power in range(HALVINGS + 1):
+        part = side >> power
+        found |= (side % (1 << power) == 0) & (part > 1) & (size % np.maximum(part * part, 1) == 0)
+    return found
 
 
 def _squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArray:

@@ -51,7 +51,7 @@ def written_out(
         for tokens in sorted(told):
             square = far[size[far] % (tokens * tokens) == 0]
             by_size = (outputs % tokens == 0).all() and (outputs % (tokens * tokens) != 0).all()
-            tells = by_size or bool(is_softmax[square].any())
+            tells = (by_size or bool(is_softmax[square].any())) and _are_of_one_size(size[square])
             if tokens >= LEAST_TOKENS and tells and len(square) >= LEAST_CALLS * steps:
                 found.append(square)
     return np.unique(np.concatenate(found))
@@ -68,6 +68,12 @@ def _modules(
         target, owner = (linear, path[:-1]) if layer else (own, _without_dropout(path))
         target.setdefault(module_of(owner), []).append(row)
     return [(np.array(own[module]), np.array(linear[module])) for module in own if module in linear]
+
+
+def _are_of_one_size(sizes: IntArray) -> bool:
+    """Whether all are of one size, or of it in other precisions."""
+    shares = np.unique(sizes).max(initial=1) / np.maximum(np.unique(sizes), 1)
+    return bool(np.isin(shares, (1, 2, 4, 8)).all())
 
 
 def _without_dropout(path: Path) -> Path:

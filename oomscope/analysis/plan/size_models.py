@@ -162,13 +162,16 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
 
     likely = min(fitting, key=strangeness)
     if len(points) > 2:
-        return Model(likely, _extended(evidence, varied, likely), is_borne_out=True)
+        return _with_the_rest(evidence, varied, likely, borne_out=True)
     if sizes[0] >= LARGE and _share_of_first(likely, points[0]) > ROUNDED:
         fitting = [*fitting, _proportional(evidence, 0)]
     # Two sizes bear out any of them: those of no higher degree are possible too.
     least = strangeness(likely)[0]
     others = tuple(one for one in fitting if one is not likely and strangeness(one)[0] == least)
-    return Model(likely, (*others, *_extended(evidence, varied, likely)), is_borne_out=not others)
+    model = _with_the_rest(evidence, varied, likely, borne_out=True)
+    rest = [axis for axis in range(len(points[0])) if axis not in varied]
+    scaled = tuple(_times(one, evidence, rest, evidence.hint.degree) for one in others)
+    return Model(model.likely, (*scaled, *model.others), is_borne_out=not others and model.is_borne_out)
 
 
 def _likely_degrees(evidence: Evidence, varied: Sequence[int]) -> dict[int, int]:
@@ -271,8 +274,8 @@ def _steady_workspace(evidence: Evidence, varied: Sequence[int]) -> Model | None
         found = _line(points, sizes, _spread(chosen, varied, width))
         if found is not None:
             terms = ((found[0], constant), (found[1], _spread(chosen, varied, width)))
-            model = Polynomial(terms)
-            return Model(model, _extended(evidence, varied, model))
+            model = _with_the_rest(evidence, varied, Polynomial(terms), borne_out=True)
+            return Model(model.likely, model.others)
     return None
 
 
@@ -289,9 +292,28 @@ def _line(points: Sequence[Point], sizes: Sequence[int], powers: Powers) -> tupl
 
 def _workspace(evidence: Evidence) -> Model:
     """A kernel's workspace whose algorithm changed: the own size, in proportion, or any that was seen."""
-    likely = _proportional(evidence, 0)
+    likely = _three_parts(evidence) or _proportional(evidence, 0)
     others = [_proportional(evidence, row) for row in range(1, len(evidence.points))]
     return Model(likely, tuple(others), is_borne_out=False)
+
+
+def _three_parts(evidence: Evidence) -> Polynomial | None:
+    """A constant, a part in proportion to one parameter and one to the product of two: weights, states, activations.
+
+    As the reserve of a recurrent layer is. Three shapes tell them, and none may be negative.
+    """
+    points, sizes, width = evidence.points, evidence.sizes, len(evidence.points[0])
+    varied = [axis for axis in range(width) if len({point[axis] for point in points}) > 1]
+    if len(varied) != 2 or len(points) != 3:
+        return None
+    for axis in varied:
+        powers = [(0,) * width, _spread((1,), [axis], width), _spread((1, 1), varied, width)]
+        table = np.array([[_power(point, one) for one in powers] for point in points])
+        if np.linalg.matrix_rank(table / table[0], tol=1e-9) == len(powers):
+            factors = np.linalg.solve(table / table[0], np.array(sizes, np.float64)) / table[0]
+            if (factors >= 0).all():
+                return Polynomial(tuple(zip(factors.tolist(), powers, strict=True)))
+    return None
 
 
 def _proportional(evidence: Evidence, row: int) -> Polynomial:
@@ -323,13 +345,15 @@ def _extended(evidence: Evidence, varied: Sequence[int], found: Polynomial) -> t
 
 
 def _times(one: Polynomial, evidence: Evidence, rest: Sequence[int], powers: Powers) -> Polynomial:
-    """`one` times what is not varied, relative to where it was seen."""
+    """`one` times what is not varied, relative to where it was seen; a constant beside another term stays."""
     extra = tuple(powers[axis] if axis in rest else 0 for axis in range(len(powers)))
     if not any(extra) or one.squared:
         return one
     scale = _power(evidence.points[0], extra)
     terms = tuple(
         (factor / scale, tuple(own + more for own, more in zip(own_powers, extra, strict=True)))
+        if any(own_powers) or len(one.terms) == 1
+        else (factor, own_powers)
         for factor, own_powers in one.terms
     )
     return Polynomial(terms)

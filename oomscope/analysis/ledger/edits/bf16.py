@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
+from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.precision import (
     embeds,
@@ -18,6 +19,8 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
 SLUG = "bf16"
+LEAST = 1 << 20
+"""Bytes of a loss over many classes."""
 FLAG = 64
 """Bytes up to which something is a counter or a flag."""
 
@@ -31,8 +34,17 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return None
     half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
     draft = run.draft.scaled(0.5, half)
-    others = (run.draft.scaled(0.5, half & ~loss_rows(run)), draft.without(scores_of_fused(run)))
+    others = (run.draft.scaled(0.5, half & ~_in_full(run)), draft.without(scores_of_fused(run)))
     return Edited(draft, others, doubt=0.04)
+
+
+def _in_full(run: Run) -> BoolArray:
+    """What a loss makes and the backward of it, where a program casts logits for it; that cast is none before."""
+    loss = loss_rows(run)
+    large = loss & (run.size >= LEAST)
+    sizes = np.unique(run.size[large & (run.size == run.size[large].max(initial=0))])
+    back = run.during(BACKWARD) & np.isin(run.size, sizes) & ~run.gradients & ~run.like_parameter
+    return np.asarray(loss | back)
 
 
 def _tokens(run: Run) -> BoolArray:
