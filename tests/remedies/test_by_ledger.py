@@ -33,7 +33,7 @@ def test_no_optimizer_with_less_state_is_enough_where_the_state_is_less_than_wha
 def test_what_was_known_before_stays():
     advice = advice_of("oom_optimizer_step")["shard_optimizer_state"]
     assert advice.enough is True
-    assert advice.saves_bytes == 3_021_806_592
+    assert advice.saves_bytes == 4_027_373_568  # three quarters of the state, the part still to be made included
 
 
 def test_what_advice_names_is_in_the_ledger():

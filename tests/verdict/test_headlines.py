@@ -101,6 +101,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.cycle": kept,
     "causes.retained.optimizer": kept,
     "causes.retained.finished": kept,
+    "causes.retained.ended_training": kept,
     "causes.retained.unread": kept,
     "causes.retained.deferred": kept,
     "causes.retained.history": kept,
@@ -128,6 +129,11 @@ CHECKS: dict[str, Check] = {
         values["blocks"] > 0 and within(values["bytes"], about.request.totals.reserved)
     ),
     "causes.fragmentation.holder": lambda values, about: within(values["bytes"], about.request.totals.active),
+    "causes.other_stream.kept_by": lambda values, about: (
+        values["blocks"] > 0
+        and within(values["bytes"], about.request.totals.active)
+        and within(values["kept"], about.request.totals.reserved)
+    ),
     "causes.capacity.keeper": kept,
     "causes.capacity.drivers": lambda values, about: (
         sum(count for _, count in values["parts"]) <= values["live"] and all(count > 0 for _, count in values["parts"])

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.analysis.attribution.held_blocks import live_rows, ways_to
-from oomscope.analysis.passes.loop_that_matters import in_thread, loop_that_matters
+from oomscope.analysis.passes.loop_that_matters import in_thread, loop_that_matters, pass_begins
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
@@ -79,9 +79,14 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     made before the run of the loop that counts, or where no loop is known to run, by one that has ended.
     """
     there = rows >= 0
-    if one.since in ("before", "between"):
+    born = study.history.lifetimes.born[rows]
+    if one.since == "before":
         return there
-    loops, born = study.loops, study.history.lifetimes.born[rows]
+    if one.since == "between":
+        # Between the loops of its function, which the pass underway may be calling: what that has made is its own.
+        begins = pass_begins(study, entry)
+        return np.asarray(there & (born < begins[-1])) if len(begins) else there
+    loops = study.loops
     known = there & (born > BEFORE)
     if not loops.running(entry, thread=in_thread(study, entry)):
         within = np.zeros(len(rows), np.bool_)
