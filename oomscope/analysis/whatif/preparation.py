@@ -18,7 +18,7 @@ from oomscope.analysis.whatif.departure import departing_rule
 from oomscope.analysis.whatif.extraction import Extraction, extract
 from oomscope.analysis.whatif.recorded_limit import RecordedLimit, possible_limits
 from oomscope.analysis.whatif.records import SelfCheck
-from oomscope.analysis.whatif.releases import OBTAINS, RETURNS, ReleaseRun, release_runs
+from oomscope.analysis.whatif.releases import OBTAINS, RETURNS, ReleaseRun, emptied_by_libraries, release_runs
 from oomscope.errors import ReplayError
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, Snapshot
@@ -87,6 +87,16 @@ def prepare(snapshot: Snapshot, device: DeviceHistory) -> Subject:
     """
     _check_addresses(device)
     runs = release_runs(device.trace, snapshot.stacks)
+    best = _best(snapshot, device, runs)
+    if best.check.mismatches and not device.config.garbage_collection_threshold:
+        others = emptied_by_libraries(device, runs)
+        if others != runs:
+            best = min(best, _best(snapshot, device, others), key=lambda one: one.check.mismatches)
+    return best
+
+
+def _best(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun]) -> Subject:
+    """The reading under which the replay departs least from the recording."""
     subjects = (
         _with_limit(snapshot, device, runs, limit, release)
         for release in possible_releases(snapshot.recorded.torch, snapshot.schema)

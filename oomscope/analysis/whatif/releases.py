@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,6 +47,28 @@ def release_runs(trace: Trace, stacks: StackTable) -> list[ReleaseRun]:
     return runs
 
 
+def emptied_by_libraries(device: DeviceHistory, runs: Sequence[ReleaseRun]) -> list[ReleaseRun]:
+    """`runs`, of which those are no refusals whose request asked for no more than was given at another time.
+
+    Libraries empty the cache too, without a frame: cuDNN's benchmark does after it has tried a convolution.
+    """
+    answers = device.trace.entries(Action.ALLOC, Action.OOM)
+    given = int(device.curves.reserved.max(initial=0))
+    return [
+        replace(run, by_empty_cache=run.by_empty_cache or 0 < _asked_in_all(device, run, answers) <= given)
+        for run in runs
+    ]
+
+
+def _asked_in_all(device: DeviceHistory, run: ReleaseRun, answers: IntArray) -> int:
+    """Reserved bytes with the request that went on after a run; 0 where none did."""
+    entry = int(following(np.array([run.end]), answers, len(device.trace))[0])
+    if entry >= len(device.trace):
+        return 0
+    requested = round_size(int(device.trace.size[entry]), device.config)
+    return int(device.curves.reserved[run.begin]) + allocation_size(requested, device.config)
+
+
 def _request_follows(trace: Trace, entry: int) -> bool:
     """Whether the request goes on that released memory before `entry`."""
     if entry >= len(trace):
@@ -83,8 +105,7 @@ def least_refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
         # What was collected as garbage was not refused.
         if run.by_empty_cache or config.garbage_collection_threshold:
             continue
-        entry = int(following(np.array([run.end]), answers, len(trace))[0])
-        if entry < len(trace):
-            requested = round_size(int(trace.size[entry]), config)
-            sums.append(int(reserved[run.begin]) + allocation_size(requested, config))
+        refused = _asked_in_all(device, run, answers)
+        if refused:
+            sums.append(refused)
     return min(sums, default=None)
