@@ -60,12 +60,19 @@ def places(ordered: IntArray, values: IntArray, side: Literal["left", "right"] =
     low, high = int(ordered[0]), int(ordered[-1])
     if high - low >= _WIDEST * len(values):
         return np.searchsorted(ordered, values, side)
-    below = np.zeros(high - low + 2, np.int64)  # how many are less than low, low + 1, …, high + 1
-    np.cumsum(np.bincount(np.subtract(ordered, low, dtype=np.int64)), out=below[1:])
+    below = np.zeros(high - low + 2, np.int32)  # how many are less than low, low + 1, …, high + 1
+    ends = np.append(np.flatnonzero(_changes(ordered))[1:], len(ordered))
+    below[np.subtract(ordered[ends - 1], low, dtype=np.int64) + 1] = np.diff(ends, prepend=0)
+    np.cumsum(below, out=below)
     wanted = np.subtract(np.clip(values, low, high), low, dtype=np.int64)
+    if side == "right":
+        wanted += 1
+    found = below[wanted].astype(np.int64)
     if side == "left":
-        return np.where(values > high, len(ordered), below[wanted])
-    return np.where(values < low, 0, below[wanted + 1])
+        found[values > high] = len(ordered)
+    else:
+        found[values < low] = 0
+    return found
 
 
 def among(values: IntArray, few: npt.NDArray[Any]) -> BoolArray:

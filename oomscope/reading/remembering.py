@@ -9,7 +9,7 @@ import numpy as np
 from oomscope.model import BoolArray, IntArray
 
 _EMPTY_LIST = b"]\x940"  # EMPTY_LIST MEMOIZE POP
-_LONG_BINGET, _MEMOIZE, _POP = b"j\x940"
+_NO_INDEX = b"j\0\0\0\0\x940"  # LONG_BINGET of an index that is put in, MEMOIZE POP
 
 
 def remembering(
@@ -24,19 +24,16 @@ def remembering(
         is_written: whether it adds a list of frames.
         is_new: whether that is a new list.
     """
-    most = max(map(len, heads))
-    beginnings = np.array([list(head.ljust(most)) for head in heads], np.uint8)
-    octets = np.empty((len(shape), most + 7), np.uint8)
-    octets[:, :most] = beginnings[shape]
-    octets[:, most] = _LONG_BINGET
-    octets[:, most + 1 : most + 5] = lists.astype("<u4")[:, None].view(np.uint8)
-    octets[:, most + 5] = _MEMOIZE
-    octets[:, most + 6] = _POP
-    octets[is_new, most : most + 3] = np.frombuffer(_EMPTY_LIST, np.uint8)
-    is_used = np.empty(octets.shape, np.bool_)
-    is_used[:, :most] = np.arange(most) < np.array([len(head) for head in heads])[shape][:, None]
-    is_used[:, most : most + 3] = is_written[:, None]
-    is_used[:, most + 3 :] = (is_written & ~is_new)[:, None]
+    width = max(map(len, heads)) + len(_NO_INDEX)
+    tails = (b"", _EMPTY_LIST, _NO_INDEX)
+    # What an entry of each shape adds without a list of frames, with a new one, and with one that is there already.
+    texts = [(head + tail).rjust(width, b"\0") for head in heads for tail in tails]
+    filled = [bytes(width - len(head + tail)).ljust(width, b"\1") for head in heads for tail in tails]
+    which = shape * len(tails) + np.where(is_new, 1, np.where(is_written, 2, 0))
+    octets = np.array(texts, f"V{width}")[which].view(np.uint8).reshape(len(which), width)
+    is_there = is_written & ~is_new
+    octets[is_there, -6:-2] = lists[is_there].astype("<u4")[:, None].view(np.uint8)
+    is_used = np.array(filled, f"V{width}")[which].view(np.bool_).reshape(len(which), width)
     return octets[is_used].tobytes()
 
 

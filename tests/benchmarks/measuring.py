@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,7 +48,16 @@ def floor(path: Path) -> list[str]:
 
 def measure(command: list[str], *, runs: int = 3, cwd: Path | None = None) -> Cost:
     """The cost of `command`, after one run to warm the caches where there are several."""
-    costs = [_once(command, cwd) for _ in range(runs + (runs > 1))][runs > 1 :]
+    return in_turn([command], runs=runs, cwd=cwd)[0]
+
+
+def in_turn(commands: Sequence[list[str]], *, runs: int = 3, cwd: Path | None = None) -> list[Cost]:
+    """The cost of each of `commands`, run one after the other again and again: what else is busy is fair to all."""
+    rounds = [[_once(command, cwd) for command in commands] for _ in range(runs + (runs > 1))][runs > 1 :]
+    return [_best(costs) for costs in zip(*rounds, strict=True)]
+
+
+def _best(costs: Sequence[Cost]) -> Cost:
     peaks = [cost.peak_bytes for cost in costs if cost.peak_bytes is not None]
     cpu = [cost.cpu_seconds for cost in costs if cost.cpu_seconds is not None]
     return Cost(min(cost.seconds for cost in costs), min(cpu, default=None), max(peaks, default=None))
