@@ -34,7 +34,9 @@ _STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)")
 """A date or a clock is never the rest of a number."""
 _COUNTS = re.compile(r"\d+\s+(?![KMGTP]i?B|bytes?\b|B\b)\S")
 """Lines that are numbered begin so, and now and then the rest of a number."""
-_WORDS_ALONE = frozenset({"Killed", "killed", "MemoryError", "MemoryError:"})
+KILLED = ("已杀死", "已砍掉", "Getötet", "Убито", "強制終了")
+"""What a shell prints of a process that signal 9 ended, in other languages."""
+_WORDS_ALONE = frozenset({"Killed", "killed", "**Killed**", "Killed:9", "MemoryError", "MemoryError:", *KILLED})
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""
 
