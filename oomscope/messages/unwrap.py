@@ -27,7 +27,7 @@ ALONE = "\x1e"
 """Stands before a line of one word that says something only as a line of its own."""
 SEAM = "\x7f"
 """Stands between two numbers, which would be one where blanks are left out. What reads a number ends at it."""
-_TWO_NUMBERS = re.compile(r"(?:(?<=\d)|(?<=\d\.))(?=[ \t]{1,3}\d)")
+_TWO_NUMBERS = re.compile(r"(\d\.?)(?=[ \t]{1,3}\d)")
 """More blanks may be the margin of a terminal, in the midst of a number."""
 _ENDS_IN_NUMBER = re.compile(r"\d\.?\Z")
 _STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)")
@@ -184,7 +184,7 @@ def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
         within = 0
         for piece in _pieces(shown):
             prefix, text = split_prefix(piece[:LONGEST_LINE])
-            text = _TWO_NUMBERS.sub(SEAM, text)
+            text = _TWO_NUMBERS.sub(rf"\1{SEAM}", text)
             packed = "".join(text.split())
             if packed in _WORDS_ALONE:
                 text = packed = f"{ALONE}{packed}"

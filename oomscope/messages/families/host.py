@@ -13,7 +13,7 @@ from oomscope.messages.unwrap import ALONE
 ANCHORS = (
     b"allocate memory", b"not enough memory", b"failed to allocate", b"out of memory", b"memoryerror",
     b"unable to allocate", b"bad_alloc", b"bad allocation", b"paging file", b"winerror 1455", b"bus error",
-    b"shared memory", b"write to file </torch", b"posix_memalign", b"memory allocation of", b"malloc of size",
+    b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
     b"bytes are available",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomscope.messages.families.wording import Wording
 
-ANCHORS = (b"bytes on host", b"pinned host memory", b"of pinned memory", b"pinned memory", b"cudaallocmapped")
+ANCHORS = (b"failed to alloc ", b"pinned host memory", b"of pinned memory", b"pinned memory", b"cudaallocmapped")
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
 

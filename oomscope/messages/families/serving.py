@@ -10,8 +10,8 @@ from oomscope.messages.figures import exact, parse_figure
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"less than desired", b"kv cache is needed", b"stored in kv cache", b"the cache blocks", b"mem-fraction-static",
-    b"try to lower your batch", b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
+    b"free memory on device", b"kv cache is needed", b"stored in kv cache", b"the cache blocks",
+    b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
     b"more system memory", b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full",
     b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
