@@ -163,6 +163,7 @@ WORDINGS = (
         "host-ram",
         "host.plain",
         "memoryerror",
-        rf"(?: {ALONE} | (?<![\w.]) (?: _Array)?) MemoryError (?! ['\w,)\]] | :std::bad_alloc:\w | :cu[A-Z])",
+        rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}]) (?: _Array)? MemoryError (?! ['\w,)\]]))
+            (?! :std::bad_alloc:\w | :cu[A-Z])""",
     ),
 )
