@@ -13,7 +13,7 @@ MOST_PLACES = 300
 """Places of each anchor that are read; of more, nobody reads what is said about them."""
 _SHARED = (
     b"error", b"memory", b"alloc", b"137", b"-9", b"kill", b"status", b"cache", b"cuda", b"resource", b"algorithm",
-    b"signal", b" file",
+    b"signal", b" file", b"vram", b"buffer", b"fail", b"store", b"available",
 )  # fmt: skip
 """Words of many anchors: one search for the word, with what must stand around it, is faster than one for each."""
 
@@ -92,7 +92,10 @@ class Anchors:
                     break
                 assert match.lastindex is not None
                 yield anchors[match.lastindex - 1], match.start()
+        is_ascii = lowered.isascii()
         for anchor in _ALONE:
+            if is_ascii and not anchor.isascii():
+                continue
             place = lowered.find(anchor, start)
             while 0 <= place < end:
                 yield anchor, place

@@ -110,6 +110,8 @@ def readings(text: str) -> list[Reading]:
     lowered = text.lower()
     taken: list[Reading] = []
     for wording in WORDINGS:
+        if not wording.may_stand_in(lowered):
+            continue
         for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
                 taken.append(reading)

@@ -27,14 +27,16 @@ ALONE = "\x1e"
 """Stands before a line of one word that says something only as a line of its own."""
 SEAM = "\x7f"
 """Stands between two numbers, which would be one where blanks are left out. What reads a number ends at it."""
-_TWO_NUMBERS = re.compile(r"(?:(?<=\d)|(?<=\d\.))(?=[ \t]{1,3}\d)")
+_TWO_NUMBERS = re.compile(r"(\d\.?)(?=[ \t]{1,3}\d)")
 """More blanks may be the margin of a terminal, in the midst of a number."""
 _ENDS_IN_NUMBER = re.compile(r"\d\.?\Z")
 _STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)")
 """A date or a clock is never the rest of a number."""
 _COUNTS = re.compile(r"\d+\s+(?![KMGTP]i?B|bytes?\b|B\b)\S")
 """Lines that are numbered begin so, and now and then the rest of a number."""
-_WORDS_ALONE = frozenset({"Killed", "killed", "MemoryError", "MemoryError:"})
+KILLED = ("已杀死", "已砍掉", "Getötet", "Убито", "強制終了")
+"""What a shell prints of a process that signal 9 ended, in other languages."""
+_WORDS_ALONE = frozenset({"Killed", "killed", "**Killed**", "Killed:9", "MemoryError", "MemoryError:", *KILLED})
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""
 
@@ -182,7 +184,7 @@ def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
         within = 0
         for piece in _pieces(shown):
             prefix, text = split_prefix(piece[:LONGEST_LINE])
-            text = _TWO_NUMBERS.sub(SEAM, text)
+            text = _TWO_NUMBERS.sub(rf"\1{SEAM}", text)
             packed = "".join(text.split())
             if packed in _WORDS_ALONE:
                 text = packed = f"{ALONE}{packed}"

@@ -8,8 +8,9 @@ ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
     b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
-    b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmem", b"to cudamalloc",
-    b"alloc fail type", b"el0004", b"cufft_alloc", b"cufft_internal_error",
+    b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
+    b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
+    b"error in allocate", b"erroroutofmemory",
 )  # fmt: skip
 
 _REFUSED = r"""
@@ -99,6 +100,19 @@ WORDINGS = (
         "allocfailtype",
         r"""alloc fail type \w{1,60}? dev (?P<device>\d+) space .{1,80}? size <requested:bytes> bytes
             \( cudaMalloc error out of memory""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "cudaerrorinallocate:2",
+        r"Cuda Error in allocate: 2 (?! \d) (?: \(out of memory\))?",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "erroroutofmemory:theapicall",
+        r"""ErrorOutOfMemory: The API call failed because it was unable to allocate enough memory
+            (?: to perform the requested operation)?""",
     ),
     Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),
     Wording(

@@ -13,8 +13,9 @@ from oomscope.messages.unwrap import ALONE
 ANCHORS = (
     b"allocate memory", b"not enough memory", b"failed to allocate", b"out of memory", b"memoryerror",
     b"unable to allocate", b"bad_alloc", b"bad allocation", b"paging file", b"winerror 1455", b"bus error",
-    b"shared memory", b"write to file </torch", b"posix_memalign", b"memory allocation of", b"malloc of size",
+    b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
+    b"bytes are available",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -129,6 +130,12 @@ WORDINGS = (
         "insufficientmemory)",
         r"\( -4: Insufficient memory \) Failed to allocate <requested:bytes> bytes",
     ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "bytesareavailable",
+        r"needs (?: about)? <requested:bytes> bytes but only <free:bytes> bytes are available",
+    ),
     Wording("host-ram", "host.refused", "cerror:outofmemory", r"C error: out of memory"),
     Wording(
         "host-ram",
@@ -137,7 +144,13 @@ WORDINGS = (
         r"error: runtime: out of memory | runtime: out of memory: cannot allocate <requested:bytes> -byte block",
     ),
     Wording("host-ram", "host.refused", "notenoughmemoryresources", r"Not enough memory resources are available"),
-    Wording("host-ram", "host.refused", "cpubuffer", r"failed to allocate CPU buffer of size <requested:bytes>"),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "cpubuffer|cpu_buffer_type_alloc_buffer",
+        r"""failed to allocate (?: CPU | (?<= cpu_buffer_type_alloc_buffer:failedtoallocate)) buffer of size
+            <requested:bytes>""",
+    ),
     Wording("host-ram", "host.refused", "mallocofsize", r"malloc of size <requested:bytes> failed"),
     Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
     Wording(
@@ -150,6 +163,7 @@ WORDINGS = (
         "host-ram",
         "host.plain",
         "memoryerror",
-        rf"(?: {ALONE} | (?<![\w.]) (?: _Array)?) MemoryError (?! ['\w,)\]] | :std::bad_alloc:\w | :cu[A-Z])",
+        rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}]) (?: _Array)? MemoryError (?! ['\w,)\]]))
+            (?! :std::bad_alloc:\w | :cu[A-Z])""",
     ),
 )

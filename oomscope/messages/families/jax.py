@@ -14,7 +14,7 @@ ANCHORS = (
     b"trying to allocate",
     b"that was not possible",
     b"failed to allocate",
-    b"scoped vmem",
+    b"scoped allocation",
 )
 
 _ON_CHIP = {"vmem", "smem", "cmem", "sflag"}

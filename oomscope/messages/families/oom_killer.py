@@ -8,7 +8,7 @@ from dataclasses import replace
 from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import exact, parse_figure
 from oomscope.messages.records import Reading
-from oomscope.messages.unwrap import ALONE
+from oomscope.messages.unwrap import ALONE, KILLED
 
 ANCHORS = (
     b"oom-kill", b"oom_kill", b"oomkill", b"killed process", b"kill process", b"code 137",
@@ -16,9 +16,10 @@ ANCHORS = (
     b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137", b"\": 137",
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
     b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9", b"signal: 9",
-    b"memory limit", b"memlimit", b"exceeded limit", b"out of memory", b"running low on memory", b"memory pressure",
+    b"memory limit", b"memlimit", b"killed: mem", b"out of memory", b"running low on memory", b"memory pressure",
     b"excessive memory usage", b"low on resource", b"using all available ram", b"memory than is available",
-    b"[memorypressure]", b": killed", b">:killed",
+    b"[memorypressure]", b": killed", b">:killed", b"*killed", b"code (137)",
+    *(word.encode().lower() for word in KILLED),
 )  # fmt: skip
 
 _RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:([\d,]+)kB")
@@ -131,7 +132,7 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.signal",
-        "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|\":137|e':137",
+        "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|e(137|\":137|e':137",
         r"""(?: exit (?: ed)? | returned | return | terminated)? (?: with)? (?: a)? (?: non-zero)? (?: exit)?
             (?: code | status | exit) (?: of | is | was)? ['"]? [:=]? ['"(]? 137 (?!\d)
           | exited \( 137 \)""",
@@ -149,8 +150,9 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.signal",
-        "killed",
-        rf"(?: it/s | s/it) [^\]]{{0,80}}? \] Killed | {ALONE} Killed | : line \d+ : \d+ Killed",
+        "|".join(("killed", *(word.lower() for word in KILLED))),
+        rf"""(?: it/s | s/it) [^\]]{{0,80}}? \] Killed | {ALONE} \*{{0,2}} (?: Killed | {" | ".join(KILLED)} )
+          | : line \d+ : \d+ Killed""",
     ),
     Wording(
         "oom-killer",

@@ -97,7 +97,7 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
-        "outofgpumemorytrying",
+        "outofgpumemorytrying|outofgpumemorystacktrace",
         r"""Out of GPU memory (?: trying to allocate <requested>)?
             (?: .{0,20}? GPU memory usage: [\d.]+% \( [\d.]+ [KMG]iB / <total> \) )?""",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomscope.messages.families.wording import Wording
 
-ANCHORS = (b"bytes on host", b"pinned host memory", b"of pinned memory", b"pinned memory")
+ANCHORS = (b"failed to alloc ", b"pinned host memory", b"of pinned memory", b"pinned memory", b"cudaallocmapped")
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
 
@@ -23,6 +23,9 @@ WORDINGS = (
         r"could not allocate pinned host memory of size: <requested:bytes>",
     ),
     Wording("pinned-host", "pinned.refused", "pinnedmemory", r"Failed to allocate pinned memory"),
+    Wording(
+        "pinned-host", "pinned.refused", "cudaallocmapped", r"cudaAllocMapped (?: \( \) )? failed to allocate memory"
+    ),
     Wording(
         "pinned-host",
         "pinned.refused",

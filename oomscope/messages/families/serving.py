@@ -10,11 +10,12 @@ from oomscope.messages.figures import exact, parse_figure
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"less than desired", b"kv cache is needed", b"stored in kv cache", b"the cache blocks", b"mem-fraction-static",
-    b"try to lower your batch", b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
+    b"free memory on device", b"kv cache is needed", b"stored in kv cache", b"the cache blocks",
+    b"not enough memory", b"not enough host memory", b"memory capacity is unbalanced",
     b"more system memory", b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full",
     b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
+    b"vram for model and cache", b"vram in split for model", b"kv cache exhausted",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -33,6 +34,15 @@ def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
 def _with_buffer(reading: Reading, match: re.Match[str]) -> Reading:
     weights, buffer = parse_figure(match["weights"]), parse_figure(match["buffer"])
     return with_figures(reading, {"requested": weights + buffer if weights and buffer else None})
+
+
+_REFUSED_ABOVE = re.compile(r"bufferofsize\d{1,20}\W?(?:llama_\w{1,40}:)?\Z")
+
+
+def _unless_told(reading: Reading, match: re.Match[str]) -> Reading | None:
+    """llama.cpp says it again after the buffer's own line, which has the size and the kind of memory."""
+    above = match.string[max(0, match.start() - 120) : match.start()]
+    return None if _REFUSED_ABOVE.search(above) else reading
 
 
 WORDINGS = (
@@ -150,6 +160,14 @@ WORDINGS = (
         "engine.cache",
         "enoughkvcachespace|bufferforkvcache",
         r"(?: there)? is not enough KV cache space | failed to allocate buffer for kv cache",
+        finish=_unless_told,
+    ),
+    Wording("serving-budget", "engine.cache", "kvcacheexhausted", r"KV cache exhausted (?: : no free blocks)?"),
+    Wording(
+        "serving-budget",
+        "exllama.split",
+        "formodelandcache",
+        r"""(?<! ["'] ) Insufficient VRAM (?: in split)? for model and cache""",
     ),
     Wording(
         "serving-budget",

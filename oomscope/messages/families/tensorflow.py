@@ -36,6 +36,7 @@ _IN_JAX = re.compile(r"external/(?:xla|org_tensorflow)/[\w./]{1,100}:\d+\]?(?:Al
 
 def _whose(reading: Reading, match: re.Match[str]) -> Reading:
     """JAX has the same allocator, in the copy of XLA that it is built with."""
+    reading = with_exact(reading, match)
     if _IN_JAX.search(match.string, max(0, match.start() - 160), match.start()):
         return replace(reading, kind="jax", wording="jax.tried")
     return reading
@@ -51,7 +52,7 @@ WORDINGS = (
         "oomwhenallocatingtensor",
         r"""OOM when allocating tensor (?: of shape | with shape)? (?P<shape> \[ [\d,]* \])?
             (?: and type (?P<type> float | double | half | bfloat16 | u?int\d{1,2} | bool | complex\d{2,3} | string))?
-            (?: on /job: [\w./:]{0,80}? (?: device: | /) GPU: (?P<device>\d+))?""",
+            (?: on /job: [\w./:]{0,80}? (?: device: | /) (?: GPU | DML | XPU) : (?P<device>\d+))?""",
         finish=_of_shape,
     ),
     Wording(
@@ -59,7 +60,7 @@ WORDINGS = (
         "tensorflow.allocator",
         "ranoutofmemorytrying",
         r"""(?: Allocator \( (?: GPU_ (?P<device>\d+) _bfc | \w+) \))? ran out of memory trying to allocate
-            <requested:letter>""",
+            <requested:letter> (?: \( rounded to (?P<exactly>\d+) \) )?""",
         finish=_whose,
     ),
     Wording(

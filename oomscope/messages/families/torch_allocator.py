@@ -17,6 +17,9 @@ ANCHORS = (
     b"allocated by pytorch",
     b"non-pytorch memory",
     b"out of device memory",
+    b"out of the memory",
+    b"nvml_success ==",
+    b"failed with oom",
 )
 
 _BACKENDS = {"CUDA": "torch-cuda", "GPU": "torch-cuda", "HIP": "torch-hip", "XPU": "torch-xpu", "NPU": "torch-npu"}
@@ -62,7 +65,7 @@ def _with_clauses(reading: Reading, match: re.Match[str]) -> Reading | None:
     advice = text[end : min(end + _ADVICE_WITHIN, _next_head(text, end))]
     return replace(
         with_figures(replace(reading, figures=figures), others),
-        kind=_BACKENDS.get(match["backend"].upper(), "other"),
+        kind=_BACKENDS.get((match["backend"] or "CUDA").upper(), "other"),
         end=end,
         device=_device(text, match.end(), min(stop, match.end() + 60)),
         values={
@@ -145,8 +148,8 @@ WORDINGS = (
     Wording(
         "torch-cuda",
         "torch.tried",
-        "outofmemory",
-        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out of memory (?:\.|:|!)?
+        "outofmemory|outofthememory",
+        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out of (?: the)? memory (?:\.|:|!)?
             (?: \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
         finish=_with_clauses,
     ),
@@ -180,5 +183,33 @@ WORDINGS = (
         r"""can NOT allocate memory block with size larger than (?P<allowed>4GB) ! Tried to allocate <requested>
             \(GPU (?P<device>\d+) ; (?: <total> total capacity;)? (?: <allocated> already allocated;)?
             (?: <reserved> reserved in total by PyTorch)?""",
+    ),
+    Wording(
+        "torch-cuda",
+        "torch.tried",
+        "failedwithoom",
+        r"""memory allocation failed with OOM on device (?P<device>\d{1,4}?) (?= \D | while)
+            (?: while trying to allocate <requested:bytes> bytes \( free: <free:bytes> , total: <total:bytes> \) )?""",
+    ),
+    Wording(
+        "torch-cuda",
+        "torch.nvml",
+        "nvml_success==",
+        r"NVML_SUCCESS == [^\"']{1,160}? INTERNAL ASSERT FAILED at [\"'] [^\"']{0,200}? CUDACachingAllocator\.cpp",
+    ),
+    Wording(
+        "torch-cuda",
+        "torch.tried",
+        "totalcapacity;",
+        r"(?= (?P<backend> GPU | NPU | XPU) \d+ ; <total> total capacity; .{0,40}? already allocated)",
+        finish=_with_clauses,
+    ),
+    Wording(
+        "torch-cuda",
+        "torch.tried",
+        "inuse.oftheallocatedmemory",
+        r"""(?: Including non-PyTorch memory,)? (?P<backend>CUDA)?
+            (?= this process has .{1,30}? memory in use \. Of the allocated memory .{1,30}? is allocated by PyTorch)""",
+        finish=_with_clauses,
     ),
 )

@@ -12,7 +12,8 @@ from oomscope.messages.records import Reading
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"insufficient memory", b"insufficient gpu memory",
     b"insufficient device memory", b"not enough memory", b"not enough gpu memory", b"not enough vram", b"to allocate",
-    b"not allocate", b"to reserve", b"insufficient vram", b"insufficient system resources",
+    b"not enough free memory", b"not allocate", b"failed to reserve", b"insufficient vram",
+    b"insufficient system resources",
 )  # fmt: skip
 
 SLUG = "other.unknown"
@@ -47,8 +48,8 @@ WORDINGS = (
         "other",
         SLUG,
         "insufficientmemory|insufficientgpumemory|insufficientdevicememory|notenoughmemory|notenoughgpumemory|"
-        "notenoughvram|insufficientvram|outofvram|insufficientsystemresources",
-        r"""(?: insufficient | not enough) (?: GPU | device)? (?: memory | VRAM | system resources)
+        "notenoughvram|notenoughfreememory|insufficientvram|outofvram|insufficientsystemresources",
+        r"""(?: insufficient | not enough) (?: GPU | device | free)? (?: memory | VRAM | system resources)
           | (?: ran)? out of VRAM""",
         finish=_by_words,
     ),
