@@ -21,6 +21,7 @@ WRONG = {
     ("resume_run", True): "a loaded checkpoint in a variable of the function that runs may still be read",
     ("resume_run", False): "a loaded checkpoint in a variable of the function that runs may still be read",
     ("lab_console", False): "who keeps what an error left is not in a bare snapshot",
+    ("baseline_tune", False): "what a variable keeps, and whether it is read, is not in a bare snapshot",
     ("pretrain_then_tune", False): "which optimizer has no model any more is not in a bare snapshot",
     ("calibrate_async", False): "who keeps what a failed call left is not in a bare snapshot",
     ("lidar_merge", False): "the cap is inferred too low by what the request lacked",

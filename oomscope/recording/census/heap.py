@@ -36,6 +36,7 @@ _CHUNK = 64  # objects asked together; a chunk with a hit is asked again one by 
 _CHECK_EVERY = _CHUNK * 256
 _TABLE_BITS = 20
 _MOST_ITEMS = 5_000_000  # a longer list is a data set; its referents alone would take 40 MB and a second
+_NOTED = frozenset({types.FrameType, types.TracebackType, types.FunctionType})
 _SIZED = frozenset({list, tuple, dict, set, frozenset})
 
 
@@ -63,13 +64,14 @@ class Heap:
         able = [item for item in objects if type(item) not in _NEVER_HOLD]
         self._objects = [item for item in able if type(item) not in _SIZED or len(item) <= _MOST_ITEMS]
         self.skipped = len(able) - len(self._objects)
+        self._noted = [item for item in self._objects if type(item) in _NOTED]
         self._referents, self._starts = self._read_references(deadline)
         self._keys = _table_keys(self._referents)
 
     def of_types(self, kinds: Iterable[type]) -> list[Any]:
-        """The objects of exactly these types."""
+        """The objects of exactly these types, which are frames, tracebacks and functions."""
         wanted = frozenset(kinds)
-        return [item for item in self._objects if type(item) in wanted]
+        return [item for item in self._noted if type(item) in wanted]
 
     def _read_references(self, deadline: Deadline) -> tuple[np.ndarray, np.ndarray]:
         """The ids of all referents in one column, and where each chunk of objects begins in it."""
