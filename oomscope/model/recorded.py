@@ -271,6 +271,7 @@ class RecordedHolder:
             garbage for certain. False where that is not so or not proven, None where it was not looked at.
         at: the innermost code on the way to it: a closure's function, a suspended or ended call, else the running
             function or module whose variable it is, each with the line that it is at.
+        stores: where methods of its class fill it, where it is an attribute; empty where it is none or that is unknown.
     """
 
     holder: str | None = None
@@ -287,6 +288,7 @@ class RecordedHolder:
     place: str | None = None
     finished: bool | None = None
     at: Frame | None = None
+    stores: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

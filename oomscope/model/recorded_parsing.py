@@ -273,6 +273,7 @@ class _Parser:
             place=self.text(item, "place"),
             finished=self.flag(item, "finished"),
             at=None if at is None else self.frame(self.mapping(item, "at")),
+            stores=self.frames(item, "stores"),
         )
 
     def unread(self, item: Mapping[Any, Any]) -> RecordedUnread:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-_ENDS = re.compile(r"(\[[^\]]*\]|\.__\w+__|\._exception)+\Z")
-"""Items, dunder attributes and a future's error at the end of a way: those of an object, not its name."""
+_ENDS = re.compile(r"(\[[^\]]*\]|\{(?:key|…)\}|\.__\w+__|\._exception)+\Z")
+"""Items, keys, dunder attributes and a future's error at the end of a way: those of an object, not its name."""
 _METHODS = "append|appendleft|add|extend|insert|put|put_nowait|push|setdefault|update"
 _EMPTY = re.compile(r"(None|\[\]|\{\}|\(\)|(list|dict|set|tuple|deque|defaultdict|Queue|queue\.Queue|collections\.\w+)"
                     r"\([^()]*\)|-?\d[\d.e]*|True|False|\"\"|'')\s*(#.*)?\Z")  # fmt: skip

@@ -134,8 +134,8 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
     stacks = key.get("stacks") or {}
     for frames in (*(stacks.get(name) for name in _STACKS), (key.get("autograd") or {}).get("forward")):
         yield from _site_and_callers(frames or ())
-    holders = [row for row in key.get("holders", []) if row.get("at")]
-    yield from _all(row["at"] for row in holders)
+    holders = [row for row in key.get("holders", []) if row.get("at") or row.get("stores")]
+    yield from _all(row["at"] for row in holders if row.get("at"))
     for row in holders[:_MOST_HOLDERS]:
         yield from _stores(row, files)
     for frames in _live_stacks(payload):
@@ -147,12 +147,14 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
 
 
 def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:
-    """The lines of the function that holds an object, or of its module, that store into it."""
+    """The lines of the function that holds an object, of its module, or of its class, that store into it."""
     from oomscope.model.storing import stored_name, storing_lines
 
-    named, filename = stored_name(row.get("holder", ""), row.get("kind", "")), row["at"]["filename"]
-    if named is None or is_library(filename):
+    yield from _all(row.get("stores") or ())
+    at, named = row.get("at"), stored_name(row.get("holder") or "", row.get("kind") or "")
+    if at is None or named is None or is_library(at["filename"]):
         return
+    filename = at["filename"]
     function, name = named
     lines = dict(enumerate(files.lines(filename), 1))
     for number in storing_lines(name, function, lines)[:_MOST_STORING]:

@@ -23,7 +23,7 @@ _KEYS = frozenset({
     "category", "holders", "saved_for", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
     "complete", "objects", "notes", "facts", "snapshot", "threads", "frames", "threads_left_out", "backward",
     "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "at", "left_out",
-    "device_type", "pools", "pool", "pinned_stats", "asked", "unread",
+    "stores", "device_type", "pools", "pool", "pinned_stats", "asked", "unread",
     "reads", "since", "others",
 })  # fmt: skip
 """Keys of the dump's format that tell nothing private, or whose values get aliases. Lines of source go: no alias
@@ -70,7 +70,7 @@ _EXCEPTIONS = frozenset({
     "AcceleratorError",
 })  # fmt: skip
 _RANGES = frozenset({"steps", "steps_before", "marks"})
-_STACKS = frozenset({"failing", "main", "backward", "frames", "forward"})
+_STACKS = frozenset({"failing", "main", "backward", "frames", "forward", "stores"})
 _THREAD = re.compile(r"(MainThread|(?:Thread|Dummy|asyncio)[-_]\d+|ThreadPoolExecutor-\d+_\d+)?(.*)", re.DOTALL)
 _HOLDER_WORDS = re.compile(
     r"(\Areference cycle: |\Asuspended |\Athe (?=\w+ being handled)| being handled(?=\Z|\.)|\Athe call in progress at "

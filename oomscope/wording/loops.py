@@ -6,6 +6,7 @@ Where both are the same, both are called passes; where they are not, the report 
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.verdict.records import Oom
 from oomscope.wording.clean import clean
 from oomscope.wording.template import place
 
@@ -48,14 +49,22 @@ def step_underway(device: DeviceFindings, entry: int) -> str:
     return f"{one} {clean(step.name, 40)}"
 
 
+def counts_others(oom: Oom, completed: int) -> bool:
+    """Whether the headline speaks of passes, and of another number than this loop has finished."""
+    told = [note.values for note in oom.verdict.headline if "per_pass" in note.values or "passes" in note.values]
+    return any(one.get("passes") != completed for one in told)
+
+
 def which_is_which(device: DeviceFindings) -> str:
     """Which loop a pass is of, and what a step is where that is something else; empty where neither is spoken of."""
     loops = {growth.loop for growth in device.growth if growth.loop is not None}
     known = device.oom.verdict.failing_pass if device.oom is not None else None
     loop = next(iter(loops)) if len(loops) == 1 else known.loop if known is not None and not loops else None
     parts = [f"here a pass is one round of the loop in {place(loop)}"] if loop is not None else []
-    if loop is not None and known is not None and known.loop is not None and known.loop.function != loop.function:
-        parts = [f"{parts[0]}, and above the headline one of the loop in {place(known.loop)}"]
+    if loop is not None and device.oom is not None and known is not None and known.loop is not None:
+        is_told = not counts_others(device.oom, known.completed)
+        if is_told and known.loop.function != loop.function:
+            parts = [f"{parts[0]}, and above the headline one of the loop in {place(known.loop)}"]
     if len(device.steps.steps) > 1 and pass_word(device)[0] != "pass" and device.steps.source in _STEPS_ARE:
         parts.append(_OPTIMIZER_STEP if device.steps.by_optimizer else _STEPS_ARE[device.steps.source])
     text = "; ".join(parts)

@@ -14,7 +14,7 @@ from oomscope.wording import cut
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
-from oomscope.wording.loops import counts_agree, step_underway
+from oomscope.wording.loops import counts_agree, counts_others, step_underway
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
 from oomscope.wording.window import brief_part
@@ -80,10 +80,9 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
     known = oom.verdict.failing_pass
     if known is None:
         return step_underway(device, oom.entry)
+    if counts_others(oom, known.completed):
+        return ""  # two counts, one of passes of other runs of the loop or of another one, only puzzle
     number = f"pass {known.index + 1:,}"
-    if _counts_another_loop(oom, known.completed):
-        # The headline counts passes of other runs of the loop, or of another one.
-        return f"{number} of this run of the loop in {place(known.loop)}" if known.loop is not None else ""
     told = {note.code for note in oom.verdict.headline}
     if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None and not counts_agree(device, known.completed):
         number = f"{number} of the loop in {place(known.loop)}"  # steps elsewhere are others
@@ -97,14 +96,16 @@ def _fails_earlier(other: FailingPass | None, known: FailingPass) -> bool:
     return other is not None and other.loop == known.loop and other.index < known.index
 
 
-def _counts_another_loop(oom: Oom, completed: int) -> bool:
-    """Whether the headline speaks of passes, and of another number than this loop has finished."""
-    told = [note.values for note in oom.verdict.headline if "per_pass" in note.values or "passes" in note.values]
-    return any(one.get("passes") != completed for one in told)
+def stored_note(name: str, per_pass: int | None = None, *, kept: bool = False) -> str:
+    """What a line does that stores into `name`.
 
-
-def stored_note(name: str, per_pass: int | None = None) -> str:
-    """What a line does that stores into `name`; `per_pass`: how much more that is each time."""
+    Args:
+        name: what a person calls the object.
+        per_pass: how much more that is each time.
+        kept: whether it is not what the line stores that keeps the memory, but an exception within it.
+    """
+    if kept:
+        return f"kept in {name}, filled here"
     more = f", {format_bytes(per_pass)} more every pass" if per_pass else ""
     return f"stored in {name} here{more}"
 
@@ -152,7 +153,7 @@ def effect_text(advice: Advice, oom: Oom) -> str:
     """What a remedy gives: ``saves 9.77 GiB · enough alone``; empty where neither is known."""
     saves = f"saves {format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
     if advice.enough and advice.slug == "raise_cap" and advice.values["passes"]:
-        enough = f"room for {advice.values['passes']} more passes"
+        enough = f"room for {advice.values['passes']} more passes; the growth remains"
     elif advice.enough:
         enough = "enough alone" if _knows_the_rest(oom) else "enough for this request"
     elif advice.enough is False:

@@ -44,9 +44,8 @@ def _many_places(values: Mapping[str, Any]) -> str:
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
     was = f"from {format_bytes(values['cap'])} " if values["cap"] else ""
-    room = f", which leaves room for {values['passes']} more passes" if values["passes"] else ""
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"Raise the memory cap of this process {was}to {format_limit(values['least'])}{room}{how}."
+    return f"Raise the memory cap of this process {was}to {format_limit(values['least'])}{how}."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -59,8 +58,7 @@ def _break_cycle(values: Mapping[str, Any]) -> str:
 
 
 def _why_raise(values: Mapping[str, Any]) -> str:
-    room = f"The cap was set for this process; the card had {format_bytes(values['free'])} free."
-    return f"{room} The growth remains." if values["passes"] else room
+    return f"The cap was set for this process; the card had {format_bytes(values['free'])} free."
 
 
 def _setting(values: Mapping[str, Any]) -> str:

@@ -10,7 +10,8 @@ import pytest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.rendering.common.sources import Sources
-from oomscope.rendering.common.storing import name_of, store_line
+from oomscope.rendering.common.storing import keeps_error, name_of, store_line
+from oomscope.wording.page import stored_note
 from tests.samples import sample
 
 FILE = "/proj/job.py"
@@ -89,3 +90,19 @@ def test_a_folder_that_the_reader_names_is_looked_at(tmp_path: Path):
 def test_a_name_is_what_a_person_calls_it():
     assert name_of(suspect("largest_batch: failures[0]")) == "failures"
     assert name_of(suspect("job.py: job.last_error")) == "job.last_error"
+
+
+def test_what_another_method_stores_is_told_where_the_recording_knows_that():
+    filled = Location("/proj/server.py", 51, "start")
+    one = replace(suspect("Server.serve: self.tasks"), stores=(filled,))
+    assert store_line(one, sources("pass")) == filled
+    assert store_line(one, sources("self.tasks.append(x)")) == Location(FILE, 1, "serve")  # in its own function
+    assert store_line(replace(one, stores=(filled, STANDS)), sources("pass")) is None
+
+
+def test_the_line_that_fills_a_dict_of_jobs_is_told_for_the_error_of_one():
+    one = suspect("f: jobs{key}._exception")
+    assert store_line(one, sources("jobs = {submit(x): x for x in y}")) == Location(FILE, 1, "f")
+    assert keeps_error(one)
+    assert not keeps_error(suspect("f: errors[0]"))
+    assert stored_note(name_of(one), kept=True) == "kept in jobs, filled here"

@@ -35,10 +35,10 @@ def test_steps_that_are_the_passes_of_the_loop_are_called_passes_and_counted_fro
 def test_recorded_steps_are_those_of_the_optimizer_and_which_is_which_is_said():
     findings, device = bundled("oom_leak_in_validation")
     assert pass_word(device) == ("optimizer step", "optimizer steps")
-    assert occasion_parts(findings)[2].startswith("pass 3 of this run of the loop in validate (")
+    assert not any("pass" in part for part in occasion_parts(findings))  # the headline counts others
     said = which_is_which(device)
     assert said.startswith("Here a pass is one round of the loop in main")
-    assert "above the headline one of the loop in validate" in said
+    assert "above the headline" not in said  # where no pass is counted
     assert said.endswith(
         "; an optimizer step runs from the end of the one before it to its own, the last on to the end shown."
     )

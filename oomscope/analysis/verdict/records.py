@@ -63,6 +63,7 @@ class Suspect:
         keeps_graph: whether most of it was saved for a backward.
         reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
+        stores: where methods of its class fill it, where it is an attribute.
         is_full: whether it is bounded, and holds as many items as it ever will.
         is_ended_closure: whether it is a function that a call has left behind, with that call's variables.
         unread: of a variable that no running code reads again, and that keeps what was made before the work underway,
@@ -82,6 +83,7 @@ class Suspect:
     keeps_graph: bool = False
     reaches: int = 0
     at: Location | None = None
+    stores: tuple[Location, ...] = ()
     is_full: bool = False
     is_ended_closure: bool = False
     unread: str | None = None

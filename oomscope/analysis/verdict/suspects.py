@@ -190,10 +190,24 @@ def _suspect(
         earlier_bytes=min(int(size[made_before(study, rows, entry)].sum()), retained),
         keeps_graph=0 < whole <= 2 * int(size[saved].sum()),
         reaches=holder.bytes or 0,
-        at=None if holder.at is None else Location(*holder.at[:3]),
+        at=_at(study, holder),
+        stores=tuple(Location(*one[:3]) for one in holder.stores),
         is_full=_is_full(holder),
         is_ended_closure=kind == "closure" and holder.finished is True,
     )
+
+
+def _at(study: DeviceStudy, holder: RecordedHolder) -> Location | None:
+    """The line told of the holder, else of another variable of the same call, where all that are told agree."""
+    if holder.at is not None:
+        return Location(*holder.at[:3])
+    function = (holder.holder or "").rpartition(": ")[0]
+    told = {
+        Location(*one.at[:3])
+        for one in study.snapshot.recorded.holders_on(study.index)
+        if one.at is not None and (one.holder or "").rpartition(": ")[0] == function and one.place == holder.place
+    }
+    return told.pop() if len(told) == 1 and holder.place == "local" and "→" not in function else None
 
 
 def _is_full(holder: RecordedHolder) -> bool:

@@ -10,6 +10,7 @@ from itertools import islice
 from queue import Queue
 from typing import Any
 
+from oomscope.recording.census.attribute_stores import attribute_stores
 from oomscope.recording.census.deferred import deferred_words
 from oomscope.recording.census.holder_rows import MOST_EXAMPLES, MOST_PATHS, HolderRow
 from oomscope.recording.census.holding import Holding
@@ -22,13 +23,14 @@ _MOST = 0.5
 
 
 def explain(holding: Holding, row: HolderRow) -> None:
-    """Fill in the row's path, length, place, end and kind. `row.examples` and `row.members` say what it is about."""
+    """Fill in what the row tells beside its bytes. `row.examples` and `row.members` say what it is about."""
     if not row.members:
         return
     first = min(row.members)
     row.length, row.maxlen = _lengths(holding, row)
     row.place = place_kind(holding, first)
     row.at = _at(holding, first)
+    row.stores = attribute_stores(holding, first)
     if row.kind == "cycle":
         known = [holding.garbage[node] for node in row.members if node in holding.garbage]
         row.finished = all(known) if known else None

@@ -34,6 +34,7 @@ class HolderRow:
     place: str | None = None  # what the way to it begins with, see explaining.py
     finished: bool | None = None
     at: Place | None = None
+    stores: tuple[Place, ...] = ()  # where methods fill the attribute that it is
     members: set[int] = field(default_factory=set)
     examples: list[tuple[int, int]] = field(default_factory=list)  # bytes and node of the largest storages
     raised: int = 0  # bytes that an exception keeps
@@ -49,12 +50,12 @@ class HolderRow:
 
     def row(self) -> dict[str, Any]:
         """As the dump keeps it."""
-        at = None if self.at is None else dict(zip(("filename", "line", "name"), self.at, strict=True))
         return {
             **{name: getattr(self, name) for name in _KEPT},
             "place": self.place,
             "finished": self.finished,
-            "at": at,
+            "at": None if self.at is None else _frame(self.at),
+            "stores": [_frame(one) for one in self.stores],
         }
 
     def take_in(self, other: HolderRow) -> None:
@@ -73,7 +74,13 @@ class HolderRow:
         self.examples = nlargest(MOST_EXAMPLES, [*self.examples, *other.examples])
         self.raised += other.raised
         self.ended += other.ended
+        self.at = self.at or other.at
+        self.stores = self.stores or other.stores
         self.finished = self.finished if self.finished == other.finished else None
+
+
+def _frame(place: Place) -> dict[str, Any]:
+    return dict(zip(("filename", "line", "name"), place, strict=True))
 
 
 def merge(rows: list[HolderRow]) -> list[HolderRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.memory.pinned_memory import PinnedMemory
 from oomscope.rendering.common.tables import UNKNOWN, Table, percent_text
 from oomscope.units import format_bytes, format_count
 from oomscope.wording.clean import clean
@@ -12,6 +13,8 @@ from oomscope.wording.places import caller_text, site_text
 from oomscope.wording.said import KIND_LABELS, POOL_LABELS, pool_name
 
 _LONGEST = 100
+LEAST_PINNED = 2**20
+"""Bytes of pinned host memory that are worth a table: `Tensor.item` pins a few by itself."""
 
 
 def named(device: DeviceFindings, most: int) -> Table:
@@ -55,7 +58,7 @@ def private_pools(device: DeviceFindings, most: int) -> Table:
 def pinned(findings: Findings) -> Table:
     """Pinned host memory in sum."""
     found = findings.pinned
-    if found is None:
+    if found is None or not _is_notable(found):
         return Table("Pinned host memory", (), ())
     rows = [
         ("Pinned", _bytes(found.held), "by torch, at the end; in use or cached"),
@@ -67,10 +70,15 @@ def pinned(findings: Findings) -> Table:
     return Table("Pinned host memory", ("", "bytes", ""), tuple(rows), frozenset({1}))
 
 
+def _is_notable(found: PinnedMemory) -> bool:
+    """Whether there is, or was, enough pinned memory for a table of it."""
+    return max(found.held or 0, found.most_held or 0) >= LEAST_PINNED
+
+
 def pinned_sites(findings: Findings, shorten: Shorten, most: int) -> Table:
     """Who holds pinned memory at the instant of the report."""
     found = findings.pinned
-    sites = () if found is None else found.sites
+    sites = found.sites if found is not None and _is_notable(found) else ()
     rows = []
     for site in sites[:most]:
         caller = caller_text(site, shorten)

@@ -15,17 +15,22 @@ from oomscope.rendering.common.sources import Sources
 
 
 def store_line(suspect: Suspect, sources: Sources) -> Location | None:
-    """The one known line that stores into what `suspect` names; None where none or several do."""
+    """The one known line that stores into what `suspect` names; None where none or several do.
+
+    First those of the function that holds it, then those of other methods where it is an attribute.
+    """
     named = stored_name(suspect.holder, suspect.kind)
-    if named is None:
-        return None
-    function, name = named
-    found = [
+    found = [] if named is None else _told_by_text(suspect, *named, sources)
+    found = found or list(suspect.stores)
+    return found[0] if len(found) == 1 else None
+
+
+def _told_by_text(suspect: Suspect, function: str, name: str, sources: Sources) -> list[Location]:
+    return [
         Location(file, number, function or "<module>")
         for file in _files(suspect, sources)
         for number in storing_lines(name, function, sources.known(file))
     ]
-    return found[0] if len(found) == 1 else None
 
 
 def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | None:
@@ -37,6 +42,11 @@ def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | Non
 def name_of(suspect: Suspect) -> str:
     """What a person calls the object: ``failures`` for ``largest_batch: failures[0]``."""
     return name_at_end(suspect.holder)
+
+
+def keeps_error(suspect: Suspect) -> bool:
+    """Whether what the line stores keeps the memory only through an exception within it."""
+    return suspect.kind == "exception" and suspect.holder.endswith("._exception")
 
 
 def _files(suspect: Suspect, sources: Sources) -> tuple[str, ...]:

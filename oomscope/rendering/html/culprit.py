@@ -12,7 +12,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.rendering.common.sources import Excerpt, Sources
-from oomscope.rendering.common.storing import name_of, store_line
+from oomscope.rendering.common.storing import keeps_error, name_of, store_line
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
@@ -121,7 +121,7 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tu
     """The line that stores what `suspect` keeps; where that is not known, the line that made most of it."""
     stores = store_line(suspect, sources)
     if stores is not None:
-        return stores, words.stored_note(name_of(suspect))
+        return stores, words.stored_note(name_of(suspect), kept=keeps_error(suspect))
     if device.oom is None or device.oom.entry != device.at_entry:
         return None
     sites, history = device.study.sites, device.history

@@ -25,6 +25,11 @@ class HolderLine:
     part: int | None
 
 
+def beyond_holders(device: DeviceFindings, lines: tuple[HolderLine, ...]) -> int:
+    """Allocated bytes that no row of the table has; what several keep together may stand in none."""
+    return max(device.at.allocated - sum(line.holder.retained for line in lines), 0)
+
+
 def holder_rows(device: DeviceFindings, live: LiveParts, sources: Sources) -> tuple[HolderLine, ...]:
     """The holders that keep a notable part alive, most bytes first."""
     suspects = device.oom.verdict.suspects if device.oom is not None else ()

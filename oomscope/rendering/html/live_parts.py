@@ -128,10 +128,21 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
 
 
 def _filled(held: IntArray, size: IntArray, most: int) -> IntArray:
-    """The oldest of `held` up to the bytes that the verdict names, so that both show one number.
+    """Those of `held` that have the bytes which the verdict names, so that both show one number.
 
-    What came last may be held by running code as well; the oldest is what is kept.
+    What came last may be held by running code as well; the oldest is what is kept. So one that is as large as what is
+    too much is left out, or the newest ones that are; where there are none such, the oldest are taken that have room.
     """
+    bytes_of = size[held]
+    over = int(bytes_of.sum()) - most
+    if over <= 0:
+        return held
+    alone = np.flatnonzero(bytes_of == over)
+    if len(alone):
+        return np.delete(held, alone[-1])
+    newest = np.flatnonzero(np.cumsum(bytes_of[::-1]) == over)
+    if len(newest):
+        return held[: len(held) - 1 - int(newest[0])]
     chosen, room = [], most
     for row, bytes_ in zip(held.tolist(), size[held].tolist(), strict=True):
         if bytes_ <= room:

@@ -18,7 +18,7 @@ from oomscope.rendering.common.whatif_table import split_rows, view
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes
 from oomscope.rendering.html.flame import MOST_LATER, ROW, THIN, Flame, flames, for_script
-from oomscope.rendering.html.holder_rows import HolderLine, holder_rows
+from oomscope.rendering.html.holder_rows import HolderLine, beyond_holders, holder_rows
 from oomscope.rendering.html.memory_bars import Part, category_parts, phase_parts
 from oomscope.rendering.html.name_rows import NameRow, name_rows
 from oomscope.rendering.html.notable_pins import notable_pins
@@ -89,6 +89,7 @@ class MainView:
     later_sites: tuple[SiteRow, ...]
     told_sites: int
     holders: tuple[HolderLine, ...]
+    beyond_holders: int
     growth: tuple[Growth, ...]
     pins: tuple[Pin, ...]
     holes_matter: bool
@@ -199,6 +200,7 @@ def _main(
     keys = told.keys
     rows = site_rows(device, stacks, keys, shorten, sources)
     sites, small = without_small(rows, device.at.allocated)
+    holders = holder_rows(device, told.live, sources)
     drawn = flames(device, stacks, keys, shorten, MOST_LATER if caps.is_usual else 0)
     return MainView(
         instant=instant(findings.at, device.history.recorded, device.part),
@@ -211,7 +213,8 @@ def _main(
         sites=sites,
         small_sites=small,
         later_sites=later_rows(rows, sites, told.rows, shorten, sources),
-        holders=holder_rows(device, told.live, sources),
+        holders=holders,
+        beyond_holders=beyond_holders(device, holders),
         told_sites=told.rows.told,
         growth=tuple(row for row in device.growth if row.live_bytes * SMALL >= device.at.allocated)[:MOST_GROWING],
         pins=notable_pins(device),

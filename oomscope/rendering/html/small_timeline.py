@@ -82,7 +82,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
     )
     picture = _scaled(device, at, bands, history.curves.reserved[1:][at])
-    has_steps = 0 < len(device.steps.boundaries) <= _MOST_STEPS
+    has_steps = 1 < len(device.steps.boundaries) <= _MOST_STEPS
     with settings("strip"):
         figure = _draw(device, held, picture, has_steps=has_steps)
         svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)

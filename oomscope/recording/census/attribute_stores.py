@@ -1,0 +1,143 @@
+"""Which lines store into an attribute, told from the bytecode of the methods of its object's class.
+
+A function that keeps an object seldom fills it: ``self.tasks`` of a server's loop is filled where tasks are started.
+"""
+
+from __future__ import annotations
+
+import dis
+import re
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from oomscope.recording.census.carried import LARGEST
+from oomscope.recording.census.holding import Holding
+from oomscope.recording.census.kinds import is_a
+from oomscope.recording.census.roots import Place, is_library
+
+_ATTRIBUTE = re.compile(r"\.(?!__\w+__\Z|_exception\Z)([^\W\d]\w*)")
+_METHODS = frozenset(
+    ("append", "appendleft", "add", "extend", "insert", "put", "put_nowait", "push", "setdefault", "update")
+)
+_MAKERS = frozenset(
+    ("list", "dict", "set", "tuple", "deque", "defaultdict", "OrderedDict", "Counter", "Queue", "SimpleQueue")
+)
+"""What makes something empty, for an attribute to begin with."""
+_BETWEEN = ("STORE_", "DELETE_", "POP_", "RETURN_", "JUMP_", "FOR_ITER", "RESUME", "YIELD_", "END_", "NOP")
+"""Instructions that stand between two statements."""
+_MOST_CLASSES, _MOST_FUNCTIONS, _MOST_PLACES = 16, 400, 3
+_MOST_INSTRUCTIONS = 60  # of one statement
+_DEEPEST = 3  # functions within functions
+
+
+def attribute_stores(holding: Holding, node: int) -> tuple[Place, ...]:
+    """Where methods store into the attribute that leads to `node`; empty where none does, or several may be meant."""
+    found = _attribute(holding, node)
+    return () if found is None else tuple(dict.fromkeys(_stores(*found)))[: _MOST_PLACES + 1]
+
+
+def _attribute(holding: Holding, node: int) -> tuple[Any, str] | None:
+    """The object and the name of the last attribute on the way to `node`; items of what it holds are passed over."""
+    while node not in holding.starts and node in holding.parents:
+        parent = holding.parents[node]
+        step = holding.step(holding.objects[parent], holding.objects[node])
+        if match := _ATTRIBUTE.fullmatch(step):
+            while _is_of_attributes(holding, parent):
+                parent = holding.parents[parent]
+            return holding.objects[parent], match[1]
+        if (step and step[0] not in "[{.") or step.startswith(".<"):
+            return None
+        node = parent
+    return None
+
+
+def _is_of_attributes(holding: Holding, node: int) -> bool:
+    """Whether this is only the dict of an object's attributes, or of a module's parts."""
+    if not is_a(holding.objects[node], dict) or node in holding.starts or node not in holding.parents:
+        return False
+    return not holding.step(holding.objects[holding.parents[node]], holding.objects[node])
+
+
+def _stores(owner: Any, name: str) -> Iterator[Place]:
+    for code in _code_of(type(owner)):
+        if name in code.co_names and len(code.co_code) <= LARGEST:
+            for line in _lines(code, name):
+                yield code.co_filename, line, code.co_name
+
+
+def _code_of(kind: type) -> Iterator[CodeType]:
+    """The code of the functions that a class has or inherits, and of those within them; none of a library."""
+    functions = [one for cls in kind.__mro__[:_MOST_CLASSES] for value in vars(cls).values() for one in _plain(value)]
+    for function in functions[:_MOST_FUNCTIONS]:
+        if not is_library(function.__code__.co_filename):
+            yield from _nested(function.__code__, _DEEPEST)
+
+
+def _plain(value: Any) -> Iterator[FunctionType]:
+    """The functions that an attribute of a class stands for; what decorates them is seen through."""
+    kind = type(value)
+    inner = [value]
+    if kind is property:
+        inner = [value.fget, value.fset]
+    elif kind in (staticmethod, classmethod):
+        inner = [value.__func__]
+    for one in inner:
+        for _ in range(_DEEPEST):
+            if type(one) is not FunctionType:
+                break
+            yield one
+            one = one.__dict__.get("__wrapped__")
+
+
+def _nested(code: CodeType, depth: int) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts if depth else ():
+        if type(constant) is CodeType:
+            yield from _nested(constant, depth - 1)
+
+
+def _lines(code: CodeType, name: str) -> Iterator[int]:
+    line_of = {offset: line for begin, end, line in code.co_lines() for offset in range(begin, end, 2)}
+    instructions = list(dis.get_instructions(code))
+    for number, one in enumerate(instructions):
+        if one.argval != name:
+            continue
+        is_store = one.opname == "STORE_ATTR" and not _is_empty(instructions, number)
+        line = line_of.get(one.offset)
+        if line is not None and (is_store or (one.opname == "LOAD_ATTR" and _is_filled(instructions, number))):
+            yield line
+
+
+def _is_filled(instructions: list[dis.Instruction], number: int) -> bool:
+    """Whether the statement goes on to store into what the instruction loads, or into an item of it.
+
+    `depth` counts from below what was loaded: at 1 it, or what was made of it, is on top of the stack.
+    """
+    depth = 1
+    for one in instructions[number + 1 : number + _MOST_INSTRUCTIONS]:
+        if depth == 2 and one.opname == "STORE_SUBSCR":
+            return True
+        if depth == 1 and one.opname in ("LOAD_METHOD", "LOAD_ATTR") and one.argval in _METHODS:
+            return True
+        depth += dis.stack_effect(one.opcode, one.arg, jump=False)
+        if depth < 1 or one.opname.startswith(_BETWEEN):
+            return False
+    return False
+
+
+def _is_empty(instructions: list[dis.Instruction], number: int) -> bool:
+    """Whether what is assigned is a constant or something empty: an attribute's beginning, by which nothing is kept."""
+    first = number
+    while first and not instructions[first - 1].opname.startswith(_BETWEEN):
+        first -= 1
+    value = instructions[first : number - 1]  # without the object that it is an attribute of
+    if not value:
+        return False  # one of several that a tuple is taken apart into
+    names = [str(one.argval) for one in value if one.opname.startswith("LOAD_") and not _is_constant(one)]
+    is_made = any(one.opname.startswith("BUILD_") and one.arg for one in value)
+    return names[-1] in _MAKERS if len(names) == 1 else not names and not is_made
+
+
+def _is_constant(one: dis.Instruction) -> bool:
+    return one.opname in ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT")
