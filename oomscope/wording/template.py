@@ -54,8 +54,13 @@ def said_place(function: str, where: str) -> str:
     return where if function == MODULE else f"{function} ({where})"
 
 
+_REGISTERED = re.compile(r"a (partial|method) that nothing visible holds\b")
+
+
 def holder(way: str) -> str:
     """The way to an object as people say it: ```metric.outputs` (in main)``, ```keep` (special.py)``."""
+    if registered := _REGISTERED.match(way):
+        return f"a {registered[1]} that only C code holds, such as one for `atexit`"
     where, colon, name = way.rpartition(": ")
     if not colon or "→" in name:
         return f"`{way}`"

@@ -158,7 +158,8 @@ def known_holders(one: Known) -> Iterator[str]:
     """The identifiers of the true holder that the recording of a capture knows."""
     live = max(found(one.path, with_key=True).at.allocated, 1)
     for name in one.holders:
-        for holder in recorded(one.path).recorded.holders:
+        known = recorded(one.path).recorded
+        for holder in (*known.holders, *known.unread):
             if names(name, holder.holder or "") and (holder.bytes or 0) >= KNOWN_SHARE * live:
                 yield name
                 break

@@ -106,10 +106,6 @@ CHECKS: dict[str, Check] = {
     "causes.retained.deferred": kept,
     "causes.retained.history": kept,
     "causes.retained.failed_tries": kept,
-    "causes.retained.unread": kept,
-    "causes.retained.deferred": kept,
-    "causes.retained.history": kept,
-    "causes.retained.ended_training": kept,
     "causes.private_pools": lambda values, about: (
         values["pools"] > 0 and within(values["size"], values["walled"] + room(about))
     ),

@@ -15,6 +15,10 @@ BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare
 
 WRONG = {
     ("phases", True): "the recorder calls the orphan `self`, as the running object is called",
+    ("scene_halves", True): "a list that is as long as it was meant to be looks like one that grows",
+    ("scene_halves", False): "a list that is as long as it was meant to be looks like one that grows",
+    ("dreambooth_sd3", False): "which models are still in use is not in a bare snapshot",
+    ("variant_pool", False): "who keeps what a failed call left is not in a bare snapshot",
     ("last_error", False): "who keeps what a failed request left is not in a bare snapshot",
     ("orbit_render", True): "a generator that is suspended may go on, so that what it holds is only named",
     ("orbit_render", False): "a generator that is suspended may go on",
@@ -37,6 +41,7 @@ WRONG = {
 """Captures that get another cause today; none of them with high confidence."""
 
 UNNAMED = {
+    "clip_dedupe": "the small blocks that keep the holes apart are of several lines",
     "phases": WRONG["phases", True],
 }
 """Captures whose headline does not name the holder, though the recording knows it."""
@@ -46,6 +51,7 @@ GROWS_BY_DESIGN = {
     "micro_sum": "the losses of micro-batches are gathered for one backward",
     "plain_net": "the rounds of a loop through layers, which are plain functions",
     "two_lanes": "results are kept in a list, as they should be, and are not what failed",
+    "scene_halves": "a list of seven volumes is filled",
     "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""

@@ -28,6 +28,7 @@ MUCH_KEPT = 0.2
 MOST_OF_ALL = 0.4
 """Of the allocated bytes: one tensor of that size is named by its variable."""
 
+_UNDERWAY = "causes.capacity.underway"
 _LARGER = ("causes.pass.longer", "causes.pass.staircase")
 """What has changed since the passes that fitted comes first."""
 
@@ -73,7 +74,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     return (
         *(mostly or larger),
         needs,
-        *(() if needs.code == "causes.capacity.underway" else _filled_by(circumstances, told=bool(mostly))),
+        *(_filled_by(circumstances, told=bool(mostly)) if needs.code != _UNDERWAY else _largest_tensor(circumstances)),
         *(one for one in (*kept, *left) if one not in mostly),
         *_left_over(circumstances, needs),
         *clauses.optimizer_begins(circumstances),
@@ -90,7 +91,7 @@ def _needs(circumstances: Circumstances) -> Note:
     code = "causes.capacity.needs" if needs > low else "causes.capacity.nearly"
     if needs <= low and _may_be_in_its_middle(circumstances):
         values = {"made": circumstances.at_work, "size": request.size, "phase": circumstances.asked.phase}
-        return note("causes.capacity.underway", **values)
+        return note(_UNDERWAY, **values)
     if needs <= low < like_last:
         code, needs = "causes.capacity.like_last", like_last
     capped = next(iter(clauses.cap(circumstances)), None)
@@ -125,7 +126,7 @@ def _at_once(circumstances: Circumstances) -> int:
 def _left_over(circumstances: Circumstances, needs: Note) -> tuple[Note, ...]:
     """Where the sum alone does not refute the request: what it would have left of the memory it may use."""
     request = circumstances.request
-    if needs.code == "causes.capacity.underway":
+    if needs.code == _UNDERWAY:
         spare = circumstances.shortage.spare(request.free.usable, request.limit.low)
         return (note("causes.capacity.rest_unknown", bytes=spare),)
     if needs.code != "causes.capacity.nearly":
