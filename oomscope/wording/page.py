@@ -231,6 +231,13 @@ def _recorded(findings: Findings) -> str:
     return RECORDED.get(recording.history, recording.history)
 
 
+def bill_note(device: DeviceFindings) -> str:
+    """What the bill of the model counts that the model does not need; empty where nothing is known to be left over."""
+    if device.oom is None or device.oom.verdict.cause not in ("growth", "retained"):
+        return ""
+    return "This counts all that is live, with what the verdict says is left over: the model alone needs less."
+
+
 def limit_note(limit: int | None, beyond: int | None, *, capped: bool) -> str:
     """The limit at the end of a bar: ``limit 11.2 GiB (cap; the card has 128 GiB free)``, or what is free."""
     free = f"the card has {format_bytes(beyond)} free" if beyond else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.records import Growth
@@ -11,6 +13,8 @@ from oomscope.wording.clean import clean
 from oomscope.wording.labels import SITE_LABELS, label
 from oomscope.wording.paths import Shorten
 from oomscope.wording.template import said_place
+
+_UNSEEN = re.compile(r"\Aa \S+ that nothing visible holds(\[[^\]]*\]|\{[^}]*\})*\Z")
 
 
 def place(location: Location, shorten: Shorten) -> str:
@@ -51,3 +55,8 @@ def caller_or_site_text(oom: Oom, shorten: Shorten) -> str:
     """The reader's own line that made a request, else its site, else why there is neither."""
     where = oom.caller or oom.site
     return place(where, shorten) if where else no_site_text(oom)
+
+
+def holder_name(way: str) -> str:
+    """The way to a holder as tables have it; what only C++ holds, such as the arguments of a call, has no name."""
+    return _UNSEEN.sub("an object without a name", way)

@@ -13,6 +13,7 @@ from oomscope.rendering.json_verdict import step_at
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import SITE_LABELS, label
 from oomscope.wording.next_commands import next_commands
+from oomscope.wording.places import holder_name
 
 _RECORD = "oomscope run PROGRAM"
 
@@ -26,7 +27,7 @@ def holders(findings: Findings) -> dict[str, Any]:
         "known": known,
         "holders": [
             {
-                "holder": clean(one.holder),
+                "holder": clean(holder_name(one.holder)),
                 "kind": one.kind,
                 "retained": plain(one.retained),
                 "reaches": plain(one.bytes),

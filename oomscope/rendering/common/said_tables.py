@@ -9,7 +9,7 @@ from oomscope.units import format_bytes, format_count
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import HOLDER_LABELS, label
 from oomscope.wording.paths import Shorten
-from oomscope.wording.places import caller_text, site_text
+from oomscope.wording.places import caller_text, holder_name, site_text
 from oomscope.wording.said import KIND_LABELS, POOL_LABELS, pool_name
 
 _LONGEST = 100
@@ -113,7 +113,11 @@ def counted_holders(findings: Findings, most: int) -> Table:
     found = [one for one in findings.snapshot.recorded.holders if one.device not in there and one.retained]
     found.sort(key=lambda one: -(one.retained or 0))
     rows = tuple(
-        (_bytes(one.retained), label(one.kind or "unknown", HOLDER_LABELS), clean(one.holder or "", _LONGEST))
+        (
+            _bytes(one.retained),
+            label(one.kind or "unknown", HOLDER_LABELS),
+            clean(holder_name(one.holder or ""), _LONGEST),
+        )
         for one in found[:most]
     )
     return Table("Holders", ("retains", "as", "held by"), rows, frozenset({0}), len(found) - len(rows))

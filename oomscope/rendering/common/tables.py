@@ -20,8 +20,9 @@ from oomscope.wording.labels import (
 )
 from oomscope.wording.limits import limit_amount
 from oomscope.wording.loops import pass_word
+from oomscope.wording.page import bill_note
 from oomscope.wording.paths import Shorten
-from oomscope.wording.places import caller_or_site_text, caller_text, site_text
+from oomscope.wording.places import caller_or_site_text, caller_text, holder_name, site_text
 from oomscope.wording.verdict_text import evidence_text
 
 UNKNOWN = "unknown"
@@ -142,7 +143,7 @@ def names(device: DeviceFindings, most: int) -> Table:
             format_bytes(tensor.bytes),
             label(tensor.category, CATEGORY_LABELS),
             clean(tensor.name, 100),
-            clean(", ".join(tensor.holders[:3]), 160),
+            clean(", ".join(map(holder_name, tensor.holders[:3])), 160),
         )
         for tensor in device.names[:most]
     ]
@@ -158,7 +159,7 @@ def holders(device: DeviceFindings, most: int) -> Table:
             format_bytes(one.bytes),
             format_count(one.tensors),
             label(one.kind, HOLDER_LABELS),
-            clean(one.holder, 160),
+            clean(holder_name(one.holder), 160),
         )
         for one in device.holders[:most]
     ]
@@ -246,7 +247,7 @@ def bill(device: DeviceFindings) -> Table:
     """What the model must cost, against what is there."""
     rows = device.bill.rows if device.bill else ()
     return Table(
-        "Expected memory of the model",
+        "Expected memory of the model" + (", with what is left over" if bill_note(device) else ""),
         ("", "expected", "actual"),
         tuple((label(what, BILL_LABELS), _bytes(expected), format_bytes(there)) for what, expected, there in rows),
         frozenset({1, 2}),

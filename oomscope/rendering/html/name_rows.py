@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.wording.places import holder_name
 
 MOST_NAMES = 100
 _ELEMENT = re.compile(r"\[\d+\]")
@@ -29,7 +30,7 @@ def name_rows(device: DeviceFindings) -> tuple[NameRow, ...]:
     for tensor in device.names:
         shape = "" if tensor.shape is None else f" [{', '.join(map(str, tensor.shape))}]"
         # Elements of one list differ by their place in it only.
-        holders = tuple(dict.fromkeys(_ELEMENT.sub("[…]", holder) for holder in tensor.holders))[:3]
+        holders = tuple(dict.fromkeys(_ELEMENT.sub("[…]", holder_name(holder)) for holder in tensor.holders))[:3]
         key = tensor.name, tensor.category, f"{tensor.dtype or ''}{shape}", holders
         tensors, count = groups.get(key, (0, 0))
         groups[key] = tensors + 1, count + tensor.bytes

@@ -21,6 +21,7 @@ from oomscope.rendering.html.svg import StyleSheet
 from oomscope.units import format_bytes, format_count, format_duration, plural
 from oomscope.wording import labels
 from oomscope.wording.clean import clean
+from oomscope.wording.places import holder_name
 
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""
@@ -73,7 +74,7 @@ def page_environment(longest: int) -> Environment:
     )
     environment.filters.update(
         bytes=_bytes, count=format_count, duration=format_duration, plural=plural, label=labels.label,
-        size=format_bytes, share=share, quoted_text=lambda text: quoted(clean(text, longest)),
+        size=format_bytes, share=share, holder_name=holder_name, quoted_text=lambda text: quoted(clean(text, longest)),
     )  # fmt: skip
     return environment
 

@@ -43,6 +43,7 @@ from oomscope.wording.instants import before_oom, elsewhere, instant, moment_wor
 from oomscope.wording.limits import limit_text
 from oomscope.wording.loops import pass_word, which_is_which
 from oomscope.wording.opening import occasion, replay_text
+from oomscope.wording.page import bill_note
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text, evidence_text
 
@@ -90,6 +91,7 @@ class MainView:
     told_sites: int
     holders: tuple[HolderLine, ...]
     beyond_holders: int
+    bill_note: str
     growth: tuple[Growth, ...]
     pins: tuple[Pin, ...]
     holes_matter: bool
@@ -214,6 +216,7 @@ def _main(
         small_sites=small,
         later_sites=later_rows(rows, sites, told.rows, shorten, sources),
         holders=holders,
+        bill_note=bill_note(device),
         beyond_holders=beyond_holders(device, holders),
         told_sites=told.rows.told,
         growth=tuple(row for row in device.growth if row.live_bytes * SMALL >= device.at.allocated)[:MOST_GROWING],
