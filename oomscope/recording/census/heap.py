@@ -64,14 +64,15 @@ class Heap:
         able = [item for item in objects if type(item) not in _NEVER_HOLD]
         self._objects = [item for item in able if type(item) not in _SIZED or len(item) <= _MOST_ITEMS]
         self.skipped = len(able) - len(self._objects)
-        self._noted = [item for item in self._objects if type(item) in _NOTED]
+        # By number: a list of them would be one more reference to each.
+        self._noted = [number for number, item in enumerate(self._objects) if type(item) in _NOTED]
         self._referents, self._starts = self._read_references(deadline)
         self._keys = _table_keys(self._referents)
 
     def of_types(self, kinds: Iterable[type]) -> list[Any]:
         """The objects of exactly these types, which are frames, tracebacks and functions."""
         wanted = frozenset(kinds)
-        return [item for item in self._noted if type(item) in wanted]
+        return [item for number in self._noted if type(item := self._objects[number]) in wanted]
 
     def _read_references(self, deadline: Deadline) -> tuple[np.ndarray, np.ndarray]:
         """The ids of all referents in one column, and where each chunk of objects begins in it."""
