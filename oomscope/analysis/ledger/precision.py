@@ -173,7 +173,7 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]
         if product and not _CONVOLUTION.search(known[one][-1][0][0]):
             calls.setdefault(module_of(path), set()).add(one)
     found = [0] * len(rows)
-    places = np.flatnonzero(is_product)
+    other = _next_of_another_stack(np.flatnonzero(is_product), stack)
     begin = 0
     for place in range(len(rows) - 1):
         if stack[place] != stack[begin]:
@@ -181,12 +181,20 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]
         if is_product[place + 1] and stack[place + 1] != stack[place]:
             fed = begin + int(np.argmax(size[begin : place + 1]))
             several = len(calls.get(module_of(owner[place + 1]), ()))
-            others = places[np.searchsorted(places, place + 1) :]
-            others = others[stack[others] != stack[place + 1]]
-            twice = len(others) > 0 and size[others[0]] == size[place + 1]
+            twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False
             alike = (several == GATED and twice) or (several == ATTENTION and size[place + 1] == size[fed])
             alone = bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
             found[fed] = several - 1 if alike and not alone else 1
+    return found
+
+
+def _next_of_another_stack(places: IntArray, stack: IntArray) -> IntArray:
+    """int64[rows]: for each of the ascending `places`, the next one of another stack; -1 where there is none."""
+    found = np.full(len(stack), -1, np.int64)
+    if len(places):
+        edges = np.flatnonzero(np.diff(stack[places])) + 1
+        nearest = np.searchsorted(edges, np.arange(len(places)), side="right")
+        found[places] = np.append(places[edges], -1)[nearest]
     return found
 
 
