@@ -87,6 +87,20 @@ def test_without_a_history_torchs_counters_stand():
     assert (found.held, found.in_use, found.most_held) == (48 * MIB, 16 * MIB, 64 * MIB)
 
 
+@pytest.mark.parametrize("held", [4, 4 * MIB])
+def test_a_counter_beyond_what_is_pinned_is_unknown_and_a_few_bytes_get_no_table(held: int):
+    stats = {"allocated_bytes.current": held, "allocated_bytes.peak": held, "active_bytes.current": held + 76}
+    snapshot = loaded([segment(1 << 40, [block(2 * MIB)])], oomscope={"schema_version": 1, "pinned_stats": stats})
+    findings = analyze(snapshot, whatif=False)
+    assert findings.pinned is not None
+    assert findings.pinned.in_use is None
+    text, page = render_text(findings), render_html(findings)
+    for told in (text, page):
+        assert ("Pinned host memory" in told) is (held >= MIB)
+    assert "-76 B" not in text
+    assert "\n    cached" not in text
+
+
 def failed(message: str, failing: list[dict[str, Any]] | None = None, **more: Any):
     context = {
         "schema_version": 1,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,19 +15,23 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
 from oomscope.model import Snapshot
 from oomscope.reading import load
+from oomscope.rendering import render_html
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import live_parts as module
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.html.first_screen import first_screen, quoted
+from oomscope.rendering.html.holder_rows import beyond_holders, holder_rows
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.memory_bars import memory_bar
 from oomscope.rendering.html.part_rows import made_of
 from oomscope.rendering.html.small_timeline import draw_strip
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.units import format_bytes
-from oomscope.wording.page import effect_text, else_text, missing, stored_note
+from oomscope.wording.page import bill_note, effect_text, else_text, missing, stored_note
 from oomscope.wording.paths import shortener
+from oomscope.wording.places import holder_name
+from oomscope.wording.verdict_text import advice_text
 from tests.rendering.hostile import hostile_findings
 from tests.samples import SAMPLES, bundled_path, sample_findings
 
@@ -255,3 +261,53 @@ def test_earlier_failures_are_labelled_and_those_close_together_at_once():
     assert [float(place) for place, _ in found.earlier] == pytest.approx([24.7, 49.4], abs=0.1)
     assert found.svg.count("M") > draw_strip(findings, device, live_parts(device, str), StyleSheet()).svg.count("M")
     assert "<text" not in found.svg
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"),
+    [
+        (180, [0, 1, 2, 3]),  # all
+        (130, [1, 3, 0]),  # without one
+        (30, [1, 3]),  # without the newest two
+        (129, [1, 3, 0]),  # without one, by the bytes of tensors
+        (160, [0, 1, 2]),  # none fits: what has room
+    ],
+)
+def test_the_bar_leaves_out_the_rows_without_which_the_verdict_is_right_to_the_byte(most: int, kept: list[int]):
+    lifetimes = SimpleNamespace(born=np.array([3, 1, 4, 2]), requested=np.array([99, 5, 48, -1]))
+    history: Any = SimpleNamespace(size=np.array([100, 5, 50, 25]), lifetimes=lifetimes)
+    assert module._filled(np.arange(4), history, most).tolist() == kept
+
+
+def test_room_for_more_passes_is_told_once_and_that_the_growth_remains():
+    oom = sample_findings("oom_activations").devices[0].oom
+    assert oom is not None
+    values = {"least": 5 * GIB, "cap": 4 * GIB, "low": 4 * GIB, "free": 9 * GIB, "fraction": None, "passes": 10}
+    advice = Advice("raise_cap", {**values, "grows": 1 << 20}, None, enough=True)
+    assert effect_text(advice, oom) == "room for 10 more passes; the growth remains"
+    words = advice_text(advice)
+    assert "passes" not in words.action + words.why
+
+
+def test_the_bill_says_that_it_counts_what_is_left_over():
+    assert bill_note(analyze(load(bundled_path("oom_kept_exception")), whatif=False).devices[0])
+    assert not bill_note(sample_findings("oom_activations").devices[0])
+    assert not bill_note(sample_findings("train_ok").devices[0])
+
+
+def test_the_table_of_holders_adds_up():
+    device = held_by_a_list().main
+    assert device is not None
+    told = live_parts(device, str)
+    rows = holder_rows(device, told, Sources())
+    kept = sum(row.holder.retained for row in rows)
+    assert beyond_holders(device, rows) == max(device.at.allocated - kept, 0)
+    assert beyond_holders(device, ()) == device.at.allocated
+    assert beyond_holders(device, rows * 50) == 0
+    assert "everything else</th>" in render_html(held_by_a_list())
+
+
+@pytest.mark.parametrize("way", ["a tuple that nothing visible holds", "a dict that nothing visible holds[0][k]"])
+def test_what_only_c_holds_has_no_name(way: str):
+    assert holder_name(way) == "an object without a name"
+    assert holder_name("main: a") == "main: a"

@@ -15,6 +15,7 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.labels.drivers import drivers_of_live
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.rendering.html import palette
 from oomscope.wording.clean import clean
@@ -120,29 +121,32 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
         held = np.intersect1d(held_rows(device.study, device.at_entry, suspect.holder), rows)
         values = told[suspect.holder]
         most = values.get("retained") or values.get("bytes") or suspect.retained
-        held = _filled(held[free[held]], size, most)
+        held = _filled(held[free[held]], device.history, most)
         free[held] = False
         way = suspect.holder.rpartition(": ")[2]
         name = CYCLE if suspect.kind == "cycle" else clean(way, _LONGEST_NAME)
         yield _PartRows(name, palette.KEPT, shade, held, suspect.holder)
 
 
-def _filled(held: IntArray, size: IntArray, most: int) -> IntArray:
+def _filled(held: IntArray, history: DeviceHistory, most: int) -> IntArray:
     """Those of `held` that have the bytes which the verdict names, so that both show one number.
 
-    What came last may be held by running code as well; the oldest is what is kept. So one that is as large as what is
-    too much is left out, or the newest ones that are; where there are none such, the oldest are taken that have room.
+    What came last may be held by running code as well; the oldest is what is kept. The recording counts tensors, and
+    blocks are larger: where the bytes without one row, or without the newest, are those of the verdict by either count,
+    these rows it must be. Else those are taken that have room.
     """
-    bytes_of = size[held]
-    over = int(bytes_of.sum()) - most
-    if over <= 0:
-        return held
-    alone = np.flatnonzero(bytes_of == over)
-    if len(alone):
-        return np.delete(held, alone[-1])
-    newest = np.flatnonzero(np.cumsum(bytes_of[::-1]) == over)
-    if len(newest):
-        return held[: len(held) - 1 - int(newest[0])]
+    size, lifetimes = history.size, history.lifetimes
+    by_age = held[np.argsort(lifetimes.born[held], kind="stable")]
+    asked = lifetimes.requested[by_age]
+    for bytes_of in (size[by_age], np.where(asked >= 0, asked, size[by_age])):
+        over = int(bytes_of.sum()) - most
+        alone, newest = np.flatnonzero(bytes_of == over), np.flatnonzero(np.cumsum(bytes_of[::-1]) == over)
+        if over <= 0:
+            return held
+        if len(alone):
+            return np.delete(by_age, alone[-1])
+        if len(newest):
+            return by_age[: len(by_age) - 1 - int(newest[0])]
     chosen, room = [], most
     for row, bytes_ in zip(held.tolist(), size[held].tolist(), strict=True):
         if bytes_ <= room:
