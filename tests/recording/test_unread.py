@@ -101,6 +101,27 @@ def test_what_a_loop_comes_back_to_is_read(steps):
     assert all(not sizes(one) for one in found)
 
 
+@pytest.mark.parametrize("go_through", [lambda kept: kept, enumerate, lambda kept: zip(kept, kept, strict=True)])
+def test_what_a_loop_goes_through_is_read_by_its_iterator(go_through):
+    def run():
+        kept = [kib(64) for _ in range(4)]
+        for number, _ in enumerate(go_through(kept)):
+            if number == 1:
+                return unread()
+        return None
+
+    assert "kept" not in run()
+
+    def over():
+        kept = [kib(64) for _ in range(4)]
+        for _ in go_through(kept):
+            pass
+        del _
+        return unread()
+
+    assert sizes(over())["kept"] == 256
+
+
 def test_what_a_handler_may_read_is_read():
     def train():
         spare = kib(64)

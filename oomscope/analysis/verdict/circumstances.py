@@ -42,7 +42,7 @@ from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage
-from oomscope.analysis.verdict.suspects import OF_THE_PASS, find_suspects, saved_share
+from oomscope.analysis.verdict.suspects import OF_THE_PASS, find_suspects, is_of_other_work, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
@@ -262,8 +262,17 @@ class Circumstances:
         """Bytes that the pass underway may not need: older than its loop, a second model, kept by an object."""
         older = left_from_before(self.study, self.request.entry)
         second = sum(one.bytes for one in self.drivers if one.slug == "duplicate_model")
-        kept = sum(one.retained for one in self.suspects if one.kind not in OF_THE_PASS)
+        kept = sum(
+            one.retained
+            for one in self.suspects
+            if one.kind not in OF_THE_PASS or (self.is_in_forward and is_of_other_work(one))
+        )
         return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))
+
+    @property
+    def is_in_forward(self) -> bool:
+        """Whether a module's forward was running, as far as the stack of the request tells."""
+        return self.asked.phase == "forward"
 
     @cached_property
     def wasted(self) -> int:

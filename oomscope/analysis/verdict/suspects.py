@@ -254,6 +254,15 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     return rows, paths, through[there][first], saved[there][first]
 
 
+def is_of_other_work(suspect: Suspect) -> bool:
+    """Whether a graph or a tensor is held outside of any module's forward: while one runs, other work has made it.
+
+    A loss that still waits for its backward, or one that was computed only to be shown.
+    """
+    function = suspect.holder.rpartition(": ")[0]
+    return suspect.kind in ("graph", "tensor") and bool(function) and not function.endswith(".forward")
+
+
 def reaching(suspects: tuple[Suspect, ...], bytes_: int) -> Suspect | None:
     """The object that reaches most of `bytes_`, alone or not; None where none reaches half."""
     found = [one for one in suspects if 2 * one.reaches >= max(bytes_, 1) and one.kind not in UNDERWAY]

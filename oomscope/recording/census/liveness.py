@@ -23,6 +23,8 @@ _ALWAYS = frozenset(
     {"JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT"}
 )
 _SETUPS = frozenset({"SETUP_FINALLY", "SETUP_WITH", "SETUP_ASYNC_WITH"})  # until Python 3.10
+_ITERATES = frozenset({"GET_ITER", "GET_AITER"})
+_ADVANCES = frozenset({"FOR_ITER", "GET_ANEXT"})
 _READS_ALL = frozenset({"locals", "vars", "eval", "exec", "breakpoint", "globals"})
 _MOST_INSTRUCTIONS = 20_000
 _MOST_STEPS = 4
@@ -97,6 +99,8 @@ class _Flow:
         self.writes: list[frozenset[str]] = []
         for number, one in enumerate(found):
             reads, writes = _reads_and_writes(found, number, one)
+            if one.opname in _ADVANCES:
+                reads |= _gone_through(found, number, self.reads)
             self.reads.append(reads)
             self.writes.append(writes)
         self.following: list[list[int]] = []
@@ -173,6 +177,19 @@ def _handlers(code: CodeType, found: list[dis.Instruction]) -> Iterator[tuple[in
             yield one.offset, one.argval, one.argval
     for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
         yield entry.start, entry.end, entry.target
+
+
+def _gone_through(found: list[dis.Instruction], number: int, reads: list[frozenset[Use]]) -> frozenset[Use]:
+    """The variables whose values the loop at `number` goes through: its iterator reads them, not their names."""
+    missing, place = 1, number - 1
+    while place >= 0 and found[place].opname not in _ITERATES:
+        place -= 1
+    names: set[str] = set()
+    while missing > 0 and place > 0:
+        place -= 1
+        names |= {use.name for use in reads[place]}
+        missing -= dis.stack_effect(found[place].opcode, found[place].arg, jump=False)
+    return frozenset(map(Use, names))
 
 
 def _reads_and_writes(

@@ -7,7 +7,7 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import LEAST_PASSES
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
-from oomscope.analysis.verdict.suspects import OF_THE_PASS, own_rows
+from oomscope.analysis.verdict.suspects import OF_THE_PASS, is_of_other_work, own_rows
 from oomscope.model import FrameKind, Note, frame_kind, note
 
 SLUG = "capacity"
@@ -151,7 +151,8 @@ def _last_pass(circumstances: Circumstances) -> tuple[Note, ...]:
 def _keeper(circumstances: Circumstances) -> tuple[Note, ...]:
     """The object, no part of the model, that keeps much of what is alive."""
     allocated = circumstances.request.totals.allocated
-    keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and _is_worth_naming(one)), None)
+    named = _is_worth_naming if circumstances.is_in_forward else _piles_up
+    keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and named(one)), None)
     if keeper is None:
         return ()
     values = {"holder": keeper.holder, "retained": keeper.retained, "live": allocated, "share": keeper.share}
@@ -181,8 +182,12 @@ def _largest_tensor(circumstances: Circumstances) -> tuple[Note, ...]:
     return ()
 
 
-def _is_worth_naming(suspect: Suspect) -> bool:
+def _piles_up(suspect: Suspect) -> bool:
     return suspect.kind not in OF_THE_PASS or suspect.passes >= LEAST_PASSES
+
+
+def _is_worth_naming(suspect: Suspect) -> bool:
+    return _piles_up(suspect) or is_of_other_work(suspect)
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
