@@ -52,7 +52,7 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
     if unsure and circumstances.shortage.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
         return "medium"  # code that is not running, or a later pass of a loop, may read them
-    if debris[0].unread and 2 * sum(one.spared_bytes for one in circumstances.growth) >= debris[0].retained:
+    if debris[0].unread and circumstances.growth:
         return "medium"  # what a loop fills may be read by means that no code names
     if any(one.unread for one in debris) and not _lets_the_pass_go_on(circumstances):
         return "medium"
