@@ -183,6 +183,16 @@ def test_a_short_list_beside_large_holes_is_not_sure_to_grow(passes: int, usable
     assert growth.confidence(one, outcome("growth")) == confidence
 
 
+@pytest.mark.parametrize(
+    ("passes", "before", "confidence"), [(10, True, "medium"), (11, True, "high"), (10, False, "high")]
+)
+def test_few_passes_of_a_loop_that_went_as_far_before_are_not_sure_to_grow(
+    passes: int, before: bool, confidence: str
+) -> None:
+    one = circumstances(piled=Piled(grown=5000, steady=5000, passes=passes), went_as_far_before=before)
+    assert growth.confidence(one, outcome("growth")) == confidence
+
+
 @pytest.mark.parametrize(("largest", "usable", "holds"), [(1999, 2000, True), (2000, 2000, False), (1999, 1999, False)])
 def test_no_hole_fits_and_all_together_do(largest: int, usable: int, holds: bool) -> None:
     one = circumstances(free=free(usable=usable, largest=largest), failing_pass=passed())

@@ -57,6 +57,24 @@ def gave_back_before(study: DeviceStudy, run: LoopRun, entry: int) -> int | None
     return None
 
 
+def went_as_far_before(study: DeviceStudy, since: int, entry: int) -> bool:
+    """Whether the run of a loop that has grown from `since` on is no longer than one before it: it may end as that.
+
+    Args:
+        study: of the device.
+        since: the entry at which the first of what grows was made.
+        entry: up to which passes are counted.
+    """
+    loops = study.loops
+    for run in (one for one in loops.runs if one.begin <= since < one.end):
+        finished = run.completed(entry) if run.is_running(entry) else len(run.starts)
+        line = loops.location(run)  # whoever calls the function that it is in
+        ended = (one for one in loops.runs if one.end <= run.begin and len(one.starts) >= finished)
+        if any(loops.location(one) == line for one in ended):
+            return True
+    return False
+
+
 def gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
     """Whether a run that has ended held something of most of its passes to its end, and nothing after its step."""
     question = ("gives back", run.begin, run.end, run.loop)

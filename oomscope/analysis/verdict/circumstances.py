@@ -28,7 +28,7 @@ from oomscope.analysis.passes.last_pass import (
     still_to_come,
 )
 from oomscope.analysis.passes.left_from_before import left_from_before
-from oomscope.analysis.passes.loop_that_matters import pass_begins
+from oomscope.analysis.passes.loop_that_matters import pass_begins, went_as_far_before
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
@@ -268,6 +268,12 @@ class Circumstances:
             if one.kind not in OF_THE_PASS or (self.is_in_forward and is_of_other_work(one))
         )
         return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))
+
+    @cached_property
+    def went_as_far_before(self) -> bool:
+        """Whether loops of whatever grows have had as many passes before, and ended."""
+        rows = [one for one in self.growth if not one.within_step]
+        return bool(rows) and all(went_as_far_before(self.study, one.since_entry, self.request.entry) for one in rows)
 
     @property
     def is_in_forward(self) -> bool:

@@ -35,6 +35,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
         return "medium"  # without what is lost to rounding it would have fitted as well
     if circumstances.piled.passes <= FEW_PASSES and _would_fit_in_one_piece(circumstances):
         return "medium"  # a list that is as long as it was meant to be, beside holes that kept the last of it out
+    if circumstances.piled.passes <= FEW_PASSES and circumstances.went_as_far_before:
+        return "medium"  # such as the layers that every forward goes through
     return "high" if tested.certain and steady >= MARGIN * low else "medium"
 
 
