@@ -110,7 +110,7 @@ def flame(
         return None
     drawn = _worth_drawing(tree, tree.bytes / total, LEAST_SHARE, MOST_BOXES)
     later = _worth_drawing(tree, tree.highest, LEAST_LATER, most_later, known=drawn)
-    painter = _Painter(tree, total, stacks.frames, shorten)
+    painter = _Boxes(tree, total, stacks.frames, shorten)
     boxes = painter.boxes(drawn)
     rest = painter.boxes(later)
     number = {node: at for at, node in enumerate([*drawn, *later])}
@@ -177,7 +177,7 @@ def _keys(tree: StackTree, number: dict[int, int]) -> IntArray:
     return np.array([*key_of, none], np.int64)[tree.leaf]  # a leaf of -1 takes the last
 
 
-class _Painter:
+class _Boxes:
     """Makes the boxes: at the instant of attribution each beneath its caller, the widest first."""
 
     def __init__(self, tree: StackTree, total: int, frames: Sequence[Frame], shorten: Shorten) -> None:
