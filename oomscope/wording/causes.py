@@ -156,8 +156,9 @@ CAUSES: dict[str, Sentence] = {
         f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}{_capped(values)}."
     ),
     "causes.capacity.underway": lambda values: (
-        f"The {_PHASES.get(values['phase'], 'pass')} underway holds {format_bytes(values['made'])} so far; no free "
-        f"piece was large enough for its next request, of {format_bytes(values['size'])}."
+        f"The {_PHASES.get(values['phase'], 'pass')} underway holds {format_bytes(values['made'])} so far"
+        + (f", where passes before it needed at most {format_bytes(values['before'])}" if values["before"] else "")
+        + f"; no free piece was large enough for its next request, of {format_bytes(values['size'])}."
     ),
     "causes.capacity.rest_unknown": "In one piece, the free memory would have served it, with {bytes:bytes} to spare. "
     "What the rest of the pass would have needed is not known: none like it had finished before.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis.passes import last_pass as rules
-from oomscope.analysis.passes.last_pass import at_work, rise_of_needs, still_to_come
+from oomscope.analysis.passes.last_pass import at_work, most_needed, rise_of_needs, still_to_come
 from tests.analysis.asking import Diagnosis, diagnose
 from tests.analysis.programs import MIB
 from tests.passes.scripts import BACKWARD_CALL, OPTIMIZER_CALL, Script
@@ -27,6 +27,13 @@ def trained(*mib: float) -> Diagnosis:
 def test_what_the_pass_underway_holds_is_its_own() -> None:
     made = trained(8, 8, 8, 12)
     assert at_work(made.study, made.at) == 24 * MIB
+
+
+def test_what_finished_passes_needed_at_most() -> None:
+    made = trained(8, 12, 8, 30)
+    assert most_needed(made.study, made.at) == (3 * 12 + 2 * 8) * MIB  # with what backward and the optimizer make
+    alone = trained(8)
+    assert most_needed(alone.study, alone.at) is None
 
 
 def test_without_a_pass_all_activations_may_be_of_a_first_forward() -> None:

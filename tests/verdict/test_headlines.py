@@ -145,7 +145,9 @@ CHECKS: dict[str, Check] = {
         values["needs"] > values["limit"] > 0 and about.still_to_come > about.request.size
     ),
     "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
-    "causes.capacity.underway": lambda values, about: within(values["made"], about.request.totals.active),
+    "causes.capacity.underway": lambda values, about: (
+        within(values["made"], about.request.totals.active) and (values["before"] or 0) < values["made"]
+    ),
     "causes.capacity.rest_unknown": lambda values, about: 0 < values["bytes"] < about.at_work,
     "causes.capacity.tensor": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,

@@ -72,6 +72,19 @@ def at_work(study: DeviceStudy, entry: int) -> int:
     return int(study.history.size[mine].sum())
 
 
+def most_needed(study: DeviceStudy, entry: int) -> int | None:
+    """Bytes that any finished pass of this run of the loop has needed beyond what was allocated when it began.
+
+    None where none has finished.
+    """
+    run = loop_that_matters(study, entry)
+    if run is None or not run.is_running(entry) or not run.completed(entry):
+        return None
+    starts = run.starts[: run.completed(entry) + 1].tolist()
+    allocated = study.history.curves.allocated
+    return max(int(allocated[begin : end + 1].max() - allocated[begin]) for begin, end in itertools.pairwise(starts))
+
+
 def rise_of_needs(study: DeviceStudy, entry: int) -> int:
     """By how many bytes a pass the highest allocated memory rises, over the last finished ones; 0 where it does not.
 

@@ -24,6 +24,7 @@ from oomscope.analysis.passes.last_pass import (
     at_work,
     left_by_finished_passes,
     left_by_last_pass,
+    most_needed,
     rise_of_needs,
     still_to_come,
 )
@@ -313,6 +314,11 @@ class Circumstances:
     def at_work(self) -> int:
         """Bytes that the forward or backward underway has made so far, and holds."""
         return at_work(self.study, self.request.entry)
+
+    @cached_property
+    def most_needed(self) -> int | None:
+        """The most bytes that a finished pass of the loop has needed; None where none has finished."""
+        return most_needed(self.study, self.request.entry)
 
     @cached_property
     def rise_of_needs(self) -> int:

@@ -90,7 +90,13 @@ def _needs(circumstances: Circumstances) -> Note:
     like_last = request.totals.active + (circumstances.still_to_come or 0)
     code = "causes.capacity.needs" if needs > low else "causes.capacity.nearly"
     if needs <= low and _may_be_in_its_middle(circumstances):
-        values = {"made": circumstances.at_work, "size": request.size, "phase": circumstances.asked.phase}
+        before = circumstances.most_needed
+        values = {
+            "made": circumstances.at_work,
+            "size": request.size,
+            "phase": circumstances.asked.phase,
+            "before": before if before is not None and before < circumstances.at_work else None,
+        }
         return note(_UNDERWAY, **values)
     if needs <= low < like_last:
         code, needs = "causes.capacity.like_last", like_last
