@@ -71,7 +71,10 @@ def occasion_parts(findings: Findings) -> tuple[str, ...]:
 def _asked_elsewhere(oom: Oom) -> str:
     """What was asked for and where, if the line that the page shows is not that one."""
     where = oom.caller or oom.site
-    if oom.verdict.cause not in ("growth", "retained", "fragmentation") or where is None:
+    elsewhere = oom.verdict.cause in ("growth", "retained", "fragmentation") or any(
+        one.code == "causes.other_stream.kept_by" for one in oom.verdict.headline
+    )
+    if not elsewhere or where is None:
         return ""
     return f"{format_bytes(oom.requested)} asked for at {place(where)}"
 
