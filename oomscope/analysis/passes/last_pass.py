@@ -59,14 +59,23 @@ def still_to_come(study: DeviceStudy, entry: int) -> int | None:
     return max(needed - (int(allocated[entry + 1]) - int(allocated[end])), 0)
 
 
-def at_work(study: DeviceStudy, entry: int) -> int:
+def at_work(study: DeviceStudy, entry: int, least: int = 0) -> int:
     """Bytes of activations, inputs and temporaries that the pass underway at `entry` has made and still holds.
 
     Where no pass is known, all that are alive: of a first forward nothing tells how much of it is still to come.
+
+    Args:
+        study: of the device.
+        entry: the instant.
+        least: bytes of a block from which on it counts.
     """
     begins = pass_begins(study, entry)
     lifetimes = study.history.lifetimes
-    mine = lifetimes.allocated_at(entry) & np.isin(study.categories, (ACTIVATION, INPUT, TEMPORARY))
+    mine = (
+        lifetimes.allocated_at(entry)
+        & (study.history.size >= least)
+        & np.isin(study.categories, (ACTIVATION, INPUT, TEMPORARY))
+    )
     if len(begins):
         mine &= lifetimes.born >= begins[-1]
     return int(study.history.size[mine].sum())

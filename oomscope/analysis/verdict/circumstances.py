@@ -49,6 +49,9 @@ from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import BoolArray
 
+OF_THIS_ORDER = 8
+"""Times that a block may be smaller than a request, and still be of its order."""
+
 
 class Circumstances:
     """A failed request and its device at that instant. Each part is found when it is first asked for.
@@ -312,7 +315,15 @@ class Circumstances:
 
     @cached_property
     def at_work(self) -> int:
-        """Bytes that the forward or backward underway has made so far, and holds."""
+        """Bytes that the forward or backward underway holds, in blocks of the order of the one it asks for.
+
+        A layer is followed by others like it; one large request after many small ones may be the last of its kind.
+        """
+        return at_work(self.study, self.request.entry, self.request.size // OF_THIS_ORDER)
+
+    @cached_property
+    def made_so_far(self) -> int:
+        """Bytes of all blocks that the forward or backward underway has made so far, and holds."""
         return at_work(self.study, self.request.entry)
 
     @cached_property

@@ -92,10 +92,10 @@ def _needs(circumstances: Circumstances) -> Note:
     if needs <= low and _may_be_in_its_middle(circumstances):
         before = circumstances.most_needed
         values = {
-            "made": circumstances.at_work,
+            "made": circumstances.made_so_far,
             "size": request.size,
             "phase": circumstances.asked.phase,
-            "before": before if before is not None and before < circumstances.at_work else None,
+            "before": before if before is not None and before < circumstances.made_so_far else None,
         }
         return note(_UNDERWAY, **values)
     if needs <= low < like_last:
