@@ -163,9 +163,10 @@ def test_holes_are_no_cause_where_passes_need_ever_more(rise: int, holds: bool) 
 
 
 @pytest.mark.parametrize(
-    ("at_work", "like_it", "holds"), [(1000, False, True), (1001, False, False), (1001, True, True)]
+    ("at_work", "like_it", "holds"), [(1111, False, True), (1112, False, False), (1112, True, True)]
 )
 def test_a_first_forward_may_ask_for_as_much_again(at_work: int, like_it: bool, holds: bool) -> None:
+    assert fragmentation.AS_MUCH_AGAIN == 0.9
     one = circumstances(
         free=free(usable=3000), at_work=at_work, failing_pass=passed(ratio=1.0) if like_it else None
     )  # fmt: skip
@@ -278,10 +279,10 @@ def test_what_one_piece_would_have_left(usable: int, code: str) -> None:
 @pytest.mark.parametrize(
     ("usable", "at_work", "like_it", "underway"),
     [
-        (2300, 301, False, True),
-        (2300, 300, False, False),
-        (2299, 301, False, False),
-        (2300, 301, True, False),
+        (2300, 334, False, True),
+        (2300, 333, False, False),
+        (2299, 334, False, False),
+        (2300, 334, True, False),
     ],
 )
 def test_of_a_first_forward_it_is_said_that_its_rest_is_not_known(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oomscope.analysis.verdict import clauses
+from oomscope.analysis.verdict.causes.fragmentation import AS_MUCH_AGAIN
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import LEAST_PASSES
 from oomscope.analysis.verdict.records import Suspect
@@ -120,7 +121,9 @@ def _may_be_in_its_middle(circumstances: Circumstances) -> bool:
     """
     case, passing = circumstances.shortage, circumstances.failing_pass
     spare = case.spare(case.free.usable, case.limit.low)
-    return (passing is None or not passing.has_fitted) and MARGIN * case.limit.low <= spare < circumstances.at_work
+    return (
+        passing is None or not passing.has_fitted
+    ) and MARGIN * case.limit.low <= spare < AS_MUCH_AGAIN * circumstances.at_work
 
 
 def _at_once(circumstances: Circumstances) -> int:

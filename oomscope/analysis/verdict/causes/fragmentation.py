@@ -23,6 +23,9 @@ CERTAIN_OF_HOLES = 0.15
 LASTING_PASSES = 10
 """Relief that lasts for fewer passes of what is being filled is none: the run would have failed a little later."""
 
+AS_MUCH_AGAIN = 0.9
+"""Of what the forward or backward underway holds: what must be left for the rest of it, which nobody has seen."""
+
 WORTH_TELLING = 0.1
 """Of the free bytes; a line whose blocks keep less than that open is not why they are in pieces."""
 
@@ -81,7 +84,7 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
         return False
     if _has_fitted(circumstances):
         return _has_room_for_the_pass(circumstances)
-    return ample and spare >= circumstances.at_work and _has_room_for_the_pass(circumstances)
+    return ample and spare >= AS_MUCH_AGAIN * circumstances.at_work and _has_room_for_the_pass(circumstances)
 
 
 def _has_room_for_the_pass(circumstances: Circumstances) -> bool:
