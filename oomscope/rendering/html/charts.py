@@ -165,7 +165,7 @@ def _bands(axes: Axes, view: MemoryOverTime, right: float) -> None:
             axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
         # Numbers that would run into each other, or into the word above an OOM, are left out.
         middle = (begin + end) / 2
-        crowded = end - begin < 0.02 * span or any(abs(middle - mark.x) < 0.05 * span for mark in ooms)
+        crowded = end - begin < 0.02 * span or any(abs(middle - mark.x) < LABEL_ROOM * span for mark in ooms)
         if len(view.bands) <= 24 and not crowded:
             axes.annotate(
                 view.names[number], (middle, 1), xycoords=("data", "axes fraction"),
