@@ -383,7 +383,8 @@ REMEDIES: dict[str, RemedyWords] = {
         "conf",
     ),
     "move_pins": RemedyWords(
-        "Allocate what {place:place} keeps before the large tensors, or in one tensor, or copy it to the CPU.",
+        "Move what {place:place} keeps out of the way: allocate it before the large tensors or in one tensor, or copy "
+        "it to the CPU.",
         _scattered,
         "",
         "memory",

@@ -26,6 +26,7 @@ from oomscope.wording.verdict_text import advice_text
 from oomscope.wording.window import shown_part
 
 _QUOTED = re.compile(r"`([^`]{1,200})`")
+_SIZE = re.compile(r"(\d) ([KMGT]iB)\b")
 _LONGEST = 500
 """Characters of a piece of advice; a headline is clean and bounded already."""
 
@@ -121,8 +122,9 @@ def fixes(device: DeviceFindings, sources: Sources) -> tuple[Fix, ...]:
 
 
 def quoted(text: str) -> Markup:
-    """A clean sentence of ours with what stands in backticks as code."""
-    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
+    """A clean sentence of ours with what stands in backticks as code, and sizes that no line break divides."""
+    text = _SIZE.sub("\\1\N{NO-BREAK SPACE}\\2", str(escape(text)))
+    return Markup(_QUOTED.sub(r"<code>\1</code>", text))  # noqa: S704 - escaped before
 
 
 def _fix(device: DeviceFindings, item: Advice, sources: Sources) -> Fix:
