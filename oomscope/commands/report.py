@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from oomscope.commands.common.output import STDOUT, check_target, default_output
 from oomscope.commands.common.progress import Progress
 from oomscope.commands.common.timelines import timeline_report
 from oomscope.rendering.formats import FORMATS, format_of
+
+if TYPE_CHECKING:
+    from oomscope.analysis.findings import Findings
 
 
 @click.command("report")
@@ -100,13 +104,21 @@ def command(
         _open(output, opens)
         return
     if bundle:
-        from oomscope.commands.common.bundle import bundle as pack
-
-        with Progress() as progress:
-            progress.stage("rendering")
-            content = pack(findings, title)
-        write_binary(content, bundle, force=force)
+        write_binary(_packed(findings, title), bundle, force=force)
         return
+    write(_rendered(findings, form, title, source), output, force=force)
+    _open(output, opens)
+
+
+def _packed(findings: Findings, title: str | None) -> bytes:
+    from oomscope.commands.common.bundle import bundle
+
+    with Progress() as progress:
+        progress.stage("rendering")
+        return bundle(findings, title)
+
+
+def _rendered(findings: Findings, form: str, title: str | None, source: Path | None) -> str:
     from oomscope.rendering.common.sources import Sources
     from oomscope.rendering.formats import render
 
@@ -116,9 +128,7 @@ def command(
             from oomscope.rendering.html.quick_matplotlib import load_matplotlib
 
             load_matplotlib()
-        text = render(findings, form, title, Sources(findings.snapshot, source))
-    write(text, output, force=force)
-    _open(output, opens)
+        return render(findings, form, title, Sources(findings.snapshot, source))
 
 
 def _open(output: str, opens: bool) -> None:

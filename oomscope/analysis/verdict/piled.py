@@ -107,18 +107,10 @@ def find_piled(
     if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
         # Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
         growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
-    minor = sum(one.share for one in suspects if one.unread is not None) < WORTH_RELEASING
-    debris = tuple(
-        one
-        for one in suspects
-        if is_finished_with(one) and not _adds_up(one) and not (minor and one.unread is not None)
-    )
+    debris = _debris(suspects)
+    ended = None if suspects else _ended_training(loop)
     retained = sum(one.retained for one in debris)
-    ended = None
     if not suspects:
-        ended = loop.ended_training
-        if ended is not None and ended.bytes <= loop.failed_tries:
-            ended = None
         retained = loop.failed_tries if ended is None else ended.bytes
     kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
     by_objects = sum(one.earlier_bytes for one in kept)
@@ -131,11 +123,12 @@ def find_piled(
         holder = None  # most of it is kept by something else
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     rises = loop.rising.grown if loop.rising else 0
-    each = sum(_per_pass(one) for one in growth) or (by_objects // passes if passes else 0)
-    if loop.rising is not None and rises >= max(by_objects, by_sites):
-        each = max(each, 2 * loop.rising.per_join)  # the old and the new one are there at once
     if holder is not None:
         each = holder.finished_bytes // holder.passes
+    else:
+        each = sum(map(_per_pass, growth)) or (by_objects // passes if passes else 0)
+        if loop.rising is not None and rises >= max(by_objects, by_sites):
+            each = max(each, 2 * loop.rising.per_join)  # the old and the new one are there at once
     if loop.models is not None and loop.models.bytes - retained > max(by_objects, by_sites):
         models = loop.models
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
@@ -151,6 +144,19 @@ def find_piled(
         debris=debris,
         ended_training=ended,
     )
+
+
+def _debris(suspects: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
+    """What the program has finished with; variables that are not read again only where they keep much together."""
+    minor = sum(one.share for one in suspects if one.unread is not None) < WORTH_RELEASING
+    found = (one for one in suspects if is_finished_with(one) and not _adds_up(one))
+    return tuple(one for one in found if not (minor and one.unread is not None))
+
+
+def _ended_training(loop: LoopFacts) -> EndedTraining | None:
+    """What a training that has ended left, if that is more than what passes left which failed as well."""
+    ended = loop.ended_training
+    return ended if ended is not None and ended.bytes > loop.failed_tries else None
 
 
 def _is_steady(growth: Growth) -> bool:
