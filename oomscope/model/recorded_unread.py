@@ -1,4 +1,4 @@
-"""A variable that is not read again, as a recording tells it."""
+"""Memory that no running code reads again, as a recording tells it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from oomscope.model.stacks import Frame
 class RecordedUnread:
     """A variable of running code that alone keeps memory and that the rest of that code does not read.
 
+    Or the gradients that a module's parameters still have from before they were frozen.
+
     Attributes:
-        holder: the variable, with the function or script it is in, such as ``train: checkpoint``.
-        place: ``local``, of a running function; ``global``, of a running script.
+        holder: the variable, with the function or script it is in, such as ``train: checkpoint``; or ``gradients of
+            encoder``.
+        place: ``local``, of a running function; ``global``, of a running script; ``frozen``, of such gradients.
         device: CUDA index.
         bytes, tensors: of storages that nothing else keeps but `others`; each is told of one variable.
         reads: the parts of it that are read again, such as ``.best_loss``; what they lead to does not count in `bytes`.

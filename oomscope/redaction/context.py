@@ -59,7 +59,7 @@ _KEPT = {
         "|exception|cycle|graph|tensor|in_flight|call"
     ),
     "since": re.compile("before|between|pass"),
-    "place": re.compile("global|local|class|closure|exception|suspended|cycle|deferred"),
+    "place": re.compile("global|local|class|closure|exception|suspended|cycle|deferred|frozen"),
     # Nodes that C++ defines end in a number; a program's own do not.
     "node": re.compile(r"[A-Z]\w*Backward\d+|AccumulateGrad|CopySlices|GraphRoot"),
     "saved_for": re.compile(r"[A-Z]\w*Backward\d+ \(\w+\)"),
@@ -73,9 +73,9 @@ _RANGES = frozenset({"steps", "steps_before", "marks"})
 _STACKS = frozenset({"failing", "main", "backward", "frames", "forward", "stores"})
 _THREAD = re.compile(r"(MainThread|(?:Thread|Dummy|asyncio)[-_]\d+|ThreadPoolExecutor-\d+_\d+)?(.*)", re.DOTALL)
 _HOLDER_WORDS = re.compile(
-    r"(\Areference cycle: |\Asuspended |\Athe (?=\w+ being handled)| being handled(?=\Z|\.)|\Athe call in progress at "
-    r"|\Aa (?=.* that nothing visible holds\Z)| that nothing visible holds\Z| and \d+ more\Z|\(closure\)"
-    r"|[→…])"
+    r"(\Areference cycle: |\Agradients of |\Asuspended |\Athe (?=\w+ being handled)| being handled(?=\Z|\.)"
+    r"|\Athe call in progress at |\Aa (?=.* that nothing visible holds\Z)| that nothing visible holds\Z"
+    r"| and \d+ more\Z|\(closure\)|[→…])"
 )
 """What the recorder says itself of a holder, around the program's names."""
 _CARD_WORD = re.compile(

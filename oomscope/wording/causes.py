@@ -106,6 +106,8 @@ CAUSES: dict[str, Sentence] = {
     "that have ended.",
     "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
     "code reads it again[, but for {reads:list}].",
+    "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "
+    "parameters are frozen by now: no backward adds to them.",
     "causes.retained.deferred": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use, for a "
     "call that waits for its time.",
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "

@@ -289,6 +289,12 @@ REMEDIES: dict[str, RemedyWords] = {
         "none",
         "faq",
     ),
+    "release_variable.frozen": RemedyWords(
+        "Let go of the gradients where {module:holder} is frozen: call its `zero_grad()` then.",
+        "Its parameters require no gradients any more, but still keep {bytes:bytes} of them.",
+        "none",
+        "faq",
+    ),
     "drop_last_pass": RemedyWords(
         "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
         "{holder:holder}].",

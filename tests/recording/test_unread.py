@@ -456,3 +456,17 @@ def test_two_variables_that_keep_the_same():
     (row,) = found.values()
     assert row["bytes"] == 64 * KIB
     assert len(row["others"]) == 1
+
+
+def test_gradients_from_before_their_parameters_were_frozen():
+    tower, head = net(64), net(64)
+    (tower(torch.zeros(4, 64)).sum() + head(torch.zeros(4, 64)).sum()).backward()
+    tower.requires_grad_(False)
+    found = take_census(torch, device_type="cpu").unread
+    frozen = [row for row in found if row["place"] == "frozen"]
+    assert [(row["holder"], row["bytes"]) for row in frozen] == [
+        ("gradients of tower", sum(one.numel() * 4 for one in tower.parameters()))
+    ]
+    tower.zero_grad()
+    assert not [row for row in take_census(torch, device_type="cpu").unread if row["place"] == "frozen"]
+    assert head[0].weight.grad is not None

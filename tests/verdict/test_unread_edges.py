@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from oomscope.analysis.remedies import release_variable
 from oomscope.analysis.verdict import piled
 from oomscope.analysis.verdict.causes import retained
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
-from oomscope.analysis.verdict.unread import said_reads
+from oomscope.analysis.verdict.unread import FROZEN, said_reads
+from oomscope.wording import say
 from tests.verdict.stand_ins import circumstances, outcome, suspect
 
 LIVE = 10_000
@@ -74,3 +76,14 @@ def test_what_later_code_may_read_is_not_sure(kind: str) -> None:
 
 def test_the_parts_that_are_read_are_told_as_the_program_writes_them() -> None:
     assert said_reads(unread(1, reads=("['epoch']",))) == ("checkpoint['epoch']",)
+
+
+def test_gradients_of_what_was_frozen_are_named_by_their_module() -> None:
+    kept = suspect("gradients of tower", FROZEN, retained=3000, unread="likely")
+    known = circumstances(size=500, piled=Piled(retained=3000, debris=(kept,)), retained=3000)
+    first = retained.headline(known, outcome("retained"))[0]
+    assert "gradients of `tower`" in say(first)
+    (advice,) = release_variable.propose(known)
+    assert advice.slug == "release_variable.frozen"
+    assert advice.values["module"] == "tower"
+    assert retained.confidence(known, outcome("retained")) == "medium"

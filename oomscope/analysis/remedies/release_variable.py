@@ -1,4 +1,4 @@
-"""Let go of a variable that is not read again."""
+"""Let go of a variable that is not read again, or of the gradients of what was frozen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
-from oomscope.analysis.verdict.unread import said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, said_reads
 
 SLUG = "release_variable"
 
@@ -18,4 +18,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         if one.unread is not None:
             values = {"holder": one.holder, "bytes": one.retained, "reads": said_reads(one)}
             code = f"{SLUG}.parts" if one.reads else SLUG
+            if one.kind == FROZEN:
+                values = {"module": one.holder.removeprefix(FROZEN_OF), "bytes": one.retained}
+                code = f"{SLUG}.frozen"
             yield Advice(code, values, one.retained, enough_by_sum(circumstances, one.retained), at=one.at)

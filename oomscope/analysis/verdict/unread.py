@@ -21,6 +21,11 @@ from oomscope.model import BoolArray, IntArray
 from oomscope.model.recorded import RecordedTensor
 from oomscope.model.recorded_unread import RecordedUnread
 
+FROZEN = "frozen_gradients"
+"""Gradients that parameters have from before they were frozen. An optimizer's step would be the one to read them."""
+FROZEN_OF = "gradients of "
+"""What the recording puts before the name of the module."""
+
 
 def find_unread(study: DeviceStudy, entry: int, *, paths: int) -> Iterator[Suspect]:
     """The variables that are left over from before the work underway at `entry`, as suspects.
@@ -68,6 +73,8 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
 
 def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
     """As the holder of that name has it; a variable that holds an object of the program's own has none."""
+    if one.place == "frozen":
+        return FROZEN
     known = (row.kind for row in study.snapshot.recorded.holders_on(study.index) if row.holder == one.holder)
     return next((kind for kind in known if kind), "attribute" if one.place == "local" else "global")
 

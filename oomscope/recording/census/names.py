@@ -34,6 +34,7 @@ class Names:
         self.by_storage: dict[Key, Name] = {}
         self.others: dict[Key, int] = {}  # how many more names share the storage
         self.owned: set[int] = set()  # ids of tensors that a module or optimizer owns
+        self.frozen: set[Key] = set()  # gradients of parameters that do not require any
         self._parameters: dict[int, Name] = {}
         self._is_filling = False
 
@@ -59,6 +60,8 @@ class Names:
         gradient = self._reader.gradient(tensor)
         if gradient is not None:
             self._add(gradient, Name(name.base, name.relative + ".grad", "gradient", name.owner))
+            if not tensor.requires_grad:
+                self.frozen.update(key for part in self._reader.parts(gradient) if (key := self._reader.key(part)))
 
     def _add(self, tensor: Any, name: Name) -> None:
         self.owned.add(id(tensor))

@@ -89,7 +89,7 @@ class TensorReader:
 
     def gradient(self, tensor: Any) -> Any:
         """A leaf's gradient or None; a tensor that is no leaf would warn when asked."""
-        return tensor.grad if tensor.is_leaf and tensor.requires_grad else None
+        return tensor.grad if tensor.is_leaf else None
 
 
 def _is_fake(tensor: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from oomscope.recording.census import roots as places
 from oomscope.recording.census.explaining import outermost_raised, place_kind, unseen_closure
+from oomscope.recording.census.frozen import find_frozen
 from oomscope.recording.census.garbage import References, Witness
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
@@ -239,7 +240,7 @@ class _Walk:
         named = self._named_rows()  # adds to what holds a storage, so before those are written
         rows = sorted(self._reader.storages.values(), key=lambda storage: -storage.bytes)
         census.tensors = [asdict(storage) for storage in rows[:_MOST_ROWS]]
-        census.unread = self._unread
+        census.unread = [*self._unread, *find_frozen(self._names, rows)]
         census.holders = [row.row() for row in merge([*named, *self._holders])[:_MOST_HOLDERS]]
         if len(rows) > _MOST_ROWS:
             left = rows[_MOST_ROWS:]

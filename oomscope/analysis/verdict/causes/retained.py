@@ -9,7 +9,7 @@ from __future__ import annotations
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
-from oomscope.analysis.verdict.unread import said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, said_reads
 from oomscope.model import Note, note
 
 SLUG = "retained"
@@ -27,6 +27,7 @@ _CODES = {
     "optimizer": "causes.retained.optimizer",
     "deferred": "causes.retained.deferred",
     "history": "causes.retained.history",
+    FROZEN: "causes.retained.frozen",
 }
 
 MUCH = 0.15
@@ -79,12 +80,15 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     if not circumstances.piled.debris:
         return (_by_trace(circumstances), clauses.without(circumstances, tested.qualifying[0].bytes))
     first = circumstances.piled.debris[0]
-    code = _CODES.get(first.kind, "causes.retained.finished") if first.unread is None else "causes.retained.unread"
+    code = _CODES.get(first.kind, "causes.retained.finished")
+    if first.unread is not None and first.kind != FROZEN:
+        code = "causes.retained.unread"
     return (
         note(
             code,
             holder=first.holder,
             cycle=first.holder.removeprefix("reference cycle: "),
+            module=first.holder.removeprefix(FROZEN_OF),
             retained=first.retained,
             reads=said_reads(first),
             live=circumstances.request.totals.allocated,
