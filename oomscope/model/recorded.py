@@ -337,6 +337,7 @@ class RecordedContext:
         is_there: whether the snapshot has the key.
         steps: the last ones, each for itself; the last may be underway.
         steps_before: those before them, several in each.
+        tells_unread: whether the recorder looked for what `unread` lists, as older ones did not.
         device_type: what torch calls the devices: ``cuda``, ``xpu``, ``mps``, ``mtia``.
         pools: the program's own pools.
         pinned_stats: ``torch.cuda.host_memory_stats()``: figures of pinned host memory.
@@ -371,6 +372,7 @@ class RecordedContext:
     tensors: tuple[RecordedTensor, ...] = ()
     holders: tuple[RecordedHolder, ...] = ()
     unread: tuple[RecordedUnread, ...] = ()
+    tells_unread: bool = False
     walk: RecordedWalk = RecordedWalk()
     sources: tuple[RecordedSource, ...] = ()
     failures: tuple[str, ...] = ()

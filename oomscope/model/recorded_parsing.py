@@ -326,6 +326,7 @@ class _Parser:
             "tensors": self.rows(context, "tensors", self.tensor),
             "holders": self.rows(context, "holders", self.holder),
             "unread": self.rows(context, "unread", self.unread),
+            "tells_unread": "unread" in context,
             "walk": self.walk(self.mapping(context, "walk")),
             "sources": self.rows(context, "sources", self.source),
             "failures": self.texts(context, "failures"),

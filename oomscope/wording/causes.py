@@ -114,6 +114,8 @@ CAUSES: dict[str, Sentence] = {
     "of what the cells of a notebook have shown.",
     "causes.retained.ended_training": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state "
     "that the loop in {loop:place} left when it ended; another optimizer has begun since.",
+    "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "
+    "card[ at {place:place}][, in {holder:holder}]; tensors of the same sizes were made for what was copied from it.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
     "this loop that ran out of memory as well: something keeps them alive, such as a stored exception.",
     "causes.private_pools": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or MemPools) that "

@@ -262,6 +262,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "none, if that training does not go on",
         "optimizers",
     ),
+    "release_checkpoint": RemedyWords(
+        'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`, `device="cpu"`), or `del` it once '
+        "`load_state_dict` has copied it.",
+        "It keeps {bytes:bytes} on the card beside the tensors that were made from it.",
+        "none, if it is not read again",
+        "loading",
+    ),
     "release_history": RemedyWords(
         "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
         "`x.shape` instead of showing `x`.",

@@ -11,28 +11,28 @@ from tests.analysis.programs import MIB, STATE
 from tests.passes.scripts import BACKWARD_CALL, MAKING, Script
 
 
-def train(script: Script, line: int, steps: int, state: float) -> None:
-    """A function that trains a layer of 10 MiB: the last gradient stays, and what its optimizer made at first."""
+def train(script: Script, line: int, steps: int, state: float, layer: float = 10) -> None:
+    """A function that trains a layer of so many MiB: the last gradient stays, and what its optimizer made at first."""
     with script.call(line, "train"):
         gradient = None
         for step in range(steps):
             output = script.layer(20, 7, 3)
             if gradient is not None:
                 script.free(gradient)
-            gradient = script.at(21, 10, *BACKWARD_CALL)
+            gradient = script.at(21, layer, *BACKWARD_CALL)
             script.free(output)
             if step == 0 and state:
                 script.at(22, state, *STATE[:3])
 
 
-def phases(steps: int, anew: float, *, around: bool = False) -> DeviceStudy:
+def phases(steps: int, anew: float, *, layer: float = 0.5, around: bool = False) -> DeviceStudy:
     script = Script()
     for round_ in range(2 if around else 1):
         script.at(5, 10, *MAKING)
         train(script, 6, steps, 20)
-        script.at(7, 10, *MAKING)
+        script.at(7, layer, *MAKING)
         if round_ == 0:
-            train(script, 8, 1, anew)
+            train(script, 8, 1, anew, layer)
     script.layer(20, 7, 3)
     script.fails(9, 50)
     return study_device(script.snapshot(), 0)
@@ -51,6 +51,11 @@ def test_a_loop_has_a_few_steps(steps: int, bytes_: int | None) -> None:
 @pytest.mark.parametrize(("anew", "bytes_"), [(20 * LEAST_STATE, 30), (20 * LEAST_STATE - 1, None)])
 def test_another_optimizer_has_begun(anew: float, bytes_: int | None) -> None:
     assert left(phases(5, anew)) == bytes_
+
+
+@pytest.mark.parametrize(("layer", "bytes_"), [(10 * LEAST_STATE, 30), (10 * LEAST_STATE - 0.5, None)])
+def test_gradients_beside_the_old_ones_are_of_another_model(layer: float, bytes_: int | None) -> None:
+    assert left(phases(5, 0, layer=layer)) == bytes_
 
 
 def test_what_is_trained_again_in_a_loop_around_it_has_not_ended() -> None:

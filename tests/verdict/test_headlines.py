@@ -102,6 +102,8 @@ CHECKS: dict[str, Check] = {
     "causes.retained.optimizer": kept,
     "causes.retained.finished": kept,
     "causes.retained.ended_training": kept,
+    "causes.retained.loaded": kept,
+    "causes.retained.frozen": kept,
     "causes.retained.unread": kept,
     "causes.retained.deferred": kept,
     "causes.retained.history": kept,

@@ -14,7 +14,6 @@ PROGRAMS = programs()
 BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare"])
 
 WRONG = {
-    ("phases", True): "the recorder calls the orphan `self`, as the running object is called",
     ("scene_halves", True): "a list that is as long as it was meant to be looks like one that grows",
     ("scene_halves", False): "a list that is as long as it was meant to be looks like one that grows",
     ("dreambooth_sd3", False): "which models are still in use is not in a bare snapshot",
@@ -22,8 +21,6 @@ WRONG = {
     ("last_error", False): "who keeps what a failed request left is not in a bare snapshot",
     ("orbit_render", True): "a generator that is suspended may go on, so that what it holds is only named",
     ("orbit_render", False): "a generator that is suspended may go on",
-    ("resume_run", True): "a loaded checkpoint in a variable of the function that runs may still be read",
-    ("resume_run", False): "a loaded checkpoint in a variable of the function that runs may still be read",
     ("lab_console", False): "who keeps what an error left is not in a bare snapshot",
     ("baseline_tune", False): "what a variable keeps, and whether it is read, is not in a bare snapshot",
     ("pretrain_then_tune", False): "which optimizer has no model any more is not in a bare snapshot",
@@ -42,7 +39,7 @@ WRONG = {
 
 UNNAMED = {
     "clip_dedupe": "the small blocks that keep the holes apart are of several lines",
-    "phases": WRONG["phases", True],
+    "phases": "the recorder calls the orphan `self`, as the running object is called",
 }
 """Captures whose headline does not name the holder, though the recording knows it."""
 

@@ -1,7 +1,8 @@
 """What a training that has ended left, while another one is underway: told from the trace alone.
 
 Gradients and optimizer states serve the parameters they were made for. A loop that trained and has ended, in no loop
-that goes on, trains no more; where states are made anew after it, they are another optimizer's.
+that goes on, trains no more; where states are made anew after it, they are another optimizer's, and gradients that are
+made beside the old ones are another model's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from oomscope.analysis.study import DeviceStudy
 LEAST_STEPS = 3
 """Passes with a backward each. Fewer may be the first half of a step that trains two networks in turn."""
 LEAST_STATE = 0.1
-"""Of the bytes of the old states: what the new ones must have come to, to be another optimizer's."""
+"""Of the bytes of the old states or gradients: what the new ones must have come to, to be another optimizer's."""
 
 
 class EndedTraining(NamedTuple):
@@ -30,7 +31,7 @@ class EndedTraining(NamedTuple):
 
 
 def find_ended_training(study: DeviceStudy, entry: int) -> EndedTraining | None:
-    """What trainings that ended before `entry` left, where another optimizer has begun to make its states since."""
+    """What trainings that ended before `entry` left, where another training has begun since."""
     runs = [run for run in study.loops.runs if _trained_and_ended(study, run, entry)]
     if not runs:
         return None
@@ -39,11 +40,13 @@ def find_ended_training(study: DeviceStudy, entry: int) -> EndedTraining | None:
     within = np.zeros(len(size), np.bool_)
     for run in runs:
         within |= (lifetimes.born >= run.begin) & (lifetimes.born < run.end)
-    old = alive & within & (states | (study.categories == GRADIENT))
-    anew = int(size[alive & states & (lifetimes.born >= last.end)].sum())
-    if anew < LEAST_STATE * max(int(size[old & states].sum()), 1):
-        return None
-    return EndedTraining(int(size[old].sum()), last)
+    gradients, since = study.categories == GRADIENT, alive & (lifetimes.born >= last.end)
+    for kind in (states, gradients):
+        left = int(size[alive & within & kind].sum())
+        anew = int(size[since & kind].sum())
+        if anew >= LEAST_STATE * max(left, 1) and (left or kind is states):
+            return EndedTraining(int(size[alive & within & (states | gradients)].sum()), last)
+    return None
 
 
 def _trained_and_ended(study: DeviceStudy, run: LoopRun, entry: int) -> bool:

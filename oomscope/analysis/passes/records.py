@@ -88,6 +88,11 @@ class FailingPass:
     earlier_run_passes: int | None = None
 
     @property
+    def is_larger(self) -> bool:
+        """Whether it asked for more than the passes before it, which fitted beside all that was there already."""
+        return self.staircase is not None or (self.ratio is not None and self.ratio > NO_LONGER)
+
+    @property
     def has_fitted(self) -> bool:
         """Whether the last finished pass asked for as much as this one has so far."""
         return self.completed > 0 and self.ratio is not None and self.ratio <= NO_LONGER

@@ -29,6 +29,7 @@ from oomscope.analysis.passes.last_pass import (
     still_to_come,
 )
 from oomscope.analysis.passes.left_from_before import left_from_before
+from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import pass_begins, went_as_far_before
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
@@ -102,6 +103,8 @@ class Circumstances:
     def _loop(self) -> LoopFacts:
         study, entry = self.study, self.request.entry
         unframed = bool(self.growth) and self.growth[0].site is None
+        # Where the batch has grown, what passes fitted beside is not why the last one did not.
+        traced = not self.reads_known and (self.failing_pass is None or not self.failing_pass.is_larger)
         return LoopFacts(
             goes_on(study, entry),
             trains_within(study, entry),
@@ -110,8 +113,9 @@ class Circumstances:
             find_kept_models(study, entry),
             self.rising,
             left_by_failed_tries(study, entry),
-            None if self.names_known else find_ended_training(study, entry),
+            find_ended_training(study, entry) if traced else None,
             optimizes_within(study, entry),
+            find_loaded_copies(study, entry) if traced else None,
         )
 
     @cached_property
@@ -227,6 +231,12 @@ class Circumstances:
     def names_known(self) -> bool:
         """Whether the recording names tensors and their holders."""
         return bool(named_tensors(self.study.snapshot, self.study.index))
+
+    @property
+    def reads_known(self) -> bool:
+        """Whether the recording tells which variables are not read again, as older ones do not."""
+        recorded = self.study.snapshot.recorded
+        return self.names_known and recorded.tells_unread and recorded.walk.complete is not False
 
     @cached_property
     def varied_sizes(self) -> int:

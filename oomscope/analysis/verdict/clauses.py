@@ -5,7 +5,6 @@ from __future__ import annotations
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.memory.records import Pin
-from oomscope.analysis.passes.records import NO_LONGER
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.places import live_at_places
@@ -79,7 +78,7 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     if found.staircase is not None:
         first, last = found.staircase
         return (note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values),)
-    if found.ratio is not None and found.ratio > NO_LONGER:
+    if found.is_larger:
         return (note("causes.pass.longer", ratio=found.ratio, place=found.grew_at, **values),)
     return (note("causes.pass.first" if not found.completed else "causes.pass.after", **values),)
 

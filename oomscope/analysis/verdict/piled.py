@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.kept_models import KeptModels
+from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.passes.records import CallsInProgress, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
@@ -38,6 +39,7 @@ class LoopFacts:
         failed_tries: bytes that earlier passes left which failed as well.
         ended_training: what a training that has ended left, while another one is underway.
         optimizes_within: whether an optimizer's step lies within its passes.
+        loaded: what a checkpoint keeps that was copied from.
     """
 
     goes_on: bool = True
@@ -49,6 +51,7 @@ class LoopFacts:
     failed_tries: int = 0
     ended_training: EndedTraining | None = None
     optimizes_within: bool = True
+    loaded: LoadedCopies | None = None
 
     def may_be_one_step(self, passes: int) -> bool:
         """Whether few passes with a backward each, and no step of an optimizer, may be parts of one step.
@@ -71,7 +74,7 @@ class Piled:
         holder: the object that keeps most of `grown`, where it is known.
         debris: the objects that keep `retained`, largest first.
         models: whole models that finished passes left behind, where that is what has piled up.
-        ended_training: where `retained` is what a training that has ended left, that.
+        left: where `retained` is what a training that has ended left, or a checkpoint that was copied from, that.
     """
 
     grown: int = 0
@@ -82,7 +85,7 @@ class Piled:
     holder: Suspect | None = None
     debris: tuple[Suspect, ...] = ()
     models: KeptModels | None = None
-    ended_training: EndedTraining | None = None
+    left: EndedTraining | LoadedCopies | None = None
 
 
 def find_piled(
@@ -108,10 +111,9 @@ def find_piled(
         # Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
         growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
     debris = _debris(suspects)
-    ended = None if suspects else _ended_training(loop)
-    retained = sum(one.retained for one in debris)
-    if not suspects:
-        retained = loop.failed_tries if ended is None else ended.bytes
+    tries = 0 if suspects else loop.failed_tries
+    left = None if debris else _left(loop, tries)
+    retained = (sum(one.retained for one in debris) or tries) if left is None else left.bytes
     kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
     by_objects = sum(one.earlier_bytes for one in kept)
     bounded = sum(one.retained for one in suspects if one.is_full)
@@ -142,7 +144,7 @@ def find_piled(
         passes=passes,
         holder=holder,
         debris=debris,
-        ended_training=ended,
+        left=left,
     )
 
 
@@ -153,10 +155,10 @@ def _debris(suspects: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
     return tuple(one for one in found if not (minor and one.unread is not None))
 
 
-def _ended_training(loop: LoopFacts) -> EndedTraining | None:
-    """What a training that has ended left, if that is more than what passes left which failed as well."""
-    ended = loop.ended_training
-    return ended if ended is not None and ended.bytes > loop.failed_tries else None
+def _left(loop: LoopFacts, tries: int) -> EndedTraining | LoadedCopies | None:
+    """What a training that has ended left, or a checkpoint, if that is more than the bytes that failed `tries` left."""
+    found = [one for one in (loop.ended_training, loop.loaded) if one is not None and one.bytes > tries]
+    return max(found, key=lambda one: one.bytes, default=None)
 
 
 def _is_steady(growth: Growth) -> bool:

@@ -6,17 +6,19 @@ reference cycle that nothing reaches waits for the garbage collector. Neither is
 
 from __future__ import annotations
 
+from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.analysis.verdict.suspects import reaching
 from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, said_reads
 from oomscope.model import Note, note
 
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "release_variable", "release_ended_training", "forget_exception", "collect_garbage", "drop_optimizer",
-    "release_closure", "release_history", "cancel_deferred_call", "raise_cap",
+    "release_variable", "release_ended_training", "release_checkpoint", "forget_exception", "collect_garbage",
+    "drop_optimizer", "release_closure", "release_history", "cancel_deferred_call", "raise_cap",
 )  # fmt: skip
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
@@ -99,10 +101,14 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
 
 def _by_trace(circumstances: Circumstances) -> Note:
     live = circumstances.request.totals.allocated
-    ended = circumstances.piled.ended_training
-    if ended is not None:
-        loop = circumstances.study.loops.location(ended.run)
-        return note("causes.retained.ended_training", retained=ended.bytes, live=live, loop=loop)
+    left = circumstances.piled.left
+    if isinstance(left, LoadedCopies):
+        keeper = reaching(circumstances.suspects, left.bytes)
+        holder = None if keeper is None else keeper.holder
+        return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
+    if left is not None:
+        loop = circumstances.study.loops.location(left.run)
+        return note("causes.retained.ended_training", retained=left.bytes, live=live, loop=loop)
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
 
 

@@ -1,0 +1,73 @@
+"""A checkpoint on the card beside what was copied from it: told from the trace alone.
+
+``torch.load`` and safetensors put a checkpoint's tensors on the card. ``load_state_dict`` copies them into tensors that
+were there, or that an optimizer makes of them, and the checkpoint serves no more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oomscope.analysis.labels.categories import OPTIMIZER_STATE, PARAMETER
+from oomscope.analysis.labels.size_matching import LEAST_SIZES, one_for_each
+from oomscope.analysis.records import Location
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import BoolArray, Frame, StackTable, package_path
+
+LEAST_TENSORS = 4
+"""Of fewer, equal sizes may be chance."""
+MOSTLY = 0.5
+"""Of the bytes that were loaded: what must come again. The rest may be in use as it was loaded."""
+_LOADS = {
+    "torch/serialization.py": ("restore_location", "load", "_load"),
+    "safetensors/torch.py": ("load", "load_file"),
+}
+_COPIES = ("load_state_dict", "load_model")
+
+
+class LoadedCopies(NamedTuple):
+    """`bytes` that were loaded at `place` and come again, tensor for tensor, among parameters and states."""
+
+    bytes: int
+    place: Location | None
+
+
+def find_loaded_copies(study: DeviceStudy, entry: int) -> LoadedCopies | None:
+    """What a checkpoint keeps at `entry`; None where none was loaded twice over, or it is still being copied from."""
+    stacks, lifetimes = study.snapshot.stacks, study.history.lifetimes
+    loads = _through(stacks, [frame for frame in stacks.frames if _loads(frame)])
+    if not loads[:-1].any():
+        return None
+    asking = int(study.history.trace.stack[entry])
+    if loads[asking] or any(frame.name in _COPIES for frame in stacks[asking]):
+        return None
+    alive = lifetimes.allocated_at(entry)
+    rows = np.flatnonzero(alive & loads[lifetimes.stack])
+    lasting = (study.categories == PARAMETER) | (study.categories == OPTIMIZER_STATE)
+    others = np.flatnonzero(alive & lasting & ~loads[lifetimes.stack])
+    size = study.history.size
+    twice = rows[one_for_each(size[rows], lifetimes.born[rows], size[others])]
+    if len(twice) < LEAST_TENSORS or len(np.unique(size[twice])) < LEAST_SIZES:
+        return None
+    found = int(size[twice].sum())
+    if found < MOSTLY * int(size[rows].sum()):
+        return None
+    largest = int(lifetimes.stack[twice[np.argmax(size[twice])]])
+    return LoadedCopies(found, study.sites.location(int(study.sites.caller_of[largest])))
+
+
+def _loads(frame: Frame) -> bool:
+    return frame.name in _LOADS.get(package_path(frame.filename) or "", ())
+
+
+def _through(stacks: StackTable, frames: list[Frame]) -> BoolArray:
+    """bool[stacks + 1]: which stacks have one of `frames`; the last is that of `NO_STACK`."""
+    wanted = set(frames)
+    one_of = np.array([frame in wanted for frame in stacks.frames], np.bool_)
+    found = np.zeros(len(stacks) + 1, np.bool_)
+    owner = np.repeat(np.arange(len(stacks)), np.diff(stacks.offsets))
+    if wanted:
+        found[owner[one_of[stacks.members]]] = True
+    return found
