@@ -16,14 +16,15 @@ class RecordedUnread:
     Attributes:
         holder: the variable, with the function or script it is in, such as ``train: checkpoint``; or ``gradients of
             encoder``.
-        place: ``local``, of a running function; ``global``, of a running script; ``frozen``, of such gradients.
+        place: ``local``, of a running function; ``global``, of a running script; ``attribute``, of an object, that no
+            code which may still run names; ``frozen``, of such gradients.
         device: CUDA index.
         bytes, tensors: of storages that nothing else keeps but `others`; each is told of one variable.
         reads: the parts of it that are read again, such as ``.best_loss``; what they lead to does not count in `bytes`.
         since: whether it was written ``before`` all loops that are underway, ``between`` two, or by a ``pass`` of the
             innermost; None where no loop is underway.
         others: some further variables of the kind that keep part of the same.
-        at: where the function or script is.
+        at: where the function or script is; of an attribute, where it is stored.
     """
 
     holder: str | None = None

@@ -59,7 +59,7 @@ _KEPT = {
         "|exception|cycle|graph|tensor|in_flight|call"
     ),
     "since": re.compile("before|between|pass"),
-    "place": re.compile("global|local|class|closure|exception|suspended|cycle|deferred|frozen"),
+    "place": re.compile("global|local|class|closure|exception|suspended|cycle|deferred|frozen|attribute"),
     # Nodes that C++ defines end in a number; a program's own do not.
     "node": re.compile(r"[A-Z]\w*Backward\d+|AccumulateGrad|CopySlices|GraphRoot"),
     "saved_for": re.compile(r"[A-Z]\w*Backward\d+ \(\w+\)"),

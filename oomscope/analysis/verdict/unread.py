@@ -89,8 +89,9 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     born = study.history.lifetimes.born[rows]
     if one.since == "before":
         return there
-    if one.since == "between":
+    if one.since == "between" or one.place == "attribute":
         # Between the loops of its function, which the pass underway may be calling: what that has made is its own.
+        # An attribute that is not asked for keeps the last pass's as needlessly as what is older.
         begins = pass_begins(study, entry)
         return np.asarray(there & (born < begins[-1])) if len(begins) else there
     loops = study.loops

@@ -34,7 +34,12 @@ _DEEPEST = 3  # functions within functions
 def attribute_stores(holding: Holding, node: int) -> tuple[Place, ...]:
     """Where methods store into the attribute that leads to `node`; empty where none does, or several may be meant."""
     found = _attribute(holding, node)
-    return () if found is None else tuple(dict.fromkeys(_stores(*found)))[: _MOST_PLACES + 1]
+    return () if found is None else stores_of(*found)
+
+
+def stores_of(owner: Any, name: str) -> tuple[Place, ...]:
+    """Where methods of the class of `owner` store into its attribute `name`."""
+    return tuple(dict.fromkeys(_stores(owner, name)))[: _MOST_PLACES + 1]
 
 
 def _attribute(holding: Holding, node: int) -> tuple[Any, str] | None:

@@ -56,6 +56,12 @@ def loops_around(code: CodeType, offset: int) -> tuple[frozenset[str], ...]:
     return () if flow is None else flow.loops_around(offset)
 
 
+def instructions_after(code: CodeType, offset: int) -> list[dis.Instruction] | None:
+    """The instructions that may come after the one at `offset`, in their order; None where that cannot be told."""
+    flow = _flow_of(code)
+    return None if flow is None else flow.after(offset)
+
+
 @functools.lru_cache(maxsize=512)
 def _flow_of(code: CodeType) -> _Flow | None:
     if len(code.co_code) > LARGEST:
@@ -89,6 +95,7 @@ class _Flow:
 
     def __init__(self, code: CodeType) -> None:
         found = list(dis.get_instructions(code))
+        self._found = found
         self._offsets = [one.offset for one in found]
         self._solved: list[frozenset[Use]] | None = None
         position = {one.offset: number for number, one in enumerate(found)}
@@ -121,6 +128,10 @@ class _Flow:
         """What is read after the instruction at `offset`, which may be one of the caches that belong to it."""
         live = self._live()
         return frozenset().union(*(live[one] for one in self.following[self._at(offset)]))
+
+    def after(self, offset: int) -> list[dis.Instruction]:
+        """The instructions that may follow the one at `offset`, in their order."""
+        return [self._found[number] for number in sorted(self._reached(self._at(offset), self.following))]
 
     def loops_around(self, offset: int) -> tuple[frozenset[str], ...]:
         """The variables that the loops around the instruction write, innermost first."""

@@ -18,9 +18,11 @@ from types import FrameType
 from typing import Any
 
 from oomscope.recording.census import roots as places
+from oomscope.recording.census.attribute_stores import stores_of
 from oomscope.recording.census.garbage import References
 from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.holding import Holding, is_graph_node
+from oomscope.recording.census.idle import Idle, find_idle, without
 from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.liveness import Use, global_reads, loops_around, uses_after
 from oomscope.recording.census.storages import Key, Storage
@@ -37,8 +39,8 @@ class Variable:
     """A variable that is not read again, or of which only `reads` are."""
 
     holder: str
-    place: str  # local, global
-    at: places.Place
+    place: str  # local, global, attribute
+    at: places.Place | None
     node: int
     since: str | None  # whether it was written before all loops that are underway, between two, or by a pass of one
     reads: tuple[str, ...] = ()
@@ -58,7 +60,7 @@ class Variable:
                 "reads": list(self.reads),
                 "since": self.since,
                 "others": self.others[:_MOST_OTHERS],
-                "at": dict(zip(("filename", "line", "name"), self.at, strict=True)),
+                "at": None if self.at is None else dict(zip(("filename", "line", "name"), self.at, strict=True)),
             }
 
 
@@ -162,18 +164,30 @@ def find_unread(
         if frame.f_code.co_flags & _OPTIMIZED:
             roots.add_call(frame)
     analysed = _add_scripts(roots, heap, stacks)
-    if not roots.unread:
+    idle = find_idle(holding, heap, frames, offsets)
+    if not roots.unread and not idle:
         return [], {}
     deadline.check()
-    read: set[int] = set()
-    kept.reach(holding, roots.read | _other_roots(holding, analysed, kept.behind), read)
-    unread = kept.reach(holding, (one.node for one in roots.unread), set(read))
-    deadline.check()
-    asked = [node for node in unread if _counts(holding.objects[node])]
-    known = _from_frames(holding, heap, set(asked), frames) + _from_torch(holding, kept, unread)
-    held = references.held_elsewhere(asked, holding.objects, known)
-    kept.reach(holding, held, read)
-    return _tell(holding, kept, roots.unread, read)
+    with without(holding, idle):
+        read: set[int] = set()
+        kept.reach(holding, roots.read | _other_roots(holding, analysed, kept.behind), read)
+        starts = [*(one.node for one in roots.unread), *(one.value for one in idle)]
+        unread = kept.reach(holding, starts, set(read))
+        deadline.check()
+        asked = [node for node in unread if _counts(holding.objects[node])]
+        known = _from_frames(holding, heap, set(asked), frames) + _from_torch(holding, kept, unread)
+        held = references.held_elsewhere(asked, holding.objects, known)
+        kept.reach(holding, held, read)
+    return _tell(holding, kept, [*roots.unread, *_attributes(holding, idle)], read)
+
+
+def _attributes(holding: Holding, idle: Iterable[Idle]) -> Iterator[Variable]:
+    """Attributes as variables. Only now in words, for that gives objects a dict of their attributes."""
+    for one in idle:
+        label = holding.label(one.owner)
+        if label is not None:
+            at = next(iter(stores_of(holding.objects[one.owner], one.name)), None)
+            yield Variable(f"{label}.{one.name}", "attribute", at, one.value, None)
 
 
 def _add_scripts(roots: Roots, heap: Heap, stacks: list[list[FrameType]]) -> set[str]:

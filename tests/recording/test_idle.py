@@ -1,0 +1,34 @@
+"""Attributes that no code which may still run asks for; tensors on the CPU stand for those on a device."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the census asks torch's tensors")
+pytestmark = pytest.mark.torch
+PROGRAM = Path(__file__).parent / "fixtures" / "idle_attributes.py"
+CASES = {
+    # `restore` was for the constructor alone and `distil` is over; `report` and a property are to come.
+    "trainer": {"checkpoint": 16, "teacher": 16, "shown": 4},
+    "hook": {"checkpoint": 16, "shown": 4},
+    "text": {},
+    # `forward` asks for one of the two; it may be called again, as a library knows it by its name.
+    "probe": {},
+    "quiet": {"drawn": 16},
+    "dataclass": {"first": 16},
+    "slots": {"kept": 16},
+}
+"""What is idle in each program: KiB by attribute."""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 keeps references that it does not count")
+@pytest.mark.parametrize("which", CASES)
+def test_what_no_code_to_come_names(which):
+    done = subprocess.run([sys.executable, PROGRAM, which, "anchor"], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    assert json.loads(done.stdout) == CASES[which]
