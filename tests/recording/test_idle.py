@@ -16,6 +16,8 @@ CASES = {
     # `restore` was for the constructor alone and `distil` is over; `report` and a property are to come.
     "trainer": {"checkpoint": 16, "teacher": 16, "shown": 4},
     "hook": {"checkpoint": 16, "shown": 4},
+    # Calls that have ended name it, and come not again.
+    "failure": {"checkpoint": 16, "teacher": 16, "curve": 64, "average": 128, "noise": 8, "shown": 4},
     "text": {},
     # `forward` asks for one of the two; it may be called again, as a library knows it by its name.
     "probe": {},

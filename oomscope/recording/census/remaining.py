@@ -160,6 +160,7 @@ def _known_elsewhere(functions: list[FunctionType], heap: Heap) -> set[int]:
     found = set()
     for referrer, key in heap.referrers(map(id, functions)):
         is_namespace = is_a(referrer, dict) and ("__module__" in referrer or "__name__" in referrer)
-        if not is_namespace and not is_a(referrer, type) and id(referrer) not in own:
+        # A call that an exception has ended keeps its function, and does not call it again.
+        if not is_namespace and not is_a(referrer, (type, FrameType)) and id(referrer) not in own:
             found.add(key)
     return found
