@@ -92,14 +92,19 @@ def _read(passage: Passage) -> list[tuple[_Found, int]]:
     """What a passage holds, in the order of the log, each with where it ends."""
     found: list[tuple[int, _Found, int]] = []
     for strand in strands(passage.raw, passage.offset, passage.number):
-        for reading in readings(strand.packed):
+        found_here = readings(strand.packed)
+        for reading, until in zip(found_here, _starts_after(found_here), strict=True):
             index = strand.index_at(reading.start)
             line = strand.lines[index]
             offset = line.offset + reading.start - strand.starts[index]
             last = strand.index_at(max(reading.end - 1, reading.start))
             end = strand.lines[last].offset + reading.end - strand.starts[last]
             found.append(
-                (offset, _Found(offset, strand.owner, _message(strand, reading, passage), _ends(strand, reading)), end)
+                (
+                    offset,
+                    _Found(offset, strand.owner, _message(strand, reading, until, passage), _ends(strand, reading)),
+                    end,
+                )
             )
     found.sort(key=itemgetter(0))
     return [(one, end) for _, one, end in found]
@@ -122,10 +127,18 @@ def _ends(strand: Strand, reading: Reading) -> bool:
     return _EXCEPTION.search(strand.packed, max(0, reading.start - 60), reading.start) is not None
 
 
-def _message(strand: Strand, reading: Reading, passage: Passage) -> OomMessage:
+def _starts_after(found: list[Reading]) -> list[int]:
+    """Where what stands after each message ends at the latest: there the next one begins, with words of its own."""
+    return [
+        min(reading.end + _AFTER, found[index + 1].start if index + 1 < len(found) else reading.end + _AFTER)
+        for index, reading in enumerate(found)
+    ]
+
+
+def _message(strand: Strand, reading: Reading, until: int, passage: Passage) -> OomMessage:
     index = strand.index_at(reading.start)
     line = strand.lines[index]
-    reading = replace(reading, values={**reading.values, "after": strand.packed[reading.end : reading.end + _AFTER]})
+    reading = replace(reading, values={**reading.values, "after": strand.packed[reading.end : until]})
     during = doing(strand, reading.start)
     if during == "pinned" and reading.kind == "cuda-driver":
         reading = replace(reading, kind="pinned-host", wording="pinned.refused")

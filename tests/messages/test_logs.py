@@ -213,3 +213,36 @@ def test_unknown_words_say_that_they_are_unknown_and_only_where_nothing_else_is_
     (message,) = read("frobnicator: out of memory, sorry\n").messages
     assert (message.kind, message.reading.wording) == ("other", "other.unknown")
     assert len(read(f"frobnicator: out of memory, sorry\n{MESSAGE}\n").messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "figures"),
+    [
+        (
+            "frobnicator: insufficient GPU memory, 3.5 GiB required, only 512 MiB available",
+            {"requested": 7 << 29, "free": 512 << 20},
+        ),
+        ("frobnicator: not enough memory: needed 3 GiB, free 1.5 GiB", {"requested": 3 << 30, "free": 3 << 29}),
+        ("frobnicator: not enough free memory, total 8 GiB, free: 1 GiB", {"total": 8 << 30, "free": 1 << 30}),
+        ("frobnicator: insufficient memory, 7 GiB for weights and 2 GiB for the cache", {}),
+        ("frobnicator: not enough memory; cuda:0 free 1 GiB, cuda:1 free 2 GiB", {}),
+    ],
+)
+def test_unknown_words_give_the_sizes_that_are_named_right_beside_them(line: str, figures: dict[str, int]):
+    """A size without a name, or two of one name, may be anything."""
+    (message,) = read(f"{line}\n").messages
+    assert {name: figure.value for name, figure in message.reading.figures.items()} == figures
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "memory allocation on device 0 is deferred",
+        "Allocation on device: 12 blocks",
+        "Allocation on device cuda:0 took 3 ms",
+        "OSError: [Errno 28] No space left on device: '/data/checkpoint.pt'",
+        "there is not enough evidence that memory helps",
+    ],
+)
+def test_words_that_messages_share_with_others_are_no_message(line: str):
+    assert read(f"{line}\nepoch 3\n").messages == ()

@@ -249,3 +249,15 @@ def test_an_error_of_nccl_that_tells_no_more_proves_no_shortage():
         "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'"
     ).messages
     assert proven(found) == {"nccl_unhandled"}
+
+
+def test_what_the_next_message_says_of_itself_is_not_said_of_this_one():
+    """TensorFlow's allocator says that it goes on; the driver's line above does not."""
+    driver, allocator = read(
+        "cuda_driver.cc:830] failed to allocate 3.43G (3678928896 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of"
+        " memory\nbfc_allocator.cc:239] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.96GiB with"
+        " freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could be"
+        " performance gains if more memory were available.\n"
+    ).messages
+    assert proven(driver) == {"tensorflow"}
+    assert proven(allocator) == {"went_on"}

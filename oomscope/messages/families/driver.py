@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from oomscope.messages.families.wording import Wording
+from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
@@ -24,13 +28,16 @@ _REFUSED = r"""
     out of memory
   | (?: error | error code | failure | status | code) [=:]? 2 \)? [:=]? '? out of memory
   | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
-  | CUDA_ERROR_OUT_OF_MEMORY
+  | [A-Z]{2,12} _ERROR_OUT_OF_MEMORY
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
-  | (?: PI | UR_RESULT | ZE_RESULT | VK | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | (?: PI | UR_RESULT | ZE_RESULT | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
   | OutOfMemory Error in \w{1,40} : \d
   | out_of_memory: CUDA error at
   | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
   | unable to allocate (?: CUDA | ROCm) \d+ buffer
+  | Error out of memory at line \d+ in file
+  | out of memory [^.;]{0,100}? [\w/.-]{1,120} \.cuh? (?: \W{0,3} line | [:(,] )? \d+
+  | \.cuh? (?: [:(,] | \W{0,3} line) \d+ [^.;]{0,60}? out of memory
 """
 
 NEAR_CARD = Wording(
@@ -41,6 +48,14 @@ NEAR_CARD = Wording(
         out of memory (?! Error)""",
 )
 """Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
+
+
+def _on_card(reading: Reading, match: re.Match[str]) -> Reading:
+    """The device that the refused call names, where the line above names none."""
+    if reading.device is not None or match["card"] is None:
+        return reading
+    return replace(reading, device=int(match["card"][:6]))
+
 
 WORDINGS = (
     Wording(
@@ -121,7 +136,9 @@ WORDINGS = (
         "el0004",
         r"""(?: Device: (?P<device>\d+) , RankID: -?\d+ \) .{0,240}? )? EL0004 \)? :
             (?: .{0,80}? Failed to allocate memory)?
-            (?: .{0,280}? DeviceMemory \] with info \[ size: <requested:bytes> \] )?""",
+            (?: .{0,280}? (?: DeviceMemory \] with info \[ | rtMalloc fail, [^\[\]]{0,60}? ) size: <requested:bytes>
+                (?: , device_id: (?P<card>\d+))? )?""",
+        finish=_on_card,
     ),
     Wording(
         "cuda-driver",

@@ -15,7 +15,7 @@ ANCHORS = (
     b"unable to allocate", b"bad_alloc", b"bad allocation", b"paging file", b"winerror 1455", b"bus error",
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
-    b"bytes are available",
+    b"bytes are available", b"no space left on device",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -105,6 +105,12 @@ WORDINGS = (
         "host.shared",
         "/dev/shm",  # noqa: S108 - nothing is written there
         r"No space left on device .{0,30}? /dev/shm | /dev/shm .{0,80}? (?: No space left on device | is full)",
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "spaceleftondevice",
+        r"""(?: SemLock | shared_memory\.py | SharedMemory | shm_open) .{0,300}? No space left on device""",
     ),
     Wording(
         "host-ram",

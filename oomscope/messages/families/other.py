@@ -14,7 +14,8 @@ ANCHORS = (
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda", b"insufficient memory",
     b"maximum allowed buffer size", b"to allocate vulkan", b"to allocate sycl", b"to allocate opencl",
     b"to allocate metal", b"to allocate cann", b"memory isn't enough", b"out of gpu memory", b"memory on device",
-    b"gpu video memory", b"context's memory pool", b"available failed",
+    b"gpu video memory", b"context's memory pool", b"available failed", b"memory is insufficient", b"vkallocatememory",
+    b"out_of_device_memory", b"out_of_host_memory", b"memory limit",
 )  # fmt: skip
 
 
@@ -118,6 +119,25 @@ WORDINGS = (
         "other.program",
         "context'smemorypool",
         r"not enough space in the context's memory pool \( needed <requested:bytes> , available <free:bytes> \)",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "insufficienttousetactic",
+        r"Tactic Device request: <requested> Available: <free> \.? Device memory is insufficient to use tactic",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "out_of_device_memory|out_of_host_memory",
+        r"(?<! [A-Z]_) (?: VK_)? ERROR_OUT_OF_ (?: DEVICE | HOST) _MEMORY",
+    ),
+    Wording("other", "other.program", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"),
+    Wording(
+        "other",
+        "other.warning",
+        "closetoitsmemorylimit",
+        r"close to its memory limit (?: .{0,120}? Currently, [\d.]+ GB / <total> is being used)?",
     ),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),

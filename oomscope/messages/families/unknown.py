@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from oomscope.messages.families.wording import Wording, with_figures
-from oomscope.messages.figures import parse_figure
+from oomscope.messages.families.wording import Wording, compiled, with_figures
+from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"outofmemory", b"out of vram", b"insufficient memory", b"insufficient gpu memory",
-    b"insufficient device memory", b"not enough memory", b"not enough gpu memory", b"not enough vram", b"to allocate",
-    b"not enough free memory", b"not allocate", b"failed to reserve", b"insufficient vram",
-    b"insufficient system resources",
+    b"out of memory", b"outofmemory", b"out of vram", b"insufficient", b"not enough", b"not have enough",
+    b"to allocate", b"not allocate", b"failed to reserve", b"exceeds available", b"exceeds the available",
+    b"memory is full", b"exceeded memory",
 )  # fmt: skip
 
 SLUG = "other.unknown"
@@ -26,12 +25,40 @@ _WHOSE = (
 )
 """What the words around name, the surest first."""
 
+_BEFORE, _AFTER = 120, 200
+_BETWEEN = r"(?: memory | VRAM | RAM | size | of | is | was | about | only | at least | [:=~(] ){0,4}"
+_ROLES = {
+    "requested": compiled(
+        rf"""(?: request (?: ed | s)? | need (?: ed | s)? | require (?: d | s)? | necessary | tried to allocate
+            | allocat (?: e | ing)) {_BETWEEN} (?<! \d) <a>
+          | (?<! \d) <b> (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)"""
+    ),
+    "free": compiled(
+        rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} (?<! \d) <a> (?! total | in use | used)
+          | (?<! \d) <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
+    ),
+    "total": compiled(rf"(?: total | capacity) {_BETWEEN} (?<! \d) <a> | (?<! \d) <b> (?: in)? total"),
+}
+"""Sizes that the words right beside them name."""
+
 
 def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
     around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND // 2]
     kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
     count = match.groupdict().get("count")
-    return with_figures(replace(reading, kind=kind), {"requested": parse_figure(count) if count else None})
+    own = {**reading.figures, "requested": parse_figure(count)} if count else reading.figures
+    return with_figures(replace(reading, kind=kind), {**_sizes_around(match), **own})
+
+
+def _sizes_around(match: re.Match[str]) -> dict[str, Figure | None]:
+    """The sizes near a message that are named, and not two of a name."""
+    start, end = max(0, match.start() - _BEFORE), match.end() + _AFTER
+    found: dict[str, Figure | None] = {}
+    for name, role in _ROLES.items():
+        printed = [one[one.lastgroup or 0] for one in role.finditer(match.string, start, end)]
+        if len(set(printed)) == 1:
+            found[name] = parse_figure(printed[0])
+    return found
 
 
 WORDINGS = (
@@ -47,9 +74,11 @@ WORDINGS = (
     Wording(
         "other",
         SLUG,
-        "insufficientmemory|insufficientgpumemory|insufficientdevicememory|notenoughmemory|notenoughgpumemory|"
-        "notenoughvram|notenoughfreememory|insufficientvram|outofvram|insufficientsystemresources",
-        r"""(?: insufficient | not enough) (?: GPU | device | free)? (?: memory | VRAM | system resources)
+        "insufficient|notenough|nothaveenough|outofvram",
+        r"""(?: insufficient | not (?: have)? enough)
+            (?: GPU | device | free | available | system | video | graphics | host | virtual | physical | unified){0,3}
+            (?: memory | VRAM | system resources)
+          | memory is insufficient
           | (?: ran)? out of VRAM""",
         finish=_by_words,
     ),

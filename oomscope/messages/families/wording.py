@@ -20,7 +20,7 @@ _FORMS = {
     None: rf"-?{SIZE}",
     "letter": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)",
     "bytes": r"\d{1,20}(?!\d)",
-    "any": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)?",
+    "any": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]i?|B)?",
     "bare": rf"-?{NUMBER}(?:[KMGTP]i?B)?",
     "number": NUMBER,
     "count": r"\d{1,12}",
