@@ -22,6 +22,8 @@ _AFTER = 400
 """Characters after a message in which it gives its advice."""
 _FEW_WORDS, _SHORT_LINE = 60, 300
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
+_ENDS_IN_RANK = re.compile(r"\srank=(\d{1,6})\s*\Z")
+_RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")
 _ELASTIC_RANK = re.compile(r"rank\s*:\s*(\d{1,6})\s*\(local_rank")
 
 
@@ -40,31 +42,31 @@ class _Collector:
     messages: list[OomMessage] = field(default_factory=list)
     vague: list[OomMessage] = field(default_factory=list)
     left_out: int = 0
-    _last: dict[tuple[str, str], tuple[int, bool]] = field(default_factory=dict)
+    _last: dict[tuple[str, str, bool], tuple[int, bool]] = field(default_factory=dict)
 
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
         message = found.message
-        into = self.vague if message.reading.wording in LAST_RESORT else self.messages
-        if into is self.messages and self._absorb(found):
+        vague = message.reading.wording in LAST_RESORT
+        into = self.vague if vague else self.messages
+        place = self._last.get((found.owner, message.kind, vague))
+        if place is not None and _absorb(into, place, found):
             return
         if len(into) >= MOST_MESSAGES:
             self.left_out += 1
             return
         into.append(message)
-        if into is self.messages:
-            self._last[found.owner, message.kind] = len(self.messages) - 1, found.ends_traceback
+        self._last[found.owner, message.kind, vague] = len(into) - 1, found.ends_traceback
 
-    def _absorb(self, found: _Found) -> bool:
-        place = self._last.get((found.owner, found.message.kind))
-        if place is None:
-            return False
-        index, ended = place
-        joined = absorbed(self.messages[index], found.message, ends_traceback=ended and found.ends_traceback)
-        if joined is None:
-            return False
-        self.messages[index] = joined
-        return True
+
+def _absorb(into: list[OomMessage], place: tuple[int, bool], found: _Found) -> bool:
+    """Whether the message at `place` tells of the same failure; it has then what `found` adds."""
+    index, ended = place
+    joined = absorbed(into[index], found.message, ends_traceback=ended and found.ends_traceback)
+    if joined is None:
+        return False
+    into[index] = joined
+    return True
 
 
 def read_log(stream: Stream) -> Log:
@@ -145,6 +147,8 @@ def _message(strand: Strand, reading: Reading, until: int, passage: Passage) -> 
     rank = reading.rank if reading.rank is not None else strand.rank_before(reading.start)
     if rank is None and reading.kind == "oom-killer":
         rank = next(_elastic_ranks(strand, index), None)
+    if rank is None:
+        rank = _rank_behind(strand, strand.index_at(max(reading.end - 1, reading.start)))
     return OomMessage(
         reading,
         line.number,
@@ -162,6 +166,14 @@ def _text(strand: Strand, reading: Reading) -> str:
         return text
     line = shown(strand.lines[strand.index_at(reading.start)].text)
     return line if text in line and len(line) <= _SHORT_LINE else text
+
+
+def _rank_behind(strand: Strand, last: int) -> int | None:
+    """The rank that a structured logger puts behind its text: ending the line, or as a line of its own."""
+    for index, pattern in ((last, _ENDS_IN_RANK), (last + 1, _RANK_ALONE)):
+        if index < len(strand.lines) and (match := pattern.search(strand.lines[index].text)):
+            return int(match[1])
+    return None
 
 
 def _elastic_ranks(strand: Strand, index: int) -> Iterator[int]:

@@ -242,7 +242,34 @@ def test_unknown_words_give_the_sizes_that_are_named_right_beside_them(line: str
         "Allocation on device cuda:0 took 3 ms",
         "OSError: [Errno 28] No space left on device: '/data/checkpoint.pt'",
         "there is not enough evidence that memory helps",
+        "Sleep mode freed 43.82 GiB, 4.11 GiB memory is still in use",
+        "buffer allocation failures: 0",
+        "InvalidOperation: Failed to create OpenCL buffer: -45.3",
     ],
 )
 def test_words_that_messages_share_with_others_are_no_message(line: str):
     assert read(f"{line}\nepoch 3\n").messages == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        (f"{MESSAGE} rank=3\n", 3),
+        (f"{MESSAGE}\n rank=3\nError: ShardCannotStart\n", 3),
+        (f"{MESSAGE}\nstep 7 done rank=3\n", None),
+        (f"{MESSAGE}\n local_rank=3\n", None),
+    ],
+)
+def test_a_structured_logger_puts_the_rank_behind_its_text(text: str, rank: int | None):
+    assert the_message(text).rank == rank
+
+
+def test_one_failure_in_two_unknown_wordings_is_one_message():
+    (message,) = read("frobnicator: GPU memory allocation failed (might be due to insufficient memory)\n").messages
+    assert (message.kind, message.reading.wording) == ("cuda-driver", "other.unknown")
+
+
+def test_unknown_words_name_the_device_where_they_name_one_only():
+    (one,) = read("frobnicator: unable to allocate 3 GiB on GPU 2\n").messages
+    (several,) = read("frobnicator: unable to allocate 3 GiB on GPU 2, or on GPU 3\n").messages
+    assert (one.reading.device, several.reading.device) == (2, None)

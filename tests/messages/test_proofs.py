@@ -261,3 +261,25 @@ def test_what_the_next_message_says_of_itself_is_not_said_of_this_one():
     ).messages
     assert proven(driver) == {"tensorflow"}
     assert proven(allocator) == {"went_on"}
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (
+            "[GPU] Exceeded max size of memory object allocation: requested 7516192768 bytes, but max alloc size"
+            " supported by device is 4294959104 bytes.",
+            {"one_block"},
+        ),
+        ("clBuildProgram failed: CL_OUT_OF_HOST_MEMORY", {"host_by_driver"}),
+        (
+            "Container killed by YARN for exceeding memory limits. 7.2 GB of 4.2 GB virtual memory used.",
+            {"killed_by_slurm"},
+        ),
+    ],
+)
+def test_other_programs_figures_prove_no_more_than_they_say(text: str, codes: set[str]):
+    """Virtual memory is address space; and drivers call failures of the host what is none."""
+    (found,) = read(f"{text}\n").messages
+    assert proven(found) == codes
+    assert found.figure("process_in_use") is None

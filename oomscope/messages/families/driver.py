@@ -14,12 +14,14 @@ ANCHORS = (
     b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
     b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
-    b"error in allocate", b"erroroutofmemory",
+    b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"clcreatebuffer", b"opencl buffer",
 )  # fmt: skip
 
 _REFUSED = r"""
     (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
-  | (?: CUDA | HIP) error \d* (?: in | at) .{1,120}? : (?: \d+ \()? out of memory
+  | (?: CUDA | HIP) error \d* (?: in | at) [^;]{1,160}? (?: : | - | , | \d \)) (?: \d+ \()? out of memory
+  | (?: CUDA | HIP) failed with error out of memory
+  | out of memory (?: in | at | from | during | when calling)? (?-i: (?: cu | cuda | hip | hsa | ze) [A-Z]) \w{2,40} \(
   | cu (?: solver | fft | sparse) (?: _STATUS)? _ALLOC_FAILED
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
@@ -30,7 +32,9 @@ _REFUSED = r"""
   | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
   | [A-Z]{2,12} _ERROR_OUT_OF_MEMORY
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
-  | (?: PI | UR_RESULT | ZE_RESULT | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | (?<! [a-z]) Memory Object Allocation Failure
+  | (?: clCreateBuffer | create OpenCL buffer) [^.;]{0,40}? - (?: 4 | 5 | 6 | 61) (?! [\d.])
+  | (?: PI | UR_RESULT | ZE_RESULT | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY)
   | OutOfMemory Error in \w{1,40} : \d
   | out_of_memory: CUDA error at
   | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
@@ -164,7 +168,8 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
-        "unabletoallocatecuda|unabletoallocaterocm",
+        "unabletoallocatecuda|unabletoallocaterocm|allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
+        "nvmapmem",
         rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
     ),
 )

@@ -16,6 +16,7 @@ ANCHORS = (
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
     b"bytes are available", b"no space left on device",
+    b"out_of_host_memory", b"out of host memory",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -124,6 +125,12 @@ WORDINGS = (
         "host.refused",
         "cannotallocatememory",
         r"(?: \[? Errno 12 \]? :?)? Cannot allocate memory (?! in static TLS)",
+    ),
+    Wording(
+        "host-ram",
+        "host.by_driver",
+        "out_of_host_memory|outofhostmemory",
+        r"(?: [A-Z]{2,12}_)+ OUT_OF_HOST_MEMORY | (?<! [a-z]) out of host memory",
     ),
     Wording("host-ram", "host.refused", "allocatevector", r"cannot allocate vector of size <requested:letter>"),
     Wording("host-ram", "host.refused", "pageallocationfailure", r"page allocation failure: order: \d+"),

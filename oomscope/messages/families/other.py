@@ -15,7 +15,7 @@ ANCHORS = (
     b"maximum allowed buffer size", b"to allocate vulkan", b"to allocate sycl", b"to allocate opencl",
     b"to allocate metal", b"to allocate cann", b"memory isn't enough", b"out of gpu memory", b"memory on device",
     b"gpu video memory", b"context's memory pool", b"available failed", b"memory is insufficient", b"vkallocatememory",
-    b"out_of_device_memory", b"out_of_host_memory", b"memory limit",
+    b"out_of_device_memory", b"memory limit", b"max size of memory",
 )  # fmt: skip
 
 
@@ -70,7 +70,14 @@ WORDINGS = (
     ),
     Wording(
         "other",
-        "other.program",
+        "other.one_piece",
+        "maxsizeofmemory",
+        r"""Exceeded max size of memory object allocation: requested <requested:bytes> bytes,
+            but max alloc size supported by device is <allowed:bytes> bytes""",
+    ),
+    Wording(
+        "other",
+        "other.one_piece",
         "maximumallowedbuffersize",
         r"""Attempting to allocate <requested:bytes> bytes which is greater than the maximum allowed buffer size of
             <allowed:bytes> bytes""",
@@ -129,8 +136,8 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
-        "out_of_device_memory|out_of_host_memory",
-        r"(?<! [A-Z]_) (?: VK_)? ERROR_OUT_OF_ (?: DEVICE | HOST) _MEMORY",
+        "out_of_device_memory",
+        r"(?<! [A-Z]_) (?: VK_)? ERROR_OUT_OF_DEVICE_MEMORY",
     ),
     Wording("other", "other.program", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"),
     Wording(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from oomscope.messages.families.wording import Wording
 
-ANCHORS = (b"failed to alloc ", b"pinned host memory", b"of pinned memory", b"pinned memory", b"cudaallocmapped")
+ANCHORS = (
+    b"failed to alloc ",
+    b"pinned host memory",
+    b"of pinned memory",
+    b"pinned memory",
+    b"pinned system memory",
+    b"cudaallocmapped",
+)
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
 
@@ -22,7 +29,12 @@ WORDINGS = (
         "pinnedhostmemory",
         r"could not allocate pinned host memory of size: <requested:bytes>",
     ),
-    Wording("pinned-host", "pinned.refused", "pinnedmemory", r"Failed to allocate pinned memory"),
+    Wording(
+        "pinned-host",
+        "pinned.refused",
+        "pinnedmemory|pinnedsystemmemory",
+        r"Failed to allocate pinned (?: system)? memory",
+    ),
     Wording(
         "pinned-host", "pinned.refused", "cudaallocmapped", r"cudaAllocMapped (?: \( \) )? failed to allocate memory"
     ),

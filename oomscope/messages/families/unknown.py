@@ -11,8 +11,8 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"insufficient", b"not enough", b"not have enough",
-    b"to allocate", b"not allocate", b"failed to reserve", b"exceeds available", b"exceeds the available",
-    b"memory is full", b"exceeded memory",
+    b"to allocate", b"not allocate", b"failed to reserve",
+    b"allocation fail", b"allocation error", b"out_of_memory",
 )  # fmt: skip
 
 SLUG = "other.unknown"
@@ -40,6 +40,9 @@ _ROLES = {
     "total": compiled(rf"(?: total | capacity) {_BETWEEN} (?<! \d) <a> | (?<! \d) <b> (?: in)? total"),
 }
 """Sizes that the words right beside them name."""
+_ON_CARD = compiled(
+    r"(?: on | for) (?: GPU | device | cuda) (?: id | ordinal)? [:=#]? (?P<device>\d{1,3}) (?! [\d.] | [KMG]i?B)"
+)
 
 
 def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
@@ -47,7 +50,9 @@ def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
     kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
     count = match.groupdict().get("count")
     own = {**reading.figures, "requested": parse_figure(count)} if count else reading.figures
-    return with_figures(replace(reading, kind=kind), {**_sizes_around(match), **own})
+    cards = {int(card["device"]) for card in _ON_CARD.finditer(match.string, match.start(), match.end() + _AROUND)}
+    device = cards.pop() if len(cards) == 1 else None
+    return with_figures(replace(reading, kind=kind, device=device), {**_sizes_around(match), **own})
 
 
 def _sizes_around(match: re.Match[str]) -> dict[str, Figure | None]:
@@ -82,6 +87,15 @@ WORDINGS = (
           | (?: ran)? out of VRAM""",
         finish=_by_words,
     ),
+    Wording(
+        "other",
+        SLUG,
+        "allocationfail|allocationerror",
+        r"""(?: memory | buffer | tensor | GPU | VRAM | heap) (?: object | block | pool)? allocation
+            (?: failed | failure | error) (?! [a-z_]* [:=]? 0)""",
+        finish=_by_words,
+    ),
+    Wording("other", SLUG, "_out_of_", r"(?-i: [A-Z]) (?-i: [A-Z0-9_]){2,40} _OUT_OF_MEMORY", finish=_by_words),
     Wording(
         "other",
         SLUG,
