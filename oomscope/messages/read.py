@@ -21,6 +21,10 @@ MOST_MESSAGES = 1_000
 _AFTER = 400
 """Characters after a message in which it gives its advice."""
 _FEW_WORDS, _SHORT_LINE = 60, 300
+_CODES = ("host.errno", "other.code")
+"""Names of codes, which say neither what was asked for nor by whom."""
+_AFTERMATH = 8
+"""Lines after a refusal in which a program names the code that came of it."""
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
 _ENDS_IN_RANK = re.compile(r"\srank=(\d{1,6})\s*\Z")
 _RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")
@@ -43,10 +47,13 @@ class _Collector:
     vague: list[OomMessage] = field(default_factory=list)
     left_out: int = 0
     _last: dict[tuple[str, str, bool], tuple[int, bool]] = field(default_factory=dict)
+    _lately: dict[str, OomMessage] = field(default_factory=dict)
 
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
         message = found.message
+        if self._is_aftermath(found):
+            return
         vague = message.reading.wording in LAST_RESORT
         into = self.vague if vague else self.messages
         place = self._last.get((found.owner, message.kind, vague))
@@ -56,7 +63,19 @@ class _Collector:
             self.left_out += 1
             return
         into.append(message)
+        if not vague:
+            self._lately[found.owner] = message
         self._last[found.owner, message.kind, vague] = len(into) - 1, found.ends_traceback
+
+    def _is_aftermath(self, found: _Found) -> bool:
+        """Whether it is but the name of a code, passed on by a program that was refused memory just before."""
+        cause = self._lately.get(found.owner)
+        return (
+            cause is not None
+            and found.message.reading.wording in _CODES
+            and cause.kind in ("cuda-driver", "pinned-host")
+            and found.message.line - cause.line <= _AFTERMATH
+        )
 
 
 def _absorb(into: list[OomMessage], place: tuple[int, bool], found: _Found) -> bool:

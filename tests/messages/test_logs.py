@@ -223,7 +223,10 @@ def test_unknown_words_say_that_they_are_unknown_and_only_where_nothing_else_is_
             {"requested": 7 << 29, "free": 512 << 20},
         ),
         ("frobnicator: not enough memory: needed 3 GiB, free 1.5 GiB", {"requested": 3 << 30, "free": 3 << 29}),
-        ("frobnicator: not enough free memory, total 8 GiB, free: 1 GiB", {"total": 8 << 30, "free": 1 << 30}),
+        (
+            "frobnicator: not enough free memory, capacity 8 GiB, total: 3 GiB, free: 1 GiB",
+            {"total": 8 << 30, "free": 1 << 30},
+        ),
         ("frobnicator: insufficient memory, 7 GiB for weights and 2 GiB for the cache", {}),
         ("frobnicator: not enough memory; cuda:0 free 1 GiB, cuda:1 free 2 GiB", {}),
     ],
@@ -244,6 +247,7 @@ def test_unknown_words_give_the_sizes_that_are_named_right_beside_them(line: str
         "there is not enough evidence that memory helps",
         "Sleep mode freed 43.82 GiB, 4.11 GiB memory is still in use",
         "buffer allocation failures: 0",
+        "RuntimeError: MemoryUsageTracker: Cannot snapshot - capture is not active",
         "InvalidOperation: Failed to create OpenCL buffer: -45.3",
     ],
 )
@@ -273,3 +277,20 @@ def test_unknown_words_name_the_device_where_they_name_one_only():
     (one,) = read("frobnicator: unable to allocate 3 GiB on GPU 2\n").messages
     (several,) = read("frobnicator: unable to allocate 3 GiB on GPU 2, or on GPU 3\n").messages
     assert (one.reading.device, several.reading.device) == (2, None)
+
+
+def test_a_code_that_came_of_a_refusal_is_no_failure_of_its_own():
+    """Else it would be said that the machine's memory was short, and the card not involved."""
+    (message,) = read(
+        "cu->cuMemAlloc(&data, size) failed -> CUDA_ERROR_OUT_OF_MEMORY: out of memory\nstep: Cannot allocate memory\n"
+    ).messages
+    assert message.kind == "cuda-driver"
+    assert [one.kind for one in read("step: Cannot allocate memory\n").messages] == ["host-ram"]
+
+
+def test_an_error_of_memory_that_hides_another_code_is_not_of_the_machines_memory():
+    text = (
+        "MemoryError: Try lowering `target_partition_size`\nOriginal error:\nstd::bad_alloc: CUDA error (failed to"
+        " allocate 16 bytes) at: x.cpp:43: cudaErrorIllegalAddress an illegal memory access was encountered\n"
+    )
+    assert all(message.kind != "host-ram" for message in read(text).messages)

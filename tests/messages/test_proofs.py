@@ -273,6 +273,10 @@ def test_what_the_next_message_says_of_itself_is_not_said_of_this_one():
         ),
         ("clBuildProgram failed: CL_OUT_OF_HOST_MEMORY", {"host_by_driver"}),
         (
+            "warning: failed to mlock 1847910-byte buffer (after previously locking 0 bytes): Cannot allocate memory",
+            {"host_locked"},
+        ),
+        (
             "Container killed by YARN for exceeding memory limits. 7.2 GB of 4.2 GB virtual memory used.",
             {"killed_by_slurm"},
         ),

@@ -14,7 +14,8 @@ ANCHORS = (
     b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
     b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
-    b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"clcreatebuffer", b"opencl buffer",
+    b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
+    b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
 )  # fmt: skip
 
 _REFUSED = r"""
@@ -22,7 +23,7 @@ _REFUSED = r"""
   | (?: CUDA | HIP) error \d* (?: in | at) [^;]{1,160}? (?: : | - | , | \d \)) (?: \d+ \()? out of memory
   | (?: CUDA | HIP) failed with error out of memory
   | out of memory (?: in | at | from | during | when calling)? (?-i: (?: cu | cuda | hip | hsa | ze) [A-Z]) \w{2,40} \(
-  | cu (?: solver | fft | sparse) (?: _STATUS)? _ALLOC_FAILED
+  | [A-Z]{2,20} (?: _STATUS)? _ALLOC (?: ATOR | ATION)? _FAIL (?: ED | URE)
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
   | cu (?: Mem | Ctx | Device | Module | Stream) \w{0,40} failed :? out of memory
@@ -48,8 +49,8 @@ NEAR_CARD = Wording(
     "cuda-driver",
     "driver.near",
     "outofmemory",
-    r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for) [^.,;=]{0,60}?
-        out of memory (?! Error)""",
+    r"""(?<! PYTORCH_) (?: CUDA | cuMem | (?<! Web) GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
+        [^.,;=]{0,60}? out of memory (?! Error)""",
 )
 """Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
 
@@ -99,6 +100,21 @@ WORDINGS = (
         "halmemallocfailed",
         r"halMemAlloc failed: device_id= (?P<device>\d+) , size= <requested:bytes>",
     ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "cudaerror(failedtoallocate",
+        r"""CUDA error \(failed to allocate <requested:bytes> bytes\) at: .{1,240}? cudaErrorMemoryAllocation
+            (?: out of memory)?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "toallocdevicememory",
+        r"""Failed to alloc DEVICE memory: <requested:bytes> (?! \d)
+            (?: .{0,360}? on ND (?P<device>\d+) : NC \d+ , current utilization: \W? total: <allocated>)?""",
+    ),
+    Wording("cuda-driver", "driver.refused", "nrt_", r"nrt_ [a-z_]{1,40} status=4 (?! \d)"),
     Wording(
         "cuda-driver",
         "driver.pool",
@@ -169,7 +185,7 @@ WORDINGS = (
         "driver.refused",
         "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
         "unabletoallocatecuda|unabletoallocaterocm|allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
-        "nvmapmem",
+        "nvmapmem|allocator_fail|allocation_fail",
         rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
     ),
 )

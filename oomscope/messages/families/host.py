@@ -16,7 +16,7 @@ ANCHORS = (
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
     b"bytes are available", b"no space left on device",
-    b"out_of_host_memory", b"out of host memory",
+    b"out_of_host_memory", b"failed to mlock", b"out of host memory",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -122,7 +122,14 @@ WORDINGS = (
     ),
     Wording(
         "host-ram",
-        "host.refused",
+        "host.locked",
+        "tomlock",
+        r"""failed to mlock <requested:bytes> -byte buffer (?: \( after previously locking \d+ bytes \) )?
+            (?: : Cannot allocate memory)?""",
+    ),
+    Wording(
+        "host-ram",
+        "host.errno",
         "cannotallocatememory",
         r"(?: \[? Errno 12 \]? :?)? Cannot allocate memory (?! in static TLS)",
     ),
@@ -177,6 +184,6 @@ WORDINGS = (
         "host.plain",
         "memoryerror",
         rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}]) (?: _Array)? MemoryError (?! ['\w,)\]]))
-            (?! :std::bad_alloc:\w | :cu[A-Z])""",
+            (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)""",
     ),
 )

@@ -16,6 +16,7 @@ ANCHORS = (
     b"to allocate metal", b"to allocate cann", b"memory isn't enough", b"out of gpu memory", b"memory on device",
     b"gpu video memory", b"context's memory pool", b"available failed", b"memory is insufficient", b"vkallocatememory",
     b"out_of_device_memory", b"memory limit", b"max size of memory",
+    b"outofdevicememory",
 )  # fmt: skip
 
 
@@ -135,10 +136,11 @@ WORDINGS = (
     ),
     Wording(
         "other",
-        "other.program",
+        "other.code",
         "out_of_device_memory",
         r"(?<! [A-Z]_) (?: VK_)? ERROR_OUT_OF_DEVICE_MEMORY",
     ),
+    Wording("other", "other.code", "erroroutofdevicememory", r"(?<! [A-Za-z]) ErrorOutOfDeviceMemory"),
     Wording("other", "other.program", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"),
     Wording(
         "other",
@@ -146,6 +148,13 @@ WORDINGS = (
         "closetoitsmemorylimit",
         r"close to its memory limit (?: .{0,120}? Currently, [\d.]+ GB / <total> is being used)?",
     ),
+    Wording(
+        "other",
+        "other.program",
+        "enoughspacetoallocate",
+        r"Out of Memory: Not enough space to allocate <requested:bytes> B \w{1,20}? buffer",
+    ),
+    Wording("other", "other.program", "webgpudeviceerror", r"WebGPU device error \(2\) : out of memory"),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),
     Wording("other", "other.program", "cudasuccess:cuda", r"== cudaSuccess: CUDA: (?!out) \w+"),

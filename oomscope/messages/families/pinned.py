@@ -11,6 +11,7 @@ ANCHORS = (
     b"pinned memory",
     b"pinned system memory",
     b"cudaallocmapped",
+    b"cuda_host_mem",
 )
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
@@ -44,6 +45,7 @@ WORDINGS = (
         "pinnedmemory",
         r"failed to allocate <requested> of pinned memory :? (?: out of memory | invalid argument)?",
     ),
+    Wording("pinned-host", "pinned.refused", "cuda_host_mem", r"cuda_host_mem\.cpp [^;]{0,80}? out of memory"),
     Wording(
         "pinned-host",
         "pinned.refused",

@@ -18,6 +18,7 @@ ANCHORS = (
 SLUG = "other.unknown"
 _AROUND = 100
 _WHOSE = (
+    ("other", re.compile(r"webgpu|wgpu|wasm|\.m?js\b|RangeError", re.IGNORECASE)),
     ("pinned-host", re.compile(r"pinned|page-?locked|hostalloc", re.IGNORECASE)),
     ("serving-budget", re.compile(r"kv_?cache|cacheblock|pagedcache|max_?model_?len|maxbatch", re.IGNORECASE)),
     ("cuda-driver", re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal", re.IGNORECASE)),
@@ -37,7 +38,7 @@ _ROLES = {
         rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} (?<! \d) <a> (?! total | in use | used)
           | (?<! \d) <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
     ),
-    "total": compiled(rf"(?: total | capacity) {_BETWEEN} (?<! \d) <a> | (?<! \d) <b> (?: in)? total"),
+    "total": compiled(rf"capacity {_BETWEEN} (?<! \d) <a>"),
 }
 """Sizes that the words right beside them name."""
 _ON_CARD = compiled(
@@ -72,7 +73,7 @@ WORDINGS = (
         SLUG,
         "toalloc|notalloc|toreserve",
         r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not) (?: alloc (?: ate)? | reserve)
-            (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? size [=:]? (?P<count>\d{1,20}) (?! [\d.])
+            (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
             | [^.;]{0,60}? (?: memory | buffer))""",
         finish=_by_words,
     ),

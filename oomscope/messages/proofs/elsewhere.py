@@ -64,7 +64,7 @@ def _sized(message: OomMessage) -> Note | None:
         return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
     if wording == "other.one_piece" and limit is not None and request.exceeds(limit):
         return note("message_proofs.one_block", requested=request.value, allowed=limit.value)
-    code = _SIZED.get(message.kind) if wording != "host.by_driver" else None
+    code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked") else None
     return note(code, requested=request.value) if code else None
 
 
@@ -99,6 +99,7 @@ _PROOFS = {
     "host.shared": "message_proofs.dev_shm",
     "host.plain": "message_proofs.host_plain",
     "host.by_driver": "message_proofs.host_by_driver",
+    "host.locked": "message_proofs.host_locked",
     "host-ram": "message_proofs.host",
     "pinned-host": "message_proofs.pinned",
     "tensorflow": "message_proofs.tensorflow",
