@@ -20,6 +20,7 @@ LONGEST_TEXT = 1_000
 MOST_MESSAGES = 1_000
 _AFTER = 400
 """Characters after a message in which it gives its advice."""
+_NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.any_of))
 _FEW_WORDS, _SHORT_LINE = 60, 300
 _CODES = ("host.errno", "other.code")
 """Names of codes, which say neither what was asked for nor by whom."""
@@ -135,8 +136,10 @@ def readings(text: str) -> list[Reading]:
     """All messages in `text`, which has no blanks, from its start to its end; none overlaps another."""
     lowered = text.lower()
     taken: list[Reading] = []
+    # Most wordings need what stands nowhere, and many need the same.
+    there = {need for need in _NEEDS if need in lowered}
     for wording in WORDINGS:
-        if not wording.may_stand_in(lowered):
+        if there.isdisjoint(wording.any_of):
             continue
         for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
