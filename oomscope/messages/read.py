@@ -20,8 +20,15 @@ LONGEST_TEXT = 1_000
 MOST_MESSAGES = 1_000
 _AFTER = 400
 """Characters after a message in which it gives its advice."""
+_NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.any_of))
 _FEW_WORDS, _SHORT_LINE = 60, 300
+_CODES = ("host.errno", "other.code")
+"""Names of codes, which say neither what was asked for nor by whom."""
+_AFTERMATH = 8
+"""Lines after a refusal in which a program names the code that came of it."""
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
+_ENDS_IN_RANK = re.compile(r"\srank=(\d{1,6})\s*\Z")
+_RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")
 _ELASTIC_RANK = re.compile(r"rank\s*:\s*(\d{1,6})\s*\(local_rank")
 
 
@@ -40,31 +47,46 @@ class _Collector:
     messages: list[OomMessage] = field(default_factory=list)
     vague: list[OomMessage] = field(default_factory=list)
     left_out: int = 0
-    _last: dict[tuple[str, str], tuple[int, bool]] = field(default_factory=dict)
+    _last: dict[tuple[str, str, bool], tuple[int, bool]] = field(default_factory=dict)
+    _lately: dict[str, OomMessage] = field(default_factory=dict)
 
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
         message = found.message
-        into = self.vague if message.reading.wording in LAST_RESORT else self.messages
-        if into is self.messages and self._absorb(found):
+        if self._is_aftermath(found):
+            return
+        vague = message.reading.wording in LAST_RESORT
+        into = self.vague if vague else self.messages
+        place = self._last.get((found.owner, message.kind, vague))
+        if place is not None and _absorb(into, place, found):
             return
         if len(into) >= MOST_MESSAGES:
             self.left_out += 1
             return
         into.append(message)
-        if into is self.messages:
-            self._last[found.owner, message.kind] = len(self.messages) - 1, found.ends_traceback
+        if not vague:
+            self._lately[found.owner] = message
+        self._last[found.owner, message.kind, vague] = len(into) - 1, found.ends_traceback
 
-    def _absorb(self, found: _Found) -> bool:
-        place = self._last.get((found.owner, found.message.kind))
-        if place is None:
-            return False
-        index, ended = place
-        joined = absorbed(self.messages[index], found.message, ends_traceback=ended and found.ends_traceback)
-        if joined is None:
-            return False
-        self.messages[index] = joined
-        return True
+    def _is_aftermath(self, found: _Found) -> bool:
+        """Whether it is but the name of a code, passed on by a program that was refused memory just before."""
+        cause = self._lately.get(found.owner)
+        return (
+            cause is not None
+            and found.message.reading.wording in _CODES
+            and cause.kind in ("cuda-driver", "pinned-host")
+            and found.message.line - cause.line <= _AFTERMATH
+        )
+
+
+def _absorb(into: list[OomMessage], place: tuple[int, bool], found: _Found) -> bool:
+    """Whether the message at `place` tells of the same failure; it has then what `found` adds."""
+    index, ended = place
+    joined = absorbed(into[index], found.message, ends_traceback=ended and found.ends_traceback)
+    if joined is None:
+        return False
+    into[index] = joined
+    return True
 
 
 def read_log(stream: Stream) -> Log:
@@ -92,14 +114,19 @@ def _read(passage: Passage) -> list[tuple[_Found, int]]:
     """What a passage holds, in the order of the log, each with where it ends."""
     found: list[tuple[int, _Found, int]] = []
     for strand in strands(passage.raw, passage.offset, passage.number):
-        for reading in readings(strand.packed):
+        found_here = readings(strand.packed)
+        for reading, until in zip(found_here, _starts_after(found_here), strict=True):
             index = strand.index_at(reading.start)
             line = strand.lines[index]
             offset = line.offset + reading.start - strand.starts[index]
             last = strand.index_at(max(reading.end - 1, reading.start))
             end = strand.lines[last].offset + reading.end - strand.starts[last]
             found.append(
-                (offset, _Found(offset, strand.owner, _message(strand, reading, passage), _ends(strand, reading)), end)
+                (
+                    offset,
+                    _Found(offset, strand.owner, _message(strand, reading, until, passage), _ends(strand, reading)),
+                    end,
+                )
             )
     found.sort(key=itemgetter(0))
     return [(one, end) for _, one, end in found]
@@ -109,8 +136,10 @@ def readings(text: str) -> list[Reading]:
     """All messages in `text`, which has no blanks, from its start to its end; none overlaps another."""
     lowered = text.lower()
     taken: list[Reading] = []
+    # Most wordings need what stands nowhere, and many need the same.
+    there = {need for need in _NEEDS if need in lowered}
     for wording in WORDINGS:
-        if not wording.may_stand_in(lowered):
+        if there.isdisjoint(wording.any_of):
             continue
         for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
@@ -122,16 +151,26 @@ def _ends(strand: Strand, reading: Reading) -> bool:
     return _EXCEPTION.search(strand.packed, max(0, reading.start - 60), reading.start) is not None
 
 
-def _message(strand: Strand, reading: Reading, passage: Passage) -> OomMessage:
+def _starts_after(found: list[Reading]) -> list[int]:
+    """Where what stands after each message ends at the latest: there the next one begins, with words of its own."""
+    return [
+        min(reading.end + _AFTER, found[index + 1].start if index + 1 < len(found) else reading.end + _AFTER)
+        for index, reading in enumerate(found)
+    ]
+
+
+def _message(strand: Strand, reading: Reading, until: int, passage: Passage) -> OomMessage:
     index = strand.index_at(reading.start)
     line = strand.lines[index]
-    reading = replace(reading, values={**reading.values, "after": strand.packed[reading.end : reading.end + _AFTER]})
+    reading = replace(reading, values={**reading.values, "after": strand.packed[reading.end : until]})
     during = doing(strand, reading.start)
     if during == "pinned" and reading.kind == "cuda-driver":
         reading = replace(reading, kind="pinned-host", wording="pinned.refused")
     rank = reading.rank if reading.rank is not None else strand.rank_before(reading.start)
     if rank is None and reading.kind == "oom-killer":
         rank = next(_elastic_ranks(strand, index), None)
+    if rank is None:
+        rank = _rank_behind(strand, strand.index_at(max(reading.end - 1, reading.start)))
     return OomMessage(
         reading,
         line.number,
@@ -149,6 +188,14 @@ def _text(strand: Strand, reading: Reading) -> str:
         return text
     line = shown(strand.lines[strand.index_at(reading.start)].text)
     return line if text in line and len(line) <= _SHORT_LINE else text
+
+
+def _rank_behind(strand: Strand, last: int) -> int | None:
+    """The rank that a structured logger puts behind its text: ending the line, or as a line of its own."""
+    for index, pattern in ((last, _ENDS_IN_RANK), (last + 1, _RANK_ALONE)):
+        if index < len(strand.lines) and (match := pattern.search(strand.lines[index].text)):
+            return int(match[1])
+    return None
 
 
 def _elastic_ranks(strand: Strand, index: int) -> Iterator[int]:

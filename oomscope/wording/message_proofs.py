@@ -89,6 +89,10 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " card is not involved.",
     "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",
     "message_proofs.host_plain": "No card is named: this is how host memory fails.",
+    "message_proofs.host_locked": "A buffer could not be kept from being swapped out: that has a limit of its own"
+    " (ulimit -l), and no memory was short.",
+    "message_proofs.host_by_driver": "The card's driver says that it got no memory of the machine; some say so of other"
+    " failures as well.",
     "message_proofs.host": "The machine's memory was refused; the card is not involved.",
     "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
     " short.",

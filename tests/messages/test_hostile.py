@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomscope.messages import FIGURES, KINDS, read_log
+from oomscope.messages import FIGURES, KINDS, anchors, read_log
 from oomscope.messages.anchors import MOST_PLACES
 from oomscope.messages.families import ANCHORS, WORDINGS
 from oomscope.messages.read import LONGEST_TEXT
@@ -140,3 +140,13 @@ def test_a_hundred_megabytes_take_seconds():
     started = time.process_time()
     assert read(log).messages
     assert time.process_time() - started < 20
+
+
+@given(st.lists(_PIECES, max_size=60), st.integers(0, 400), st.integers(0, 400))
+def test_both_ways_to_look_for_anchors_find_the_same(pieces: list[str], before: int, after: int):
+    """Between any two places, also where an anchor lies across one of them."""
+    text = " ".join(pieces).lower().encode()
+    start, end = min(before, len(text)), max(0, len(text) - after)
+    one, other = (sorted(search(text, start, end)) for search in (anchors._few, anchors._many))
+    assert one == other
+    assert {anchor for anchor, _ in anchors._few(text, 0, len(text))} == {one for one in ANCHORS if one in text}

@@ -213,3 +213,84 @@ def test_unknown_words_say_that_they_are_unknown_and_only_where_nothing_else_is_
     (message,) = read("frobnicator: out of memory, sorry\n").messages
     assert (message.kind, message.reading.wording) == ("other", "other.unknown")
     assert len(read(f"frobnicator: out of memory, sorry\n{MESSAGE}\n").messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "figures"),
+    [
+        (
+            "frobnicator: insufficient GPU memory, 3.5 GiB required, only 512 MiB available",
+            {"requested": 7 << 29, "free": 512 << 20},
+        ),
+        ("frobnicator: not enough memory: needed 3 GiB, free 1.5 GiB", {"requested": 3 << 30, "free": 3 << 29}),
+        (
+            "frobnicator: not enough free memory, capacity 8 GiB, total: 3 GiB, free: 1 GiB",
+            {"total": 8 << 30, "free": 1 << 30},
+        ),
+        ("frobnicator: insufficient memory, 7 GiB for weights and 2 GiB for the cache", {}),
+        ("frobnicator: not enough memory; cuda:0 free 1 GiB, cuda:1 free 2 GiB", {}),
+    ],
+)
+def test_unknown_words_give_the_sizes_that_are_named_right_beside_them(line: str, figures: dict[str, int]):
+    """A size without a name, or two of one name, may be anything."""
+    (message,) = read(f"{line}\n").messages
+    assert {name: figure.value for name, figure in message.reading.figures.items()} == figures
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "memory allocation on device 0 is deferred",
+        "Allocation on device: 12 blocks",
+        "Allocation on device cuda:0 took 3 ms",
+        "OSError: [Errno 28] No space left on device: '/data/checkpoint.pt'",
+        "there is not enough evidence that memory helps",
+        "Sleep mode freed 43.82 GiB, 4.11 GiB memory is still in use",
+        "buffer allocation failures: 0",
+        "RuntimeError: MemoryUsageTracker: Cannot snapshot - capture is not active",
+        "InvalidOperation: Failed to create OpenCL buffer: -45.3",
+    ],
+)
+def test_words_that_messages_share_with_others_are_no_message(line: str):
+    assert read(f"{line}\nepoch 3\n").messages == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        (f"{MESSAGE} rank=3\n", 3),
+        (f"{MESSAGE}\n rank=3\nError: ShardCannotStart\n", 3),
+        (f"{MESSAGE}\nstep 7 done rank=3\n", None),
+        (f"{MESSAGE}\n local_rank=3\n", None),
+    ],
+)
+def test_a_structured_logger_puts_the_rank_behind_its_text(text: str, rank: int | None):
+    assert the_message(text).rank == rank
+
+
+def test_one_failure_in_two_unknown_wordings_is_one_message():
+    (message,) = read("frobnicator: GPU memory allocation failed (might be due to insufficient memory)\n").messages
+    assert (message.kind, message.reading.wording) == ("cuda-driver", "other.unknown")
+
+
+def test_unknown_words_name_the_device_where_they_name_one_only():
+    (one,) = read("frobnicator: unable to allocate 3 GiB on GPU 2\n").messages
+    (several,) = read("frobnicator: unable to allocate 3 GiB on GPU 2, or on GPU 3\n").messages
+    assert (one.reading.device, several.reading.device) == (2, None)
+
+
+def test_a_code_that_came_of_a_refusal_is_no_failure_of_its_own():
+    """Else it would be said that the machine's memory was short, and the card not involved."""
+    (message,) = read(
+        "cu->cuMemAlloc(&data, size) failed -> CUDA_ERROR_OUT_OF_MEMORY: out of memory\nstep: Cannot allocate memory\n"
+    ).messages
+    assert message.kind == "cuda-driver"
+    assert [one.kind for one in read("step: Cannot allocate memory\n").messages] == ["host-ram"]
+
+
+def test_an_error_of_memory_that_hides_another_code_is_not_of_the_machines_memory():
+    text = (
+        "MemoryError: Try lowering `target_partition_size`\nOriginal error:\nstd::bad_alloc: CUDA error (failed to"
+        " allocate 16 bytes) at: x.cpp:43: cudaErrorIllegalAddress an illegal memory access was encountered\n"
+    )
+    assert all(message.kind != "host-ram" for message in read(text).messages)

@@ -249,3 +249,41 @@ def test_an_error_of_nccl_that_tells_no_more_proves_no_shortage():
         "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'"
     ).messages
     assert proven(found) == {"nccl_unhandled"}
+
+
+def test_what_the_next_message_says_of_itself_is_not_said_of_this_one():
+    """TensorFlow's allocator says that it goes on; the driver's line above does not."""
+    driver, allocator = read(
+        "cuda_driver.cc:830] failed to allocate 3.43G (3678928896 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of"
+        " memory\nbfc_allocator.cc:239] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.96GiB with"
+        " freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could be"
+        " performance gains if more memory were available.\n"
+    ).messages
+    assert proven(driver) == {"tensorflow"}
+    assert proven(allocator) == {"went_on"}
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (
+            "[GPU] Exceeded max size of memory object allocation: requested 7516192768 bytes, but max alloc size"
+            " supported by device is 4294959104 bytes.",
+            {"one_block"},
+        ),
+        ("clBuildProgram failed: CL_OUT_OF_HOST_MEMORY", {"host_by_driver"}),
+        (
+            "warning: failed to mlock 1847910-byte buffer (after previously locking 0 bytes): Cannot allocate memory",
+            {"host_locked"},
+        ),
+        (
+            "Container killed by YARN for exceeding memory limits. 7.2 GB of 4.2 GB virtual memory used.",
+            {"killed_by_slurm"},
+        ),
+    ],
+)
+def test_other_programs_figures_prove_no_more_than_they_say(text: str, codes: set[str]):
+    """Virtual memory is address space; and drivers call failures of the host what is none."""
+    (found,) = read(f"{text}\n").messages
+    assert proven(found) == codes
+    assert found.figure("process_in_use") is None

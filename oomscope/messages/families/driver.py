@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from oomscope.messages.families.wording import Wording
+from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
@@ -10,13 +14,16 @@ ANCHORS = (
     b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
     b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
-    b"error in allocate", b"erroroutofmemory",
+    b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
+    b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
 )  # fmt: skip
 
 _REFUSED = r"""
     (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
-  | (?: CUDA | HIP) error \d* (?: in | at) .{1,120}? : (?: \d+ \()? out of memory
-  | cu (?: solver | fft | sparse) (?: _STATUS)? _ALLOC_FAILED
+  | (?: CUDA | HIP) error \d* (?: in | at) [^;]{1,160}? (?: : | - | , | \d \)) (?: \d+ \()? out of memory
+  | (?: CUDA | HIP) failed with error out of memory
+  | out of memory (?: in | at | from | during | when calling)? (?-i: (?: cu | cuda | hip | hsa | ze) [A-Z]) \w{2,40} \(
+  | [A-Z]{2,20} (?: _STATUS)? _ALLOC (?: ATOR | ATION)? _FAIL (?: ED | URE)
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
   | cu (?: Mem | Ctx | Device | Module | Stream) \w{0,40} failed :? out of memory
@@ -24,23 +31,36 @@ _REFUSED = r"""
     out of memory
   | (?: error | error code | failure | status | code) [=:]? 2 \)? [:=]? '? out of memory
   | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
-  | CUDA_ERROR_OUT_OF_MEMORY
+  | [A-Z]{2,12} _ERROR_OUT_OF_MEMORY
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
-  | (?: PI | UR_RESULT | ZE_RESULT | VK | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY | HOST_MEMORY)
+  | (?<! [a-z]) Memory Object Allocation Failure
+  | (?: clCreateBuffer | create OpenCL buffer) [^.;]{0,40}? - (?: 4 | 5 | 6 | 61) (?! [\d.])
+  | (?: PI | UR_RESULT | ZE_RESULT | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY)
   | OutOfMemory Error in \w{1,40} : \d
   | out_of_memory: CUDA error at
   | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
   | unable to allocate (?: CUDA | ROCm) \d+ buffer
+  | Error out of memory at line \d+ in file
+  | out of memory [^.;]{0,100}? [\w/.-]{1,120} \.cuh? (?: \W{0,3} line | [:(,] )? \d+
+  | \.cuh? (?: [:(,] | \W{0,3} line) \d+ [^.;]{0,60}? out of memory
 """
 
 NEAR_CARD = Wording(
     "cuda-driver",
     "driver.near",
     "outofmemory",
-    r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for) [^.,;=]{0,60}?
-        out of memory (?! Error)""",
+    r"""(?<! PYTORCH_) (?: CUDA | cuMem | (?<! Web) GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
+        [^.,;=]{0,60}? out of memory (?! Error)""",
 )
 """Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
+
+
+def _on_card(reading: Reading, match: re.Match[str]) -> Reading:
+    """The device that the refused call names, where the line above names none."""
+    if reading.device is not None or match["card"] is None:
+        return reading
+    return replace(reading, device=int(match["card"][:6]))
+
 
 WORDINGS = (
     Wording(
@@ -82,6 +102,21 @@ WORDINGS = (
     ),
     Wording(
         "cuda-driver",
+        "driver.refused",
+        "cudaerror(failedtoallocate",
+        r"""CUDA error \(failed to allocate <requested:bytes> bytes\) at: .{1,240}? cudaErrorMemoryAllocation
+            (?: out of memory)?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "toallocdevicememory",
+        r"""Failed to alloc DEVICE memory: <requested:bytes> (?! \d)
+            (?: .{0,360}? on ND (?P<device>\d+) : NC \d+ , current utilization: \W? total: <allocated>)?""",
+    ),
+    Wording("cuda-driver", "driver.refused", "nrt_", r"nrt_ [a-z_]{1,40} status=4 (?! \d)"),
+    Wording(
+        "cuda-driver",
         "driver.pool",
         "rmmfailure",
         r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
@@ -121,7 +156,9 @@ WORDINGS = (
         "el0004",
         r"""(?: Device: (?P<device>\d+) , RankID: -?\d+ \) .{0,240}? )? EL0004 \)? :
             (?: .{0,80}? Failed to allocate memory)?
-            (?: .{0,280}? DeviceMemory \] with info \[ size: <requested:bytes> \] )?""",
+            (?: .{0,280}? (?: DeviceMemory \] with info \[ | rtMalloc fail, [^\[\]]{0,60}? ) size: <requested:bytes>
+                (?: , device_id: (?P<card>\d+))? )?""",
+        finish=_on_card,
     ),
     Wording(
         "cuda-driver",
@@ -147,7 +184,8 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
-        "unabletoallocatecuda|unabletoallocaterocm",
+        "unabletoallocatecuda|unabletoallocaterocm|allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
+        "nvmapmem|allocator_fail|allocation_fail",
         rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
     ),
 )

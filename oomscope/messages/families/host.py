@@ -15,7 +15,8 @@ ANCHORS = (
     b"unable to allocate", b"bad_alloc", b"bad allocation", b"paging file", b"winerror 1455", b"bus error",
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
-    b"bytes are available",
+    b"bytes are available", b"no space left on device",
+    b"out_of_host_memory", b"failed to mlock", b"out of host memory",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -108,6 +109,12 @@ WORDINGS = (
     ),
     Wording(
         "host-ram",
+        "host.shared",
+        "spaceleftondevice",
+        r"""(?: SemLock | shared_memory\.py | SharedMemory | shm_open) .{0,300}? No space left on device""",
+    ),
+    Wording(
+        "host-ram",
         "host.refused",
         "pagingfile|winerror1455",
         r"""\[? WinError 1455 \]? (?: The paging file is too small for this operation to complete)?
@@ -115,9 +122,22 @@ WORDINGS = (
     ),
     Wording(
         "host-ram",
-        "host.refused",
+        "host.locked",
+        "tomlock",
+        r"""failed to mlock <requested:bytes> -byte buffer (?: \( after previously locking \d+ bytes \) )?
+            (?: : Cannot allocate memory)?""",
+    ),
+    Wording(
+        "host-ram",
+        "host.errno",
         "cannotallocatememory",
         r"(?: \[? Errno 12 \]? :?)? Cannot allocate memory (?! in static TLS)",
+    ),
+    Wording(
+        "host-ram",
+        "host.by_driver",
+        "out_of_host_memory|outofhostmemory",
+        r"(?: [A-Z]{2,12}_)+ OUT_OF_HOST_MEMORY | (?<! [a-z]) out of host memory",
     ),
     Wording("host-ram", "host.refused", "allocatevector", r"cannot allocate vector of size <requested:letter>"),
     Wording("host-ram", "host.refused", "pageallocationfailure", r"page allocation failure: order: \d+"),
@@ -164,6 +184,6 @@ WORDINGS = (
         "host.plain",
         "memoryerror",
         rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}]) (?: _Array)? MemoryError (?! ['\w,)\]]))
-            (?! :std::bad_alloc:\w | :cu[A-Z])""",
+            (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)""",
     ),
 )

@@ -31,7 +31,8 @@ WORDINGS = (
         "cudnn_status_",
         r"""cudnn_status_ (?!success)
             (?P<status> alloc_failed | not_initialized | execution_failed | internal_error | not_supported | bad_param
-            | mapping_error | [a-z_]{4,50})""",
+            | mapping_error | [a-z_]{4,50})
+            (?: ; GPU= (?P<device>\d+))?""",
     ),
     Wording(
         "cudnn",

@@ -8,7 +8,7 @@ from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"out of resource", b"too much shared data", b"shared memory", b"local memory (")
+ANCHORS = (b"out of resource", b"too much shared data", b"shared memory", b"local memory (", b"allocated in sb")
 
 
 def _hexadecimal(reading: Reading, match: re.Match[str]) -> Reading:
@@ -36,6 +36,13 @@ WORDINGS = (
         r"""uses too much shared data \( 0x <used:hex> bytes (?: \+ 0x[0-9a-f]+ bytes system)? , 0x <most:hex>
             (?: bytes)? max \)""",
         finish=_hexadecimal,
+    ),
+    Wording(
+        "shared-memory",
+        "chip.launch",
+        "allocatedinsb",
+        r"""couldn't be allocated in SB
+            (?: .{0,440}? per partition by instruction: <requested:bytes> Total SB Partition Size: <allowed:bytes>)?""",
     ),
     Wording(
         "shared-memory",

@@ -86,6 +86,12 @@ WORDINGS = (
         "memorylimits",
         r"exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?",
     ),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "cgroupoutofmemory",
+        r"Memory cgroup out of memory: killed \d+ tasks? (?: .{0,120}? memory\.peak = <process_in_use:letter>)?",
+    ),
     Wording("oom-killer", "killed.slurm", "term_memlimit", r"TERM_MEMLIMIT"),
     Wording("oom-killer", "killed.slurm", "outofmemory", r"tasks? [\d,-]+ : Out Of Memory"),
     Wording("oom-killer", "killed.signal", ":killed", r"srun: error: [\w.-]{1,60} : tasks? [\d,-]+ : Killed"),

@@ -14,7 +14,9 @@ ANCHORS = (
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda", b"insufficient memory",
     b"maximum allowed buffer size", b"to allocate vulkan", b"to allocate sycl", b"to allocate opencl",
     b"to allocate metal", b"to allocate cann", b"memory isn't enough", b"out of gpu memory", b"memory on device",
-    b"gpu video memory", b"context's memory pool", b"available failed",
+    b"gpu video memory", b"context's memory pool", b"available failed", b"memory is insufficient", b"vkallocatememory",
+    b"out_of_device_memory", b"memory limit", b"max size of memory",
+    b"outofdevicememory",
 )  # fmt: skip
 
 
@@ -69,7 +71,14 @@ WORDINGS = (
     ),
     Wording(
         "other",
-        "other.program",
+        "other.one_piece",
+        "maxsizeofmemory",
+        r"""Exceeded max size of memory object allocation: requested <requested:bytes> bytes,
+            but max alloc size supported by device is <allowed:bytes> bytes""",
+    ),
+    Wording(
+        "other",
+        "other.one_piece",
         "maximumallowedbuffersize",
         r"""Attempting to allocate <requested:bytes> bytes which is greater than the maximum allowed buffer size of
             <allowed:bytes> bytes""",
@@ -119,6 +128,33 @@ WORDINGS = (
         "context'smemorypool",
         r"not enough space in the context's memory pool \( needed <requested:bytes> , available <free:bytes> \)",
     ),
+    Wording(
+        "other",
+        "other.program",
+        "insufficienttousetactic",
+        r"Tactic Device request: <requested> Available: <free> \.? Device memory is insufficient to use tactic",
+    ),
+    Wording(
+        "other",
+        "other.code",
+        "out_of_device_memory",
+        r"(?<! [A-Z]_) (?: VK_)? ERROR_OUT_OF_DEVICE_MEMORY",
+    ),
+    Wording("other", "other.code", "erroroutofdevicememory", r"(?<! [A-Za-z]) ErrorOutOfDeviceMemory"),
+    Wording("other", "other.program", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"),
+    Wording(
+        "other",
+        "other.warning",
+        "closetoitsmemorylimit",
+        r"close to its memory limit (?: .{0,120}? Currently, [\d.]+ GB / <total> is being used)?",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "enoughspacetoallocate",
+        r"Out of Memory: Not enough space to allocate <requested:bytes> B \w{1,20}? buffer",
+    ),
+    Wording("other", "other.program", "webgpudeviceerror", r"WebGPU device error \(2\) : out of memory"),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),
     Wording("other", "other.program", "cudasuccess:cuda", r"== cudaSuccess: CUDA: (?!out) \w+"),

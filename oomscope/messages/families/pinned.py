@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from oomscope.messages.families.wording import Wording
 
-ANCHORS = (b"failed to alloc ", b"pinned host memory", b"of pinned memory", b"pinned memory", b"cudaallocmapped")
+ANCHORS = (
+    b"failed to alloc ",
+    b"pinned host memory",
+    b"of pinned memory",
+    b"pinned memory",
+    b"pinned system memory",
+    b"cudaallocmapped",
+    b"cuda_host_mem",
+)
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
 
@@ -22,7 +30,12 @@ WORDINGS = (
         "pinnedhostmemory",
         r"could not allocate pinned host memory of size: <requested:bytes>",
     ),
-    Wording("pinned-host", "pinned.refused", "pinnedmemory", r"Failed to allocate pinned memory"),
+    Wording(
+        "pinned-host",
+        "pinned.refused",
+        "pinnedmemory|pinnedsystemmemory",
+        r"Failed to allocate pinned (?: system)? memory",
+    ),
     Wording(
         "pinned-host", "pinned.refused", "cudaallocmapped", r"cudaAllocMapped (?: \( \) )? failed to allocate memory"
     ),
@@ -32,6 +45,7 @@ WORDINGS = (
         "pinnedmemory",
         r"failed to allocate <requested> of pinned memory :? (?: out of memory | invalid argument)?",
     ),
+    Wording("pinned-host", "pinned.refused", "cuda_host_mem", r"cuda_host_mem\.cpp [^;]{0,80}? out of memory"),
     Wording(
         "pinned-host",
         "pinned.refused",

@@ -15,7 +15,7 @@ ANCHORS = (
     b"more system memory", b"error in memory profiling", b"enough gpu memory", b"kv cache pool is full",
     b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
-    b"vram for model and cache", b"vram in split for model", b"kv cache exhausted",
+    b"vram for model and cache", b"vram in split for model", b"kv cache exhausted", b"failed to allocate",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -176,6 +176,13 @@ WORDINGS = (
         r"""Failed to allocate memory for tensor \( (?: torch\.Size)? \(? \[? (?P<shape> [\d,]{1,80}) \]? \)? ,
             (?: torch\.)? (?P<type>\w{1,20}) \) because no memory is available""",
         finish=_of_shape,
+    ),
+    Wording(
+        "serving-budget",
+        "triton.pool",
+        "cnmem_status",
+        r"""Failed to allocate CUDA memory with byte size <requested:bytes> on GPU (?P<device>\d+) :
+            CNMEM_STATUS_OUT_OF_MEMORY""",
     ),
     Wording(
         "serving-budget",

@@ -23,7 +23,9 @@ _ITEM = {
 
 
 def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
-    """The size of a tensor is that of its shape."""
+    """The size of a tensor is that of its shape; where only its operation's device is told, it is there."""
+    if match["node"]:
+        reading = replace(reading, device=int(match["node"][:6]))
     item = _ITEM.get(match["type"] or "")
     if item is None or match["shape"] is None:
         return reading
@@ -52,7 +54,8 @@ WORDINGS = (
         "oomwhenallocatingtensor",
         r"""OOM when allocating tensor (?: of shape | with shape)? (?P<shape> \[ [\d,]* \])?
             (?: and type (?P<type> float | double | half | bfloat16 | u?int\d{1,2} | bool | complex\d{2,3} | string))?
-            (?: on /job: [\w./:]{0,80}? (?: device: | /) (?: GPU | DML | XPU) : (?P<device>\d+))?""",
+            (?: on /job: [\w./:]{0,80}? (?: device: | /) (?: GPU | DML | XPU) : (?P<device>\d+)
+              | \[\[ (?: \{\{)? node [^\]]{0,300}? _device= \\? ["'] /job: [\w./:]{0,80}? GPU: (?P<node>\d+) )?""",
         finish=_of_shape,
     ),
     Wording(

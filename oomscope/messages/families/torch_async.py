@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from oomscope.messages.families.wording import Wording
+from oomscope.messages.records import Reading
 
 ANCHORS = (b"allocation on device",)
+
+
+def _on_card(reading: Reading, match: re.Match[str]) -> Reading:
+    """The device, where a logger has put its own words instead of the exception's name."""
+    return replace(reading, device=int(match["card"])) if match["card"] else reading
+
 
 WORDINGS = (
     Wording(
@@ -20,6 +30,8 @@ WORDINGS = (
         "torch-async",
         "async.cut",
         "allocationondevice",
-        r"(?: Error | Exception): Allocation on device (?P<device>\d{0,4}) (?!w)",
+        r"""(?: Error | Exception): Allocation on device (?P<device>\d{0,4}) (?!w)
+          | (?-i: Allocation on device) (?P<card>\d{0,4}) (?! (?-i: [a-z,.:;=(]) )""",
+        finish=_on_card,
     ),
 )

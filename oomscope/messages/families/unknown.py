@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from oomscope.messages.families.wording import Wording, with_figures
-from oomscope.messages.figures import parse_figure
+from oomscope.messages.families.wording import Wording, compiled, with_figures
+from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"outofmemory", b"out of vram", b"insufficient memory", b"insufficient gpu memory",
-    b"insufficient device memory", b"not enough memory", b"not enough gpu memory", b"not enough vram", b"to allocate",
-    b"not enough free memory", b"not allocate", b"failed to reserve", b"insufficient vram",
-    b"insufficient system resources",
+    b"out of memory", b"outofmemory", b"out of vram", b"insufficient", b"not enough", b"not have enough",
+    b"to allocate", b"not allocate", b"failed to reserve",
+    b"allocation fail", b"allocation error", b"out_of_memory",
 )  # fmt: skip
 
 SLUG = "other.unknown"
 _AROUND = 100
 _WHOSE = (
+    ("other", re.compile(r"webgpu|wgpu|wasm|\.m?js\b|RangeError", re.IGNORECASE)),
     ("pinned-host", re.compile(r"pinned|page-?locked|hostalloc", re.IGNORECASE)),
     ("serving-budget", re.compile(r"kv_?cache|cacheblock|pagedcache|max_?model_?len|maxbatch", re.IGNORECASE)),
     ("cuda-driver", re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal", re.IGNORECASE)),
@@ -26,12 +26,45 @@ _WHOSE = (
 )
 """What the words around name, the surest first."""
 
+_BEFORE, _AFTER = 120, 200
+_BETWEEN = r"(?: memory | VRAM | RAM | size | of | is | was | about | only | at least | [:=~(] ){0,4}"
+_ROLES = {
+    "requested": compiled(
+        rf"""(?: request (?: ed | s)? | need (?: ed | s)? | require (?: d | s)? | necessary | tried to allocate
+            | allocat (?: e | ing)) {_BETWEEN} (?<! \d) <a>
+          | (?<! \d) <b> (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)"""
+    ),
+    "free": compiled(
+        rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} (?<! \d) <a> (?! total | in use | used)
+          | (?<! \d) <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
+    ),
+    "total": compiled(rf"capacity {_BETWEEN} (?<! \d) <a>"),
+}
+"""Sizes that the words right beside them name."""
+_ON_CARD = compiled(
+    r"(?: on | for) (?: GPU | device | cuda) (?: id | ordinal)? [:=#]? (?P<device>\d{1,3}) (?! [\d.] | [KMG]i?B)"
+)
+
 
 def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
     around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND // 2]
     kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
     count = match.groupdict().get("count")
-    return with_figures(replace(reading, kind=kind), {"requested": parse_figure(count) if count else None})
+    own = {**reading.figures, "requested": parse_figure(count)} if count else reading.figures
+    cards = {int(card["device"]) for card in _ON_CARD.finditer(match.string, match.start(), match.end() + _AROUND)}
+    device = cards.pop() if len(cards) == 1 else None
+    return with_figures(replace(reading, kind=kind, device=device), {**_sizes_around(match), **own})
+
+
+def _sizes_around(match: re.Match[str]) -> dict[str, Figure | None]:
+    """The sizes near a message that are named, and not two of a name."""
+    start, end = max(0, match.start() - _BEFORE), match.end() + _AFTER
+    found: dict[str, Figure | None] = {}
+    for name, role in _ROLES.items():
+        printed = [one[one.lastgroup or 0] for one in role.finditer(match.string, start, end)]
+        if len(set(printed)) == 1:
+            found[name] = parse_figure(printed[0])
+    return found
 
 
 WORDINGS = (
@@ -40,19 +73,30 @@ WORDINGS = (
         SLUG,
         "toalloc|notalloc|toreserve",
         r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not) (?: alloc (?: ate)? | reserve)
-            (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? size [=:]? (?P<count>\d{1,20}) (?! [\d.])
+            (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
             | [^.;]{0,60}? (?: memory | buffer))""",
         finish=_by_words,
     ),
     Wording(
         "other",
         SLUG,
-        "insufficientmemory|insufficientgpumemory|insufficientdevicememory|notenoughmemory|notenoughgpumemory|"
-        "notenoughvram|notenoughfreememory|insufficientvram|outofvram|insufficientsystemresources",
-        r"""(?: insufficient | not enough) (?: GPU | device | free)? (?: memory | VRAM | system resources)
+        "insufficient|notenough|nothaveenough|outofvram",
+        r"""(?: insufficient | not (?: have)? enough)
+            (?: GPU | device | free | available | system | video | graphics | host | virtual | physical | unified){0,3}
+            (?: memory | VRAM | system resources)
+          | memory is insufficient
           | (?: ran)? out of VRAM""",
         finish=_by_words,
     ),
+    Wording(
+        "other",
+        SLUG,
+        "allocationfail|allocationerror",
+        r"""(?: memory | buffer | tensor | GPU | VRAM | heap) (?: object | block | pool)? allocation
+            (?: failed | failure | error) (?! [a-z_]* [:=]? 0)""",
+        finish=_by_words,
+    ),
+    Wording("other", SLUG, "_out_of_", r"(?-i: [A-Z]) (?-i: [A-Z0-9_]){2,40} _OUT_OF_MEMORY", finish=_by_words),
     Wording(
         "other",
         SLUG,

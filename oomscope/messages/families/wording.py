@@ -20,7 +20,7 @@ _FORMS = {
     None: rf"-?{SIZE}",
     "letter": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)",
     "bytes": r"\d{1,20}(?!\d)",
-    "any": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]|B)?",
+    "any": rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b|[KMGT]i?|B)?",
     "bare": rf"-?{NUMBER}(?:[KMGTP]i?B)?",
     "number": NUMBER,
     "count": r"\d{1,12}",
@@ -57,6 +57,7 @@ class Wording:
             ``rank`` the global rank, and all others are values.
         unit: the unit of sizes that stand without one.
         finish: see `Finish`.
+        any_of: `needs`, taken apart.
     """
 
     kind: str
@@ -66,17 +67,10 @@ class Wording:
     unit: str = ""
     finish: Finish | None = None
     _compiled: list[re.Pattern[str]] = field(default_factory=list, compare=False)
-    _needs: tuple[str, ...] = field(init=False, compare=False)
+    any_of: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_needs", tuple(self.needs.split("|")))
-
-    def may_stand_in(self, lowered: str) -> bool:
-        """Whether anything that this wording needs stands in `lowered`: quick, and mostly not."""
-        for need in self._needs:  # noqa: SIM110 - a generator takes twice as long, and this is asked most of all
-            if need in lowered:
-                return True
-        return False
+        object.__setattr__(self, "any_of", tuple(self.needs.split("|")))
 
     def read(self, text: str, lowered: str, taken: Sequence[Reading]) -> Iterator[Reading]:
         """Every message of this wording in `text`, which has no blanks.
@@ -109,7 +103,7 @@ class Wording:
         return found
 
     def _places(self, lowered: str) -> Iterator[int]:
-        for need in self._needs:
+        for need in self.any_of:
             place = lowered.find(need)
             while place >= 0:
                 yield place

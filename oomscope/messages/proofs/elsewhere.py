@@ -62,7 +62,9 @@ def _sized(message: OomMessage) -> Note | None:
         return note("message_proofs.program_too_large", requested=request.value, total=total.value)
     if wording == "jax.reserve" and free is not None:
         return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
-    code = _SIZED.get(message.kind)
+    if wording == "other.one_piece" and limit is not None and request.exceeds(limit):
+        return note("message_proofs.one_block", requested=request.value, allowed=limit.value)
+    code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked") else None
     return note(code, requested=request.value) if code else None
 
 
@@ -96,6 +98,8 @@ _PROOFS = {
     "nccl": "message_proofs.nccl",
     "host.shared": "message_proofs.dev_shm",
     "host.plain": "message_proofs.host_plain",
+    "host.by_driver": "message_proofs.host_by_driver",
+    "host.locked": "message_proofs.host_locked",
     "host-ram": "message_proofs.host",
     "pinned-host": "message_proofs.pinned",
     "tensorflow": "message_proofs.tensorflow",
