@@ -24,6 +24,7 @@ CASES = {
     "quiet": {"drawn": 16},
     "dataclass": {"first": 16},
     "slots": {"kept": 16},
+    "function": {"scores": 16},
 }
 """What is idle in each program: KiB by attribute."""
 

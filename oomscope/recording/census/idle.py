@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from oomscope.recording.census.heap import Heap
 from oomscope.recording.census.holding import Holding
 from oomscope.recording.census.kinds import is_a
-from oomscope.recording.census.remaining import is_librarys, names_still_read, stored_names
+from oomscope.recording.census.remaining import is_librarys, is_programs, names_still_read, stored_names
 
 _OPTIMIZED = 0x1
 _MOST_IDLE = 1000
@@ -64,14 +64,15 @@ def without(holding: Holding, idle: Iterable[Idle]) -> Iterator[None]:
 
 
 def _owners(holding: Holding, stored: set[str]) -> list[int]:
-    """Objects of the program's own classes that refer to something in the graph by an attribute."""
+    """The program's own functions, and objects of its classes, that refer to something in the graph."""
     known: dict[type, bool] = {}
     found = []
     for node, item in enumerate(holding.objects):
         cls = type(item)
         if cls not in known:
             known[cls] = not is_librarys(cls) and not cls.__module__.startswith("oomscope.")
-        if known[cls] and holding.children[node] and stored:
+        is_own = known[cls] or (cls is FunctionType and is_programs(item.__code__))
+        if is_own and holding.children[node] and stored:
             found.append(node)
     return found
 
