@@ -113,7 +113,9 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "
     "of what the cells of a notebook have shown.",
     "causes.retained.ended_training": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state "
-    "that the loop in {loop:place} left when it ended; another optimizer has begun since.",
+    "that the loop in {loop:place} left when it ended; another model or optimizer was made since.",
+    "causes.retained.former_model": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state of "
+    "a model[ made at {place:place}] that was trained until another one was made, and not since.",
     "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "
     "card[ at {place:place}][, in {holder:holder}]; tensors of the same sizes were made for what was copied from it.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "

@@ -262,6 +262,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "none, if that training does not go on",
         "optimizers",
     ),
+    "release_ended_training.model": RemedyWords(
+        "Let go of the model[ made at {place:place}], or of its gradients and its optimizer, before the next one is "
+        "made: `del` what refers to them, and break reference cycles that keep them.",
+        "Its training left {bytes:bytes} of gradients and optimizer state.",
+        "none, if that training does not go on",
+        "optimizers",
+    ),
     "release_checkpoint": RemedyWords(
         'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`, `device="cpu"`), or `del` it once '
         "`load_state_dict` has copied it.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis.passes import ended_training
-from oomscope.analysis.passes.ended_training import LEAST_STATE, LEAST_STEPS, find_ended_training
+from oomscope.analysis.passes.ended_training import LEAST_STATE, LEAST_STEPS, LEAST_TENSORS, find_ended_training
 from oomscope.analysis.study import DeviceStudy, study_device
 from tests.analysis.programs import MIB, STATE
 from tests.passes.scripts import BACKWARD_CALL, MAKING, Script
@@ -25,12 +25,13 @@ def train(script: Script, line: int, steps: int, state: float, layer: float = 10
                 script.at(22, state, *STATE[:3])
 
 
-def phases(steps: int, anew: float, *, layer: float = 0.5, around: bool = False) -> DeviceStudy:
+def phases(steps: int, anew: float, *, layer: float = 0.5, layers: int = 1, around: bool = False) -> DeviceStudy:
     script = Script()
     for round_ in range(2 if around else 1):
         script.at(5, 10, *MAKING)
         train(script, 6, steps, 20)
-        script.at(7, layer, *MAKING)
+        for _ in range(layers):
+            script.at(7, layer, *MAKING)
         if round_ == 0:
             train(script, 8, 1, anew, layer)
     script.layer(20, 7, 3)
@@ -56,6 +57,11 @@ def test_another_optimizer_has_begun(anew: float, bytes_: int | None) -> None:
 @pytest.mark.parametrize(("layer", "bytes_"), [(10 * LEAST_STATE, 30), (10 * LEAST_STATE - 0.5, None)])
 def test_gradients_beside_the_old_ones_are_of_another_model(layer: float, bytes_: int | None) -> None:
     assert left(phases(5, 0, layer=layer)) == bytes_
+
+
+@pytest.mark.parametrize(("layers", "bytes_"), [(LEAST_TENSORS, 30), (LEAST_TENSORS - 1, None)])
+def test_a_model_was_made_since(layers: int, bytes_: int | None) -> None:
+    assert left(phases(5, 0, layers=layers)) == bytes_
 
 
 def test_what_is_trained_again_in_a_loop_around_it_has_not_ended() -> None:

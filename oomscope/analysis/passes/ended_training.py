@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE
+from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAMETER
 from oomscope.analysis.labels.phases import OPTIMIZER
 from oomscope.analysis.passes.finished import training_entries
 from oomscope.analysis.passes.loops import LoopRun
@@ -21,6 +21,8 @@ LEAST_STEPS = 3
 """Passes with a backward each. Fewer may be the first half of a step that trains two networks in turn."""
 LEAST_STATE = 0.1
 """Of the bytes of the old states or gradients: what the new ones must have come to, to be another optimizer's."""
+LEAST_TENSORS = 2
+"""The weight and the bias of a head; one alone may be data that was moved to the card."""
 
 
 class EndedTraining(NamedTuple):
@@ -31,7 +33,7 @@ class EndedTraining(NamedTuple):
 
 
 def find_ended_training(study: DeviceStudy, entry: int) -> EndedTraining | None:
-    """What trainings that ended before `entry` left, where another training has begun since."""
+    """What trainings that ended before `entry` left, where another training has begun since, or a model was made."""
     runs = [run for run in study.loops.runs if _trained_and_ended(study, run, entry)]
     if not runs:
         return None
@@ -41,12 +43,19 @@ def find_ended_training(study: DeviceStudy, entry: int) -> EndedTraining | None:
     for run in runs:
         within |= (lifetimes.born >= run.begin) & (lifetimes.born < run.end)
     gradients, since = study.categories == GRADIENT, alive & (lifetimes.born >= last.end)
+    # A model that is made next may still count to the loop: only the next pass of another one tells that it has ended.
+    model = alive & (study.categories == PARAMETER) & (lifetimes.born > _last_backward(study, last))
+    is_over = np.count_nonzero(model) >= LEAST_TENSORS
     for kind in (states, gradients):
-        left = int(size[alive & within & kind].sum())
-        anew = int(size[since & kind].sum())
-        if anew >= LEAST_STATE * max(left, 1) and (left or kind is states):
-            return EndedTraining(int(size[alive & within & (states | gradients)].sum()), last)
-    return None
+        left, made = int(size[alive & within & kind].sum()), int(size[since & kind].sum())
+        is_over |= made >= LEAST_STATE * max(left, 1) and (left > 0 or kind is states)
+    left = int(size[alive & within & (states | gradients)].sum())
+    return EndedTraining(left, last) if left and is_over else None
+
+
+def _last_backward(study: DeviceStudy, run: LoopRun) -> int:
+    entries = training_entries(study)
+    return int(entries[(entries >= run.begin) & (entries < run.end)].max())
 
 
 def _trained_and_ended(study: DeviceStudy, run: LoopRun, entry: int) -> bool:

@@ -18,6 +18,7 @@ from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.ended_training import find_ended_training
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
+from oomscope.analysis.passes.former_model import find_former_model
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
 from oomscope.analysis.passes.last_pass import (
@@ -116,6 +117,7 @@ class Circumstances:
             find_ended_training(study, entry) if traced else None,
             optimizes_within(study, entry),
             find_loaded_copies(study, entry) if traced else None,
+            find_former_model(study, entry) if traced else None,
         )
 
     @cached_property

@@ -14,7 +14,7 @@ from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 
 PILES = ("growth", "retained")
 FAR_MORE = 2
-"""Times what has piled up. A short list beside gigabytes that are free and cannot be used is not what went wrong."""
+"""Times. A short list beside gigabytes that are free and cannot be used is not what went wrong."""
 
 
 def decide(case: Shortage) -> Tested:
@@ -66,10 +66,13 @@ def _by_weight(found: tuple[Qualifying, ...]) -> tuple[Qualifying, ...]:
 
 
 def _is_oversized(case: Shortage, limit: int, limit_is_known: bool) -> bool:
-    """Whether an empty device would not have served the request either."""
+    """Whether an empty device would not have served the request either.
+
+    Where only a bracket of the limit is known, that is likely once the request is far more than was ever reserved.
+    """
     if case.device is not None:
         return case.size > case.device
-    return case.size > limit and (limit_is_known or case.reserved < MARGIN * case.size)
+    return case.size > limit and (limit_is_known or case.size >= FAR_MORE * max(limit, case.reserved))
 
 
 def _wall_that_just_fits(case: Shortage, limit: int, only_higher: tuple[Qualifying, ...]) -> Qualifying | None:

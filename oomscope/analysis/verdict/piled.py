@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oomscope.analysis.passes.ended_training import EndedTraining
+from oomscope.analysis.passes.former_model import FormerModel
 from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.passes.records import CallsInProgress, Growth
@@ -40,6 +41,7 @@ class LoopFacts:
         ended_training: what a training that has ended left, while another one is underway.
         optimizes_within: whether an optimizer's step lies within its passes.
         loaded: what a checkpoint keeps that was copied from.
+        former: what the training of a model has left that another one has followed.
     """
 
     goes_on: bool = True
@@ -52,6 +54,7 @@ class LoopFacts:
     ended_training: EndedTraining | None = None
     optimizes_within: bool = True
     loaded: LoadedCopies | None = None
+    former: FormerModel | None = None
 
     def may_be_one_step(self, passes: int) -> bool:
         """Whether few passes with a backward each, and no step of an optimizer, may be parts of one step.
@@ -85,7 +88,7 @@ class Piled:
     holder: Suspect | None = None
     debris: tuple[Suspect, ...] = ()
     models: KeptModels | None = None
-    left: EndedTraining | LoadedCopies | None = None
+    left: EndedTraining | LoadedCopies | FormerModel | None = None
 
 
 def find_piled(
@@ -155,9 +158,9 @@ def _debris(suspects: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
     return tuple(one for one in found if not (minor and one.unread is not None))
 
 
-def _left(loop: LoopFacts, tries: int) -> EndedTraining | LoadedCopies | None:
+def _left(loop: LoopFacts, tries: int) -> EndedTraining | LoadedCopies | FormerModel | None:
     """What a training that has ended left, or a checkpoint, if that is more than the bytes that failed `tries` left."""
-    found = [one for one in (loop.ended_training, loop.loaded) if one is not None and one.bytes > tries]
+    found = [one for one in (loop.ended_training, loop.loaded, loop.former) if one is not None and one.bytes > tries]
     return max(found, key=lambda one: one.bytes, default=None)
 
 

@@ -29,11 +29,11 @@ MOST_TRAINED = 0.6
 
 def find(live: LiveBlocks) -> BoolArray:
     """A model that another one has followed; else copies of a model."""
-    followed = _left_over(live)
+    followed = left_over(live)
     return followed if followed.any() else _copies(live)
 
 
-def _left_over(live: LiveBlocks) -> BoolArray:
+def left_over(live: LiveBlocks) -> BoolArray:
     """A model that was trained until another was made, and not since; with its gradients and its states.
 
     A program that drops its gradients in every step makes new ones for what it trains; what keeps gradients that are

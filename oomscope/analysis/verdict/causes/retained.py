@@ -6,6 +6,7 @@ reference cycle that nothing reaches waits for the garbage collector. Neither is
 
 from __future__ import annotations
 
+from oomscope.analysis.passes.former_model import FormerModel
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
@@ -106,6 +107,8 @@ def _by_trace(circumstances: Circumstances) -> Note:
         keeper = reaching(circumstances.suspects, left.bytes)
         holder = None if keeper is None else keeper.holder
         return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
+    if isinstance(left, FormerModel):
+        return note("causes.retained.former_model", retained=left.bytes, live=live, place=left.place)
     if left is not None:
         loop = circumstances.study.loops.location(left.run)
         return note("causes.retained.ended_training", retained=left.bytes, live=live, loop=loop)
