@@ -1,29 +1,27 @@
 """Whatever a file holds: a report, or one clear sentence, in a time that its size explains.
 
-By hand, for as long as you like: ``OOMSCOPE_FUZZ=20000 python -m pytest tests/hostile/test_fuzz.py``. What fails is
+In CI a few cases of each kind; ``python -m tests.hostile.fuzz`` tries as many as there is time for. What fails here is
 kept in hypothesis's database (``.hypothesis``) and tried again first.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
-import struct
 import time
-from typing import Any
+from collections import Counter
+from multiprocessing.connection import Connection
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.builders import block, entry, frame, segment, snapshot
-from tests.hostile.catalogue import CONTEXT, MARKUP, SURROGATES, A, base, short
+from tests.hostile import fuzz, fuzz_worker
+from tests.hostile.fuzz_worker import Tally, Trial, underway
 from tests.hostile.outcomes import WrongEndError, outcome
-from tests.reading.cut_files import WRITERS
+from tests.hostile.strategies import BASES, KINDS, Asked, Case, asked
 
 EXAMPLES = int(os.environ.get("OOMSCOPE_FUZZ", "60"))
 SECONDS = 5.0
-MIB = 1 << 20
 
 often = settings(
     max_examples=EXAMPLES,
@@ -34,306 +32,93 @@ often = settings(
 )
 
 
-def ends_well(data: bytes, asked: tuple[str, bool, bool]) -> None:
-    """Fail where reading, explaining and showing `data` in one format is neither a report nor a sentence, or slow."""
-    form, whatif, redact = asked
+def ends_well(case: Case, how: Asked) -> None:
+    """Fail where reading, explaining and showing a file in one format is neither a report nor a sentence, or slow."""
     start = time.process_time()
-    outcome(data, formats=(form,), whatif=whatif, redact=redact)
+    outcome(case.data, formats=(how.form,), whatif=how.whatif, redact=how.redact)
     taken = time.process_time() - start
     if taken > SECONDS:
-        raise WrongEndError(f"{taken:.1f} s for {len(data):,} bytes")
-
-
-asked = st.tuples(st.sampled_from(["html", "md", "json", "text"]), st.booleans(), st.booleans())
-
-# Bytes
-
-BASES = [
-    writer(document)
-    for document in (base(), {**base(), "oomscope": CONTEXT}, snapshot([], [[entry("alloc", A, 512)]]))
-    for form, writer in WRITERS.items()
-    if form not in ("bzip2", "xz")
-]
-PIECES = [
-    b"",
-    b"\0",
-    b".",
-    b"(",
-    b"t",
-    b"Q",
-    b"NQ",
-    b"]",
-    b"}",
-    b"e",
-    b"u",
-    b"s",
-    b"a",
-    b"0",
-    b"1",
-    b"2",
-    b"\x85",
-    b"\x86",
-    b"\x94",
-    b"h\x00",
-    b"h\x05",
-    b"j\x01\0\0\0",
-    b"r\xff\xff\xff\x7f",
-    b"\x8c\xff",
-    b"X\xff\xff\xff\xff",
-    b"\x95" + b"\xff" * 8,
-    b"\x8d" + b"\xff" * 8,
-    b"\x8a\xff",
-    b"\x8b\xff\xff\xff\x7f",
-    b"cos\nsystem\n",
-    b"R",
-    b"b",
-    b"\x81",
-    b"\x92",
-    b"\x93",
-    b"I1" + b"0" * 999 + b"\n",
-    b"G" + struct.pack(">d", float("nan")),
-    b'"',
-    b"\\ud800",
-    b"[" * 50,
-    b'{"a":' * 50,
-    b"NaN",
-    b"1e999",
-    short(b"segments"),
-    short(b"device_traces") + b"]\x94]\x94(}\x94(",
-    b"ue]\x94]\x94(}\x94(",
-]
-edits = st.tuples(
-    st.sampled_from(["insert", "overwrite", "delete", "repeat", "flip", "cut", "swap"]),
-    st.floats(0, 1, exclude_max=True),
-    st.integers(0, 40),
-    st.sampled_from(PIECES) | st.binary(max_size=12),
-)
-
-
-def edited(data: bytes, changes: list[Any]) -> bytes:
-    """`data` after each of `changes`."""
-    for kind, share, count, piece in changes:
-        at = int(share * max(len(data), 1))
-        head, tail = data[:at], data[at:]
-        if kind == "insert":
-            data = head + piece + tail
-        elif kind == "overwrite":
-            data = head + piece + tail[len(piece) :]
-        elif kind == "delete":
-            data = head + tail[count:]
-        elif kind == "repeat":
-            data = head + tail[:count] * 3 + tail
-        elif kind == "flip":
-            data = head + bytes([tail[0] ^ (1 << count % 8)]) + tail[1:] if tail else data
-        elif kind == "swap":
-            data = head[:-count] + tail[:count] + head[len(head) - count :] + tail[count:] if count else data
-        else:
-            data = head
-    return data
+        raise WrongEndError(f"{taken:.1f} s for {len(case.data):,} bytes")
 
 
 @often
-@given(st.sampled_from(BASES), st.lists(edits, min_size=1, max_size=6), asked)
-def test_bytes_of_real_containers_changed(data: bytes, changes: list[Any], how: tuple[str, bool, bool]) -> None:
-    ends_well(edited(data, changes), how)
+@given(KINDS["bytes of containers changed"], asked)
+def test_bytes_of_real_containers_changed(case: Case, how: Asked) -> None:
+    ends_well(case, how)
 
 
 @often
-@given(
-    st.lists(st.sampled_from(PIECES), max_size=60),
-    st.sampled_from([b"\x80\x02", b"\x80\x04", b"\x80\x05", b"(", b"}", b"]"]),
-    asked,
-)
-def test_soups_of_instructions(pieces: list[bytes], beginning: bytes, how: tuple[str, bool, bool]) -> None:
-    ends_well(beginning + b"".join(pieces), how)
-
-
-# Documents
-
-ODD = st.sampled_from(
-    [
-        None,
-        True,
-        False,
-        0,
-        -1,
-        1,
-        511,
-        1 << 31,
-        1 << 50,
-        1 << 62,
-        (1 << 63) - 1,
-        1 << 63,
-        (1 << 64) - 1,
-        1 << 64,
-        -(1 << 63),
-        10**1000,
-        0.5,
-        float("nan"),
-        float("inf"),
-        "",
-        "a",
-        MARKUP,
-        SURROGATES,
-        "x" * 5000,
-        b"\xff",
-        [],
-        {},
-        (),
-        (0, 1),
-        [None],
-        {"a": 1},
-        {1: 2},
-        "oom",
-        "alloc",
-        "free_completed",
-        "segment_unmap",
-        "inactive",
-        "small",
-        A,
-        A + 512,
-    ]
-)
-
-
-def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where in `value` something can be changed."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return ([path] if path else []) + [deeper for key, item in items for deeper in paths(item, (*path, key))]
-
-
-def copied(value: Any) -> Any:
-    """A deep copy that shares nothing, so that one change is one change."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
-
-
-DOCUMENT = copied(
-    {
-        **base(),
-        "oomscope": CONTEXT,
-        "external_annotations": [
-            {"stage": stage, "name": f"ProfilerStep#{row}", "device": 0, "time_us": row}
-            for row in range(4)
-            for stage in ("START", "END")
-        ],
-    }
-)
-PATHS = paths(DOCUMENT)
-
-
-def changed(changes: list[tuple[str, tuple[Any, ...], Any]]) -> Any:
-    """`DOCUMENT` with `changes` made; one whose place is gone is left out."""
-    document = copied(DOCUMENT)
-    for kind, path, odd in changes:
-        parent = document
-        try:
-            for step in path[:-1]:
-                parent = parent[step]
-            if kind == "replace":
-                parent[path[-1]] = copied(odd)
-            elif kind == "delete":
-                del parent[path[-1]]
-            elif kind == "double":
-                parent.insert(path[-1], copied(parent[path[-1]]))
-            elif kind == "add":
-                parent[path[-1]][str(odd)[:20]] = copied(odd)
-        except (KeyError, IndexError, TypeError, AttributeError):
-            continue
-    return document
-
-
-changes = st.lists(
-    st.tuples(st.sampled_from(["replace", "replace", "delete", "double", "add"]), st.sampled_from(PATHS), ODD),
-    min_size=1,
-    max_size=8,
-)
+@given(KINDS["soups of instructions"], asked)
+def test_soups_of_instructions(case: Case, how: Asked) -> None:
+    ends_well(case, how)
 
 
 @often
-@given(changes, st.booleans(), asked)
-def test_documents_changed(made: list[Any], as_json: bool, how: tuple[str, bool, bool]) -> None:
-    document = changed(made)
-    if as_json:
-        data = json.dumps(document, default=repr, skipkeys=True).encode()
-    else:
-        try:
-            data = pickle.dumps(document, 4)
-        except UnicodeEncodeError:  # half a character, which pickle cannot write
-            data = pickle.dumps(document, 0)
-    ends_well(data, how)
-
-
-# Histories that no allocator has
-
-ACTIONS = (
-    "alloc",
-    "alloc",
-    "alloc",
-    "free_requested",
-    "free_completed",
-    "free",
-    "segment_alloc",
-    "segment_free",
-    "segment_map",
-    "segment_unmap",
-    "oom",
-    "snapshot",
-    "annotate",
-    "new",
-)
-STACKS = [
-    [
-        frame(name, line, file),
-        frame("main", 30 + line, "/workspace/train.py"),
-        frame("<module>", 50, "/workspace/train.py"),
-    ]
-    for name, line, file in (
-        ("forward", 3, "/workspace/model.py"),
-        ("step", 9, "/venv/site-packages/torch/optim/adam.py"),
-        ("backward", 4, "/venv/site-packages/torch/autograd/__init__.py"),
-        ("collate", 7, "??"),
-    )
-]
-sizes = st.sampled_from([0, 1, 512, 513, MIB, 2 * MIB, 20 * MIB, 1 << 40, 1 << 50])
-addresses = st.integers(0, 24).map(lambda row: A + row * MIB // 2)
-entries = st.builds(
-    lambda action, address, size, stream, time_us, stack: entry(
-        action, address, size, stream=stream, time_us=time_us, frames=stack
-    ),
-    st.sampled_from(ACTIONS),
-    addresses,
-    sizes,
-    st.sampled_from([0, 0, 7, -1]),
-    st.integers(-5, 10_000_000),
-    st.none() | st.sampled_from(STACKS),
-)
-blocks = st.builds(
-    lambda size, state, requested, stack: block(size, state, requested=requested, frames=stack),
-    sizes,
-    st.sampled_from(["active_allocated", "active_pending_free", "inactive", "odd"]),
-    sizes,
-    st.sampled_from(STACKS),
-)
-segments = st.builds(
-    lambda address, held, stream, kind, pool, expandable, device: segment(
-        address, held, stream=stream, kind=kind, pool=pool, expandable=expandable, device=device
-    ),
-    addresses,
-    st.lists(blocks, max_size=5),
-    st.sampled_from([0, 7]),
-    st.sampled_from(["small", "large"]),
-    st.sampled_from([(0, 0), (1, 0), (0, 3)]),
-    st.booleans(),
-    st.sampled_from([0, 0, 0, 1, -1, 5]),
-)
+@given(KINDS["documents changed"], asked)
+def test_documents_changed(case: Case, how: Asked) -> None:
+    ends_well(case, how)
 
 
 @often
-@given(st.lists(segments, max_size=6), st.lists(st.lists(entries, max_size=60), max_size=3), st.floats(0.2, 1.6), asked)
-def test_histories_that_cannot_be(
-    held: list[Any], traces: list[Any], share: float, how: tuple[str, bool, bool]
+@given(KINDS["histories that cannot be"], asked)
+def test_histories_that_cannot_be(case: Case, how: Asked) -> None:
+    ends_well(case, how)
+
+
+# The fuzzer that is run by hand
+
+TEXT = Asked("text", whatif=False, redact=False)
+
+
+def test_what_ends_wrongly_is_counted_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bad(data: bytes, **_: object) -> str:
+        raise WrongEndError("half a page")
+
+    trial, tally = Trial(tmp_path), Tally()
+    trial.run(Case(BASES[0], BASES[0]), TEXT, "soups of instructions", tally)
+    assert tally.ends == {"report": 1}
+    assert [path.name for path in tmp_path.glob("soups-*")] == []
+    monkeypatch.setattr(fuzz_worker, "outcome", bad)
+    trial.run(Case(BASES[0], BASES[0]), TEXT, "soups of instructions", tally)
+    assert tally.ends == {"report": 1, "wrong": 1}
+    [kept] = tmp_path.glob("soups-*.bin")
+    assert kept.read_bytes() == BASES[0]
+    assert "half a page" in kept.with_suffix(".txt").read_text()
+
+
+def test_what_is_slow_beside_its_whole_file_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(data: bytes, **_: object) -> str:
+        end = time.process_time() + (0.06 if data == b"slow" else 0.002)
+        while time.process_time() < end:
+            pass
+        return "report"
+
+    monkeypatch.setattr(fuzz_worker, "outcome", slow)
+    trial, tally = Trial(tmp_path), Tally()
+    for data in (b"slow", b"quick"):
+        trial.run(Case(data, b"whole"), TEXT, "soups of instructions", tally)
+    assert tally.ends == {"report": 1, "slow report": 1}
+    assert tally.most_times > 5
+
+
+def dies(connection: Connection, batch: int, step: int, seed: int, folder: Path) -> None:
+    """A worker that ends at its first batch, and works at the next."""
+    underway(folder, os.getpid()).write_bytes(b"deadly")
+    if batch == 0:
+        os._exit(9)
+    tally = Tally(ends=Counter(report=100))
+    while True:
+        connection.send((batch, "documents changed", tally, 1024))
+        batch += step
+
+
+def test_a_case_that_ends_its_process_is_kept_and_the_others_are_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = pickle.dumps(snapshot(held, traces, release="2.12"), 4)
-    ends_well(data[: int(len(data) * share)], how)
+    monkeypatch.setattr(fuzz, "work", dies)
+    assert fuzz.main(["--cases", "250", "--jobs", "1", "--seconds", "60", "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert "'killed': 1" in said
+    assert "exit code 9" in (tmp_path / "killed-0-0.txt").read_text()
+    assert [path.name for path in tmp_path.glob("*.bin")] == ["killed-0-0.bin"]
+    assert (tmp_path / "killed-0-0.bin").read_bytes() == b"deadly"
