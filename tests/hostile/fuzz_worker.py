@@ -148,7 +148,7 @@ class Trial:
         key = (whole, how)
         if key not in self._whole or again:
             self._whole[key] = max(_tried(whole, how)[0], self._whole.get(key, 0.0))
-        return self._whole[key]
+        return max(self._whole[key], self._quickest)  # a whole file may be refused at once
 
     def _keep(self, case: Case, how: Asked, kind: str, said: str) -> None:
         name = f"{kind.split()[0]}-{hashlib.sha256(case.data).hexdigest()[:12]}"
