@@ -13,7 +13,7 @@ from oomscope.rendering.common import said_tables, tables
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
-from oomscope.rendering.common.whatif_table import WhatIfView, changing, view
+from oomscope.rendering.common.whatif_table import WhatIfView, changing, left_every_pass, view
 from oomscope.rendering.html.culprit import culprit
 from oomscope.units import format_bytes, plural
 from oomscope.wording.certainty import certainty
@@ -89,7 +89,11 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, source
         escaped(elsewhere(findings.at, device) or ""),
         escaped((device.oom and said_text(device.oom.said)) or ""),
         folded(f"Memory, {when}", table_text(tables.memory(device))),
-        *(_replays(answer) for answer in findings.whatif if answer.device == device.device and answer.rows),
+        *(
+            _replays(answer, left_every_pass(device))
+            for answer in findings.whatif
+            if answer.device == device.device and answer.rows
+        ),
         *(folded(table.title, table_text(table)) for table in _tables(findings, device, shorten)),
         _stacks(device),
     ]
@@ -142,13 +146,14 @@ def _shares(device: DeviceFindings, shorten: Shorten) -> str:
     return table_text(Table("", ("bytes", "share", "what"), rows, frozenset({0, 1})))
 
 
-def _replays(answer: WhatIf) -> str:
+def _replays(answer: WhatIf, per_pass: int | None) -> str:
     """The settings that change something as a table, the rest by name."""
     changed, unchanged = changing(answer)
     said = unchanged_text(unchanged)
     if len(changed.rows) < 2 and answer.self_check.exact:
         return f"{NOTHING_CHANGES} {escaped(said)}".strip()
-    return folded(TITLE, "\n\n".join(filter(None, (*_answers(view(changed)), escaped(said), EXPLAINED_BY))))
+    shown = _answers(view(changed, per_pass))
+    return folded(TITLE, "\n\n".join(filter(None, (*shown, escaped(said), EXPLAINED_BY))))
 
 
 def whatif_section(answer: WhatIf) -> str:

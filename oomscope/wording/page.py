@@ -155,9 +155,9 @@ def asked_note(oom: Oom) -> str:
 def effect_text(advice: Advice, oom: Oom) -> str:
     """What a remedy gives: ``saves 9.77 GiB · enough alone``; empty where neither is known."""
     saves = f"saves {format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
-    if advice.enough and advice.slug == "raise_cap" and advice.values["passes"]:
-        enough = f"room for {advice.values['passes']} more passes; the growth remains"
-    elif advice.enough:
+    if advice.slug == "raise_cap":
+        return _effect_of_cap(advice, oom)
+    if advice.enough:
         enough = "enough alone" if _knows_the_rest(oom) else "enough for this request"
     elif advice.enough is False:
         short = missing(advice, oom)
@@ -165,6 +165,18 @@ def effect_text(advice: Advice, oom: Oom) -> str:
     else:
         enough = "not certain to be enough alone" if saves else ""
     return " · ".join(filter(None, (saves, enough)))
+
+
+def _effect_of_cap(advice: Advice, oom: Oom) -> str:
+    """What a higher cap takes of the card, and how far it carries: where something is left over, no more than that."""
+    takes = f"takes {format_bytes(advice.values['least'] - advice.values['low'])} more of the card"
+    if advice.values["passes"]:
+        far = f"only delays it, by {plural(advice.values['passes'], 'pass', 'passes')}"
+    elif oom.verdict.cause == "retained":
+        far = "enough for this request; what is left over stays"
+    else:
+        far = "enough alone" if _knows_the_rest(oom) else "enough for this request"
+    return f"{takes} · {far}"
 
 
 def _knows_the_rest(oom: Oom) -> bool:

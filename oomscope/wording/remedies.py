@@ -43,9 +43,10 @@ def _many_places(values: Mapping[str, Any]) -> str:
 
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
-    was = f"from {format_bytes(values['cap'])} " if values["cap"] else ""
-    how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"Raise the memory cap of this process {was}to {format_limit(values['least'])}{how}."
+    was = f"of {format_bytes(values['cap'])} " if values["cap"] else ""
+    how = f", `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
+    kept = f"the card has {format_bytes(values['free'])} free that the cap keeps from this process"
+    return f"Raise the cap {was}to {format_limit(values['least'])}{how}: {kept}."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -55,10 +56,6 @@ def _pool(values: Mapping[str, Any]) -> str:
 def _break_cycle(values: Mapping[str, Any]) -> str:
     way = values["holder"].removeprefix("reference cycle: ")
     return f"Break the cycle ({way}), or call `gc.collect()` after each pass."
-
-
-def _why_raise(values: Mapping[str, Any]) -> str:
-    return f"The cap was set for this process; the card had {format_bytes(values['free'])} free."
 
 
 def _setting(values: Mapping[str, Any]) -> str:
@@ -146,7 +143,13 @@ REMEDIES: dict[str, RemedyWords] = {
         "memory for the full size from the start",
         "faq",
     ),
-    "raise_cap": RemedyWords(_raise_cap, _why_raise, "less is left for other processes", "memory"),
+    "raise_cap": RemedyWords(
+        _raise_cap,
+        "It saves nothing: the cap, and not the card, refused this request. Leave it where others are meant to have "
+        "that memory.",
+        "less is left for other processes",
+        "memory",
+    ),
     "smaller_batch.training": RemedyWords(
         "Divide the batch by {divisor} and accumulate the gradients of the parts[, if a batch has {samples} samples or "
         "more].",

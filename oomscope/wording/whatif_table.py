@@ -17,10 +17,11 @@ NOTHING_CHANGES = "No setting that was replayed changes the outcome."
 HEADINGS = ("setting", "outcome", "to spare", "peak", "at the end", "retries", "minimum")
 
 EXPLAINED = (
-    "Outcome: the run survives, or a request fails after so many allocations. To spare: the limit minus the peak, or "
-    "by how much the failed request was short. Peak, at the end: reserved memory at its highest and at the end. "
-    "Retries: how often all cached blocks were released to serve one request, which costs time. Minimum: the smallest "
-    "limit under which the run survives, rounded up."
+    "Outcome: every request of the recording is served (that of a run that failed ends there: what it would have asked "
+    "for next is not known), or one fails after so many allocations. To spare: the limit minus the peak, or by how "
+    "much the failed request was short. Peak, at the end: reserved memory at its highest and at the end. Retries: how "
+    "often all cached blocks were released to serve one request, which costs time. Minimum: the smallest limit under "
+    "which every request is served, rounded up."
 )
 """What the headings mean."""
 
@@ -51,13 +52,32 @@ def self_check_text(answer: WhatIf) -> str:
     return passed if reason is None else f"{passed} However, {reason}."
 
 
-def outcome_text(row: WhatIfRow) -> str:
-    """``survives``, ``fails after 12,976 allocations``, or that neither is certain."""
+def outcome_text(row: WhatIfRow, per_pass: int | None = None) -> str:
+    """``no failure``, ``fails after 12,976 allocations``, or that neither is certain.
+
+    Args:
+        row: of a setting.
+        per_pass: bytes that every pass leaves behind, where memory grows: then serving what was recorded is not the
+            end of it.
+    """
     if row.oom is None:
         return UNKNOWN if row.peak_reserved is None else "not certain"
-    if not row.oom:
-        return "survives"
-    return "fails" if row.failed_allocation is None else f"fails after {plural(row.failed_allocation, 'allocation')}"
+    if row.oom:
+        return (
+            "fails" if row.failed_allocation is None else f"fails after {plural(row.failed_allocation, 'allocation')}"
+        )
+    if not row.served:
+        return "no failure"
+    serves = "serves this request" if len(row.served) == 1 else "serves every request"
+    return f"{serves}; {_again(row.headroom, per_pass)}" if per_pass else serves
+
+
+def _again(headroom: int | None, per_pass: int) -> str:
+    """When a run that grows fails again: what is to spare lasts for so many passes more."""
+    if headroom is None:
+        return "the growth goes on"
+    passes = max(headroom, 0) // per_pass
+    return f"fails again after about {plural(passes, 'pass', 'passes')}" if passes else "fails again within a pass"
 
 
 def headroom_text(row: WhatIfRow) -> str:

@@ -61,14 +61,20 @@ _ALL: tuple[Remedy, ...] = (
 
 REMEDY_MODULES = MappingProxyType({remedy.SLUG: remedy for remedy in _ALL})
 
+_DELAYS = MappingProxyType({"growth": ("raise_cap", "smaller_batch"), "retained": ("raise_cap",)})
+"""What lets a request through and leaves a cause as it is: told behind all that removes the cause."""
+
 MOST_ADVICE = 6
 """A reader who is told ten things does none."""
 
 
 def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
-    """Advice on a failed request: what is known to be enough first, then as the cause orders it; refuted last."""
-    known = (True, None, False)
+    """Advice on a failed request: what is known to be enough first, then as the cause orders it; refuted last.
+
+    What only delays the failure comes behind what removes its cause, however sure it is that this request would fit.
+    """
+    known, delays = (True, None, False), _DELAYS.get(cause, ())
     found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
     found = [completed(circumstances, advice) for advice in found]
-    found.sort(key=lambda advice: known.index(advice.enough))
+    found.sort(key=lambda advice: (advice.slug.partition(".")[0] in delays, known.index(advice.enough)))
     return (*found[:MOST_ADVICE], *refuted(circumstances, cause, {advice.slug for advice in found}))

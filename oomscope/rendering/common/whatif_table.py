@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
 from oomscope.model import Note
 from oomscope.rendering.common.tables import Table
@@ -91,15 +92,20 @@ class WhatIfView:
         return tuple(f"[{number}] {note}" for number, note in enumerate(self.notes, 1))
 
 
-def view(answer: WhatIf) -> WhatIfView:
-    """`answer` in words; what was a stranger's is clean, but not escaped for any format."""
+def view(answer: WhatIf, per_pass: int | None = None) -> WhatIfView:
+    """`answer` in words; what was a stranger's is clean, but not escaped for any format.
+
+    Args:
+        answer: of the replays.
+        per_pass: bytes that every pass leaves behind, as `left_every_pass` tells.
+    """
     each = [list(_notes(row, answer.self_check.reason)) for row in answer.rows]
     common = [note for note in (each[0] if each else ()) if all(note in notes for notes in each)]
     notes = list(dict.fromkeys(note for found in each for note in found if note not in common))
     rows = tuple(
         Row(
             clean(row.setting, 200),
-            _cells(row),
+            _cells(row, per_pass),
             tuple(sorted(notes.index(note) + 1 for note in found if note in notes)),
         )
         for row, found in zip(answer.rows, each, strict=True)
@@ -107,6 +113,18 @@ def view(answer: WhatIf) -> WhatIfView:
     return WhatIfView(
         self_check_text(answer), rows, tuple(map(_sentence, notes)), " ".join(_on_all_rows(answer, common))
     )
+
+
+def left_every_pass(device: DeviceFindings | None) -> int | None:
+    """The bytes that every pass leaves behind, as the verdict tells them; None where it is not growth, or unknown."""
+    if device is None or device.oom is None or device.oom.verdict.cause != "growth":
+        return None
+    for told in device.oom.verdict.headline:
+        if each := told.values.get("per_pass"):
+            return int(each)
+        if each := told.values.get("each"):
+            return int(each) // int(told.values["every"])
+    return None
 
 
 def changing(answer: WhatIf) -> tuple[WhatIf, tuple[str, ...]]:
@@ -120,7 +138,7 @@ def changing(answer: WhatIf) -> tuple[WhatIf, tuple[str, ...]]:
 
 
 def _changes(row: WhatIfRow, recorded: WhatIfRow) -> bool:
-    """Whether a row ends otherwise than the recorded one, or where both survive, with another peak."""
+    """Whether a row ends otherwise than the recorded one, or where neither fails, with another peak."""
     if row.oom != recorded.oom or any(row.served.values()):
         return True
     peak, before = row.peak_reserved, recorded.peak_reserved
@@ -143,9 +161,9 @@ def _marked(row: Row) -> str:
     return f"{row.setting} [{', '.join(map(str, row.marks))}]" if row.marks else row.setting
 
 
-def _cells(row: WhatIfRow) -> tuple[Cell, ...]:
+def _cells(row: WhatIfRow, per_pass: int | None) -> tuple[Cell, ...]:
     return (
-        Cell(outcome_text(row)),
+        Cell(outcome_text(row, per_pass)),
         Cell(headroom_text(row), row.headroom),
         Cell(_bytes(row.peak_reserved), row.peak_reserved),
         Cell(_bytes(row.final_reserved), row.final_reserved),

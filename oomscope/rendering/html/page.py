@@ -14,7 +14,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
-from oomscope.rendering.common.whatif_table import split_rows, view
+from oomscope.rendering.common.whatif_table import left_every_pass, split_rows, view
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes
 from oomscope.rendering.html.flame import MOST_LATER, ROW, THIN, Flame, flames, for_script
@@ -135,7 +135,7 @@ def _rendered(findings: Findings, title: str | None, caps: PageCaps, sources: So
 
     page = _page(trimmed(findings, caps), title, shorten, sheet, caps, sources)
     environment = page_environment(caps.text)
-    answer = view(page.whatif) if page.whatif is not None else None
+    answer = view(page.whatif, left_every_pass(page.device)) if page.whatif is not None else None
     changed, rest = split_rows(page.whatif, answer) if page.whatif is not None and answer is not None else ((), ())
     data = _data(page.main) if page.main is not None else {}
     return environment.get_template("report.html").render(

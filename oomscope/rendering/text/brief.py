@@ -13,6 +13,7 @@ from oomscope.rendering.common import said_tables
 from oomscope.rendering.common.shares import shares
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import percent_text
+from oomscope.rendering.common.whatif_table import left_every_pass
 from oomscope.rendering.text.lines import source_line, wrapped
 from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.rendering.text.terminal import changed_by_settings, section
@@ -72,7 +73,8 @@ def brief(findings: Findings, *, width: int, replayed: bool = True, sources: Sou
 def answered(findings: Findings, *, width: int, sources: Sources | None = None) -> RenderableType:
     """The screen, and below it what other settings would have changed."""
     answers = [answer for answer in findings.whatif if answer.rows]
-    below = [part for answer in answers for part in changed_by_settings(answer)]
+    per_pass = left_every_pass(findings.main)
+    below = [part for answer in answers for part in changed_by_settings(answer, per_pass)]
     return Group(brief(findings, width=width, sources=sources), Text(), *below)
 
 

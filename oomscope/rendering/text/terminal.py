@@ -18,7 +18,7 @@ from oomscope.analysis.whatif.records import WhatIf
 from oomscope.rendering.common import said_tables, tables
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
-from oomscope.rendering.common.whatif_table import WhatIfView, changing, view
+from oomscope.rendering.common.whatif_table import WhatIfView, changing, left_every_pass, view
 from oomscope.rendering.text.fitted_table import FittedTable
 from oomscope.rendering.text.lines import source_line
 from oomscope.rendering.text.sparkline import marks, sparkline
@@ -99,7 +99,9 @@ def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width:
         oom = device.oom
         yield from _list("What to do", (_advice(item, oom) for item in oom.verdict.advice))
     answers = [answer for answer in findings.whatif if answer.device == device.device]
-    yield from chain.from_iterable(changed_by_settings(answer) for answer in answers if answer.rows)
+    yield from chain.from_iterable(
+        changed_by_settings(answer, left_every_pass(device)) for answer in answers if answer.rows
+    )
     yield from section(tables.categories(device), headings=False)
     yield from section(tables.sites(device, shorten, _TOP), f"Who holds the memory, {when}")
     yield from section(said_tables.named(device, 5))
@@ -128,10 +130,10 @@ def whatif(answer: WhatIf) -> RenderableType:
     return Group(title, Text(), *_table(shown), *said)
 
 
-def changed_by_settings(answer: WhatIf) -> Iterator[RenderableType]:
-    """What-if answers within a report: what changes the outcome as a table, the rest by name."""
+def changed_by_settings(answer: WhatIf, per_pass: int | None) -> Iterator[RenderableType]:
+    """What-if answers within a report, where every pass leaves `per_pass` bytes: what changes the outcome as a table, the rest by name."""
     changed, unchanged = changing(answer)
-    shown = view(changed)
+    shown = view(changed, per_pass)
     yield Text(TITLE, style="bold")
     if len(changed.rows) > 1 or not answer.self_check.exact:
         yield from _table(shown)
