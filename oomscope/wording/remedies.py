@@ -3,43 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from oomscope.units import format_bytes, format_limit, plural
+from oomscope.wording.remedies_for_what_is_kept import LET_GO
+from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.replays import served
-from oomscope.wording.template import Sentence, holder, place
-
-SOURCES = {
-    "": "",
-    "memory": "PyTorch documentation, CUDA semantics: memory management",
-    "conf": "PyTorch documentation, CUDA semantics: optimizing memory usage with PYTORCH_ALLOC_CONF",
-    "graphs": "PyTorch documentation, CUDA semantics: graph memory management",
-    "faq": "PyTorch documentation, FAQ: my model reports out of memory",
-    "checkpoint": "PyTorch documentation, torch.utils.checkpoint",
-    "sdpa": "PyTorch documentation, torch.nn.functional.scaled_dot_product_attention",
-    "sharding": "PyTorch documentation, FullyShardedDataParallel and ZeroRedundancyOptimizer",
-    "optimizers": "PyTorch documentation, torch.optim",
-    "loading": "PyTorch documentation, torch.load",
-    "gc": "Python documentation, gc",
-    "traceback": "Python documentation, traceback.clear_frames",
-    "issue": "PyTorch issue 189504",
-}
-
-
-class RemedyWords(NamedTuple):
-    """What to do, why, what it costs, and a key of `SOURCES`."""
-
-    action: Sentence
-    why: Sentence = ""
-    price: Sentence = ""
-    source: str = ""
-
-
-def _many_places(values: Mapping[str, Any]) -> str:
-    places = [place(one) for one in values["places"]]
-    made = f"what {', '.join(places)} made" if places else "what was made"
-    passes = plural(values["passes"], "pass", "passes")
-    return f"A tensor that requires gradients keeps the graph that made it: {made} in {passes} is still alive."
+from oomscope.wording.template import holder
 
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
@@ -51,11 +21,6 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
 
 def _pool(values: Mapping[str, Any]) -> str:
     return holder(values["name"]) if values["name"] else "the MemPool ({}, {})".format(*values["number"])
-
-
-def _break_cycle(values: Mapping[str, Any]) -> str:
-    way = values["holder"].removeprefix("reference cycle: ")
-    return f"Break the cycle ({way}), or call `gc.collect()` after each pass."
 
 
 def _setting(values: Mapping[str, Any]) -> str:
@@ -94,55 +59,7 @@ _PRICES = {
     "empty_cache": "each call waits for the device, and what it gives back is taken again",
 }
 
-REMEDIES: dict[str, RemedyWords] = {
-    "detach_what_is_kept.holder": RemedyWords(
-        "Store numbers (`.item()`) or `.detach().cpu()` tensors in {holder:holder}, or run that code under "
-        "`torch.no_grad()`.",
-        "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
-        "none, if nothing later calls backward on them",
-        "faq",
-    ),
-    "detach_what_is_kept.carried": RemedyWords(
-        "Detach {holder:holder} before the next pass (`.detach()`, or `.item()` for a number). If a backward needs it, "
-        "call `backward()` in every pass.",
-        "It keeps the autograd graphs of the passes before[: {per_pass:bytes} a pass].",
-        "none, if nothing later calls backward on it",
-        "faq",
-    ),
-    "detach_what_is_kept": RemedyWords(
-        "Keep numbers, not tensors: use `.item()` or `.detach()` on whatever is kept from pass to pass (a running "
-        "loss, a hidden state that is carried on, a list, a dict of metrics, a hook), without `retain_graph=True`.",
-        _many_places,
-        "none, if nothing later calls backward on them",
-        "faq",
-    ),
-    "bound_what_is_kept.holder": RemedyWords(
-        "Empty {holder:holder}, limit its size, or move what it keeps to the CPU (`.cpu()`).",
-        "{bytes:bytes} of what it keeps can go.",
-        "a copy back where the device needs it again",
-        "faq",
-    ),
-    "bound_what_is_kept.hooks": RemedyWords(
-        "Remove hooks from {holder:holder} that are not needed any more: keep what registering returns, and call its "
-        "`remove()`.",
-        "Hooks that were registered again and again keep {bytes:bytes}.",
-        "none",
-        "",
-    ),
-    "bound_what_is_kept": RemedyWords(
-        "Free what {place:place}[ (and {others:n other line})] makes once its pass is over, or move it to the CPU "
-        "(`.cpu()`).",
-        "It is alive from {passes:n pass/passes}.",
-        "a copy back where the device needs it again",
-        "faq",
-    ),
-    "bound_what_is_kept.reallocated": RemedyWords(
-        "Bound the tensor that {place:place}[ (and {others:n other line})] replaces by ever larger ones, allocate it "
-        "once at its full size, or keep it on the CPU.",
-        "While it is replaced, the old and the new one are both there.",
-        "memory for the full size from the start",
-        "faq",
-    ),
+REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
         "It saves nothing: the cap, and not the card, refused this request. Leave it where others are meant to have "
@@ -222,115 +139,6 @@ REMEDIES: dict[str, RemedyWords] = {
         "It holds {bytes:bytes}, a budget that the program chose.",
         "fewer or shorter sequences",
         "faq",
-    ),
-    "forget_exception": RemedyWords(
-        "Let go of the exception in {holder:holder} once it is handled: `del` it, store its text instead, or empty its "
-        "frames (`traceback.clear_frames(error.__traceback__)`).",
-        "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
-        "a debugger no longer sees those variables",
-        "traceback",
-    ),
-    "forget_exception.shown": RemedyWords(
-        "Let go of the error that the console showed last: `del sys.last_value, sys.last_traceback` (and "
-        "`sys.last_exc` from Python 3.12 on).",
-        "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
-        "no post-mortem debugging of that error",
-        "traceback",
-    ),
-    "drop_optimizer": RemedyWords(
-        "Let go of {holder:holder} once its training is over: `del` what refers to it, or keep only the numbers that "
-        "are still read.",
-        "It keeps the model that it trained, its gradients and its states.",
-        "none, if that training does not go on",
-        "optimizers",
-    ),
-    "drop_optimizer.parameters": RemedyWords(
-        "Take parameters that are not trained any more out of {holder:holder} (`param_groups` and `state`), or make a "
-        "new optimizer.",
-        "It keeps parameters that no module holds any more, with their gradients and states.",
-        "none, if they are not trained again",
-        "optimizers",
-    ),
-    "release_closure": RemedyWords(
-        "Unregister {holder:holder} when its call ends (`atexit.unregister`, a hook's `remove()`), or let it refer to "
-        "no more than it reads.",
-        "It keeps the variables of a call that has ended.",
-        "none",
-        "",
-    ),
-    "release_ended_training": RemedyWords(
-        "Let go of the optimizer and the gradients of the loop in {loop:place} once it has ended: `del` what refers to "
-        "them and to a model that is not used any more, or call `optimizer.zero_grad()` and keep the model alone.",
-        "It left {bytes:bytes} of gradients and optimizer state.",
-        "none, if that training does not go on",
-        "optimizers",
-    ),
-    "release_ended_training.model": RemedyWords(
-        "Let go of the model[ made at {place:place}], or of its gradients and its optimizer, before the next one is "
-        "made: `del` what refers to them, and break reference cycles that keep them.",
-        "Its training left {bytes:bytes} of gradients and optimizer state.",
-        "none, if that training does not go on",
-        "optimizers",
-    ),
-    "release_checkpoint": RemedyWords(
-        'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`, `device="cpu"`), or `del` it once '
-        "`load_state_dict` has copied it.",
-        "It keeps {bytes:bytes} on the card beside the tensors that were made from it.",
-        "none, if it is not read again",
-        "loading",
-    ),
-    "release_history": RemedyWords(
-        "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
-        "`x.shape` instead of showing `x`.",
-        "{holder:holder} keeps {bytes:bytes}.",
-        "`Out[…]` is empty",
-        "",
-    ),
-    "cancel_deferred_call": RemedyWords(
-        "Cancel {holder:holder} once it is not needed (`cancel()`, or `detach()` for `weakref.finalize`), or hand it "
-        "no tensors.",
-        "It keeps {bytes:bytes} until its time has come.",
-        "none",
-        "",
-    ),
-    "release_variable": RemedyWords(
-        "Let go of {holder:holder} once it has been used: `del` it, or set it to `None`, before the work that follows.",
-        "It keeps {bytes:bytes} that no running code reads again.",
-        "none",
-        "faq",
-    ),
-    "release_variable.parts": RemedyWords(
-        "Let go of {holder:holder} once it has been used: put what is still read ({reads:list}) into variables of its "
-        "own, and `del` the rest.",
-        "It keeps {bytes:bytes} that no running code reads again.",
-        "none",
-        "faq",
-    ),
-    "release_variable.frozen": RemedyWords(
-        "Let go of the gradients where {module:holder} is frozen: call its `zero_grad()` then.",
-        "Its parameters require no gradients any more, but still keep {bytes:bytes} of them.",
-        "none",
-        "faq",
-    ),
-    "drop_last_pass": RemedyWords(
-        "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
-        "{holder:holder}].",
-        "{bytes:bytes} of the pass before are still alive.",
-        "none, if they are not read again",
-        "faq",
-    ),
-    "drop_last_pass.graph": RemedyWords(
-        "Let go of {holder:holder} before the next pass (`del`), or run the loop under `torch.no_grad()` if it needs "
-        "no backward.",
-        "It keeps the graph of the pass before: {bytes:bytes}.",
-        "none, if it is not read again",
-        "faq",
-    ),
-    "collect_garbage": RemedyWords(
-        _break_cycle,
-        "Nothing reaches it, but only the garbage collector can free it.",
-        "a collection takes time",
-        "gc",
     ),
     "share_graph_pool": RemedyWords(
         "Capture the graphs into one pool (`pool=first_graph.pool()`), the largest batch first, or capture fewer "

@@ -9,7 +9,8 @@ from oomscope.model import Note
 from oomscope.wording import say
 from oomscope.wording.clean import clean
 from oomscope.wording.evidence import EVIDENCE
-from oomscope.wording.remedies import REMEDIES, SOURCES
+from oomscope.wording.remedies import REMEDIES
+from oomscope.wording.remedy_words import SOURCES
 from oomscope.wording.template import fill
 
 

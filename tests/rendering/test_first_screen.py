@@ -279,14 +279,20 @@ def test_the_bar_leaves_out_the_rows_without_which_the_verdict_is_right_to_the_b
     assert module._filled(np.arange(4), history, most).tolist() == kept
 
 
-def test_room_for_more_passes_is_told_once_and_that_the_growth_remains():
+def test_a_higher_cap_is_said_to_be_what_it_is():
     oom = sample_findings("oom_activations").devices[0].oom
+    kept = analyze(load(bundled_path("oom_kept_exception")), whatif=False).devices[0].oom
     assert oom is not None
-    values = {"least": 5 * GIB, "cap": 4 * GIB, "low": 4 * GIB, "free": 9 * GIB, "fraction": None, "passes": 10}
-    advice = Advice("raise_cap", {**values, "grows": 1 << 20}, None, enough=True)
-    assert effect_text(advice, oom) == "room for 10 more passes; the growth remains"
-    words = advice_text(advice)
+    assert kept is not None
+    values = {"least": 5 * GIB, "cap": 4 * GIB, "low": 4 * GIB, "free": 9 * GIB, "fraction": None}
+    plain = Advice("raise_cap", {**values, "grows": None, "passes": None}, None, enough=True)
+    assert effect_text(plain, oom) == "takes 1.00 GiB more of the card · enough for this request"
+    assert effect_text(plain, kept).endswith("enough for this request; what is left over stays")
+    grows = Advice("raise_cap", {**values, "grows": 1 << 20, "passes": 10}, None, enough=True)
+    assert effect_text(grows, oom) == "takes 1.00 GiB more of the card · only delays it, by 10 passes"
+    words = advice_text(grows)
     assert "passes" not in words.action + words.why
+    assert "the card has 9.00 GiB free that the cap keeps from this process" in words.action
 
 
 def test_the_bill_says_that_it_counts_what_is_left_over():

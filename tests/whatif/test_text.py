@@ -16,13 +16,14 @@ from oomscope.analysis.whatif.records import SelfCheck, WhatIfRow
 from oomscope.commands.common.errors import run
 from oomscope.model import note
 from oomscope.rendering import render_html
-from oomscope.rendering.common.whatif_table import changing, split_rows, view
+from oomscope.rendering.common.whatif_table import changing, left_every_pass, split_rows, view
 from oomscope.rendering.markdown import render_markdown
 from oomscope.rendering.text.terminal import render_text
 from oomscope.rendering.whatif import as_document, to_json, to_markdown, to_text
-from oomscope.wording.whatif_table import CONDITIONS, EXPLAINED, HEADINGS, headroom_text
+from oomscope.wording.whatif_table import CONDITIONS, EXPLAINED, HEADINGS, headroom_text, outcome_text
 from tests import builders
 from tests.said import reason_text
+from tests.samples import sample_findings
 from tests.whatif.recorder import Recorder
 
 MIB = 1 << 20
@@ -131,8 +132,33 @@ def test_no_figure_is_cut_short_however_narrow_the_terminal(width: int) -> None:
 
 def test_where_there_is_room_a_setting_is_one_line() -> None:
     text = to_text(WhatIf(0, CHECK, (WhatIfRow("recorded", oom=False, peak_reserved=20 * MIB, retries=0),)), 120)
-    cells = ["recorded", "survives", "–", "20.0", "MiB", "–", "0", "–"]
+    cells = ["recorded", "no", "failure", "–", "20.0", "MiB", "–", "0", "–"]
     assert any(line.split() == cells for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("headroom", "per_pass", "told"),
+    [
+        (None, None, "serves this request"),
+        (99, 100, "serves this request; fails again within a pass"),
+        (100, 100, "serves this request; fails again after about 1 pass"),
+        (350, 100, "serves this request; fails again after about 3 passes"),
+        (None, 100, "serves this request; the growth goes on"),
+    ],
+)
+def test_a_run_that_grows_is_not_said_to_survive(headroom: int | None, per_pass: int | None, told: str) -> None:
+    row = WhatIfRow("a:1", oom=False, peak_reserved=20 * MIB, headroom=headroom, served={7: True})
+    assert view(WhatIf(0, CHECK, (row,)), per_pass).rows[0].cells[0].text == told
+    assert outcome_text(replace(row, served={7: True, 9: True})) == "serves every request"
+    assert outcome_text(replace(row, oom=True, failed_allocation=3), per_pass) == "fails after 3 allocations"
+
+
+def test_only_where_the_verdict_is_growth_a_pass_leaves_something() -> None:
+    leak, calm = sample_findings("oom_leak_total_loss").main, sample_findings("train_ok").main
+    assert leak is not None
+    assert leak.oom is not None
+    assert left_every_pass(leak) == next(one.values["per_pass"] for one in leak.oom.verdict.headline)
+    assert [left_every_pass(one) for one in (calm, None, sample_findings("oom_activations").main)] == [None] * 3
 
 
 def test_a_note_is_one_line_and_rows_refer_to_it_by_number() -> None:

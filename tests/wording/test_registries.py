@@ -20,7 +20,8 @@ from oomscope.wording.causes import CAUSES as CAUSE_SENTENCES
 from oomscope.wording.drivers import DRIVERS
 from oomscope.wording.evidence import CAUSE_NOUNS, EVIDENCE
 from oomscope.wording.labels import CAUSE_LABELS
-from oomscope.wording.remedies import REMEDIES, SOURCES
+from oomscope.wording.remedies import REMEDIES
+from oomscope.wording.remedy_words import SOURCES
 
 WITHOUT_COUNTERFACTUAL = {"oversized_request", "capacity"}
 """Of these nothing can be taken away, so there is no "without"."""

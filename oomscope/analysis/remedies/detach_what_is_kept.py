@@ -6,13 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from oomscope.analysis.passes.finished import training_entries
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
+from oomscope.analysis.remedies.kept_values import KeptValues, kept_values
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice, Suspect
 from oomscope.analysis.verdict.suspects import reaching
+from oomscope.model import BoolArray
 
 SLUG = "detach_what_is_kept"
+WORTH_MOVING = 0.1
+"""Of what can be saved; where the values themselves take less, they need not leave the device."""
+OFTEN = 0.25
+"""Of the times that something more is kept: a validation after each training is no training."""
 _ONE_TENSOR = ("graph", "tensor")
 """Kinds of holders that are one tensor, whose graph reaches back through all passes."""
 
@@ -28,10 +35,15 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     rows = kept_rows(circumstances)
     saves = piled.grown if holder is None else holder.earlier_bytes
     enough = served_if_freed(circumstances, rows) if np.any(rows) else None
+    kept = KeptValues() if told is None else kept_values(circumstances.study, circumstances.request.entry, told.holder)
     yield Advice(
-        SLUG if told is None else f"{SLUG}.{_way(told, alone=holder is not None)}",
+        SLUG if told is None else f"{SLUG}.{_way(told, kept, alone=holder is not None)}",
         {
             "holder": told.holder if told else None,
+            "is_state": bool(told) and not kept.numbers,
+            "own": kept.own if kept.own >= WORTH_MOVING * saves else None,
+            "backward": _backward(circumstances, rows),
+            "loop": circumstances.failing_pass.loop if circumstances.failing_pass else None,
             "passes": piled.passes,
             "per_pass": piled.per_pass,
             "places": _places(circumstances),
@@ -42,9 +54,34 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     )
 
 
-def _way(told: Suspect, *, alone: bool) -> str:
-    """Whether tensors are gathered in an object, or one tensor is carried from pass to pass."""
-    return "holder" if alone and told.kind not in _ONE_TENSOR else "carried"
+def _way(told: Suspect, kept: KeptValues, *, alone: bool) -> str:
+    """Which mistake it is: values are gathered in an object, or one value is carried from pass to pass.
+
+    A number that reaches the graphs of all passes of recurrent layers, and does not keep them alone, is a loss whose
+    passes are chained by the layers' state.
+    """
+    if alone and told.kind not in _ONE_TENSOR:
+        return {True: "numbers", False: "tensors", None: "holder"}[kept.numbers]
+    if kept.recurrent and not (alone and kept.numbers):
+        return "state"
+    return "number" if kept.numbers else "carried"
+
+
+def _backward(circumstances: Circumstances, rows: BoolArray) -> str:
+    """Whether the program trains while `rows`, bool[lifetimes], pile up.
+
+    ``within``: between most of what is kept, or often; ``none``: not, though it has trained before; ``unknown``: it was
+    never seen to, so that what is kept may be gathered for a backward to come.
+    """
+    telling, lifetimes = training_entries(circumstances.study), circumstances.study.history.lifetimes
+    before = telling[telling <= circumstances.request.entry]
+    kept = np.flatnonzero(rows)
+    if not len(before) or not len(kept):
+        return "within" if len(before) else "unknown"
+    stacks, count = np.unique(lifetimes.stack[kept], return_counts=True)
+    born = np.sort(lifetimes.born[kept[lifetimes.stack[kept] == stacks[np.argmax(count)]]])
+    between = np.diff(np.searchsorted(before, born)) > 0
+    return "within" if len(born) < 2 or np.mean(between) >= OFTEN else "none"
 
 
 def _places(circumstances: Circumstances) -> tuple[object, ...]:

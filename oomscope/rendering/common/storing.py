@@ -36,7 +36,9 @@ def _told_by_text(suspect: Suspect, function: str, name: str, sources: Sources) 
 def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | None:
     """The line to change; where it is only that of the function that holds an object, the line that stores into it."""
     suspect = next((one for one in oom.verdict.suspects if one.holder == advice.values.get("holder")), None)
-    return advice.at if suspect is None or suspect.at != advice.at else store_line(suspect, sources)
+    if suspect is None or advice.at not in (None, suspect.at):
+        return advice.at
+    return store_line(suspect, sources)
 
 
 def name_of(suspect: Suspect) -> str:

@@ -131,7 +131,7 @@ def whatif(answer: WhatIf) -> RenderableType:
 
 
 def changed_by_settings(answer: WhatIf, per_pass: int | None) -> Iterator[RenderableType]:
-    """What-if answers within a report, where every pass leaves `per_pass` bytes: what changes the outcome as a table, the rest by name."""
+    """What-if answers within a report: what changes the outcome as a table, the rest by name."""
     changed, unchanged = changing(answer)
     shown = view(changed, per_pass)
     yield Text(TITLE, style="bold")

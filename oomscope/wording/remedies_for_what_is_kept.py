@@ -1,0 +1,256 @@
+"""Advice on what an object, a graph or an ended call keeps alive: by the slugs of `oomscope.analysis.remedies`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oomscope.units import format_bytes, plural
+from oomscope.wording.remedy_words import RemedyWords
+from oomscope.wording.template import holder, place
+
+
+def _many_places(values: Mapping[str, Any]) -> str:
+    places = [place(one) for one in values["places"]]
+    made = f"what {', '.join(places)} made" if places else "what was made"
+    passes = plural(values["passes"], "pass", "passes")
+    return f"A tensor that requires gradients keeps the graph that made it: {made} in {passes} is still alive."
+
+
+_NO_BACKWARD = "none, if nothing later calls backward on them"
+
+
+def _no_grad(values: Mapping[str, Any]) -> str:
+    """``, or run the loop under no_grad``: where its passes have a backward of their own, that is no way out."""
+    if values["backward"] == "within":
+        return ""
+    calls = "it calls no backward" if values["backward"] == "none" else "if no backward is to follow"
+    loop = f"the loop in {place(values['loop'])}" if values["loop"] else "the loop"
+    return f", or run {loop} under `torch.no_grad()`{':' if values['backward'] == 'none' else ','} {calls}"
+
+
+def _detach_tensors(values: Mapping[str, Any]) -> str:
+    if not values["own"]:
+        return f"Store `.detach()` of each tensor in {holder(values['holder'])}{_no_grad(values)}."
+    stay = f"without their graphs, the tensors alone would still take {format_bytes(values['own'])}"
+    return f"Store `.detach().cpu()` of each tensor in {holder(values['holder'])}: {stay}."
+
+
+def _detach_number(values: Mapping[str, Any]) -> str:
+    adds = f"Add `.item()` of the value, and not the tensor, to {holder(values['holder'])}"
+    if values["backward"] == "unknown":
+        return f"{adds}; if it is summed for one backward, call `backward()` in every pass instead: gradients add up."
+    return f"{adds}{_no_grad(values)}."
+
+
+def _detach_state(values: Mapping[str, Any]) -> str:
+    if values["is_state"]:
+        return f"Detach {holder(values['holder'])} before each pass: `.detach()` of every tensor in it."
+    through = f"through it, {holder(values['holder'])} reaches the graphs of all passes"
+    return f"Detach the state of the recurrent layer before it goes into the next pass (`h = h.detach()`): {through}."
+
+
+def _detach_something(values: Mapping[str, Any]) -> str:
+    loop = f"the loop in {place(values['loop'])}" if values["loop"] else "the loop"
+    if values["backward"] == "none":
+        return f"Run {loop} under `torch.no_grad()`, and keep its results as `.item()` or `.detach().cpu()`."
+    return (
+        f"Find what {loop} keeps from pass to pass (a running loss, a state that is carried on, a list or dict of"
+        " results, a hook), and keep `.item()` or `.detach()` of it."
+    )
+
+
+def _break_cycle(values: Mapping[str, Any]) -> str:
+    way = values["holder"].removeprefix("reference cycle: ")
+    return f"Break the cycle ({way}), or call `gc.collect()` after each pass."
+
+
+LET_GO: dict[str, RemedyWords] = {
+    "detach_what_is_kept.numbers": RemedyWords(
+        lambda values: f"Store `.item()` of each value in {holder(values['holder'])}{_no_grad(values)}.",
+        "Each is one number, and keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
+        "none, if nothing later calls backward on them",
+        "faq",
+    ),
+    "detach_what_is_kept.tensors": RemedyWords(
+        _detach_tensors,
+        "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
+        lambda values: f"{_NO_BACKWARD}{', and a copy to the CPU' if values['own'] else ''}",
+        "faq",
+    ),
+    "detach_what_is_kept.holder": RemedyWords(
+        lambda values: (
+            f"Store `.detach()` of each tensor in {holder(values['holder'])}, or `.item()` of one that is a number"
+            f"{_no_grad(values)}."
+        ),
+        "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
+        _NO_BACKWARD,
+        "faq",
+    ),
+    "detach_what_is_kept.number": RemedyWords(
+        _detach_number,
+        "It is one number, and keeps the autograd graphs of the passes before[: {per_pass:bytes} a pass].",
+        "none, if nothing later calls backward on it",
+        "faq",
+    ),
+    "detach_what_is_kept.state": RemedyWords(
+        _detach_state,
+        "A recurrent layer was given it, so that its graph reaches back through all passes[: {per_pass:bytes} each].",
+        "gradients reach back through one pass, not through all",
+        "faq",
+    ),
+    "detach_what_is_kept.carried": RemedyWords(
+        lambda values: f"Store `.detach()` of what goes into {holder(values['holder'])}{_no_grad(values)}.",
+        "It is carried on, and its graph reaches back through all passes[: {per_pass:bytes} each].",
+        "none, if nothing later calls backward on it",
+        "faq",
+    ),
+    "detach_what_is_kept": RemedyWords(
+        _detach_something,
+        _many_places,
+        _NO_BACKWARD,
+        "faq",
+    ),
+    "backward_each_pass": RemedyWords(
+        "Call `backward()` in every pass instead of once on the sum that {holder:holder} keeps: gradients add up.",
+        "It keeps the graphs of {passes:n pass/passes} until then: {bytes:bytes}.",
+        "none: the gradients are the same, up to rounding",
+        "faq",
+    ),
+    "bound_what_is_kept.holder": RemedyWords(
+        "Empty {holder:holder}, limit its size, or move what it keeps to the CPU (`.cpu()`).",
+        "{bytes:bytes} of what it keeps can go.",
+        "a copy back where the device needs it again",
+        "faq",
+    ),
+    "bound_what_is_kept.hooks": RemedyWords(
+        "Remove hooks from {holder:holder} that are not needed any more: keep what registering returns, and call its "
+        "`remove()`.",
+        "Hooks that were registered again and again keep {bytes:bytes}.",
+        "none",
+        "",
+    ),
+    "bound_what_is_kept": RemedyWords(
+        "Free what {place:place}[ (and {others:n other line})] makes once its pass is over, or move it to the CPU "
+        "(`.cpu()`).",
+        "It is alive from {passes:n pass/passes}.",
+        "a copy back where the device needs it again",
+        "faq",
+    ),
+    "bound_what_is_kept.reallocated": RemedyWords(
+        "Bound the tensor that {place:place}[ (and {others:n other line})] replaces by ever larger ones, allocate it "
+        "once at its full size, or keep it on the CPU.",
+        "While it is replaced, the old and the new one are both there.",
+        "memory for the full size from the start",
+        "faq",
+    ),
+    "forget_exception": RemedyWords(
+        "Let go of the exception in {holder:holder} once it is handled: `del` it, store its text instead, or empty its "
+        "frames (`traceback.clear_frames(error.__traceback__)`).",
+        "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
+        "a debugger no longer sees those variables",
+        "traceback",
+    ),
+    "forget_exception.shown": RemedyWords(
+        "Let go of the error that the console showed last: `del sys.last_value, sys.last_traceback` (and "
+        "`sys.last_exc` from Python 3.12 on).",
+        "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
+        "no post-mortem debugging of that error",
+        "traceback",
+    ),
+    "drop_optimizer": RemedyWords(
+        "Let go of {holder:holder} once its training is over: `del` what refers to it, or keep only the numbers that "
+        "are still read.",
+        "It keeps the model that it trained, its gradients and its states.",
+        "none, if that training does not go on",
+        "optimizers",
+    ),
+    "drop_optimizer.parameters": RemedyWords(
+        "Take parameters that are not trained any more out of {holder:holder} (`param_groups` and `state`), or make a "
+        "new optimizer.",
+        "It keeps parameters that no module holds any more, with their gradients and states.",
+        "none, if they are not trained again",
+        "optimizers",
+    ),
+    "release_closure": RemedyWords(
+        "Unregister {holder:holder} when its call ends (`atexit.unregister`, a hook's `remove()`), or let it refer to "
+        "no more than it reads.",
+        "It keeps the variables of a call that has ended.",
+        "none",
+        "",
+    ),
+    "release_ended_training": RemedyWords(
+        "Let go of the optimizer and the gradients of the loop in {loop:place} once it has ended: `del` what refers to "
+        "them and to a model that is not used any more, or call `optimizer.zero_grad()` and keep the model alone.",
+        "It left {bytes:bytes} of gradients and optimizer state.",
+        "none, if that training does not go on",
+        "optimizers",
+    ),
+    "release_ended_training.model": RemedyWords(
+        "Let go of the model[ made at {place:place}], or of its gradients and its optimizer, before the next one is "
+        "made: `del` what refers to them, and break reference cycles that keep them.",
+        "Its training left {bytes:bytes} of gradients and optimizer state.",
+        "none, if that training does not go on",
+        "optimizers",
+    ),
+    "release_checkpoint": RemedyWords(
+        'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`, `device="cpu"`), or `del` it once '
+        "`load_state_dict` has copied it.",
+        "It keeps {bytes:bytes} on the card beside the tensors that were made from it.",
+        "none, if it is not read again",
+        "loading",
+    ),
+    "release_history": RemedyWords(
+        "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
+        "`x.shape` instead of showing `x`.",
+        "{holder:holder} keeps {bytes:bytes}.",
+        "`Out[…]` is empty",
+        "",
+    ),
+    "cancel_deferred_call": RemedyWords(
+        "Cancel {holder:holder} once it is not needed (`cancel()`, or `detach()` for `weakref.finalize`), or hand it "
+        "no tensors.",
+        "It keeps {bytes:bytes} until its time has come.",
+        "none",
+        "",
+    ),
+    "release_variable": RemedyWords(
+        "Let go of {holder:holder} once it has been used: `del` it, or set it to `None`, before the work that follows.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
+    "release_variable.parts": RemedyWords(
+        "Let go of {holder:holder} once it has been used: put what is still read ({reads:list}) into variables of its "
+        "own, and `del` the rest.",
+        "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
+    "release_variable.frozen": RemedyWords(
+        "Let go of the gradients where {module:holder} is frozen: call its `zero_grad()` then.",
+        "Its parameters require no gradients any more, but still keep {bytes:bytes} of them.",
+        "none",
+        "faq",
+    ),
+    "drop_last_pass": RemedyWords(
+        "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
+        "{holder:holder}].",
+        "{bytes:bytes} of the pass before are still alive.",
+        "none, if they are not read again",
+        "faq",
+    ),
+    "drop_last_pass.graph": RemedyWords(
+        "Let go of {holder:holder} before the next pass (`del`), or run the loop under `torch.no_grad()` if it needs "
+        "no backward.",
+        "It keeps the graph of the pass before: {bytes:bytes}.",
+        "none, if it is not read again",
+        "faq",
+    ),
+    "collect_garbage": RemedyWords(
+        _break_cycle,
+        "Nothing reaches it, but only the garbage collector can free it.",
+        "a collection takes time",
+        "gc",
+    ),
+}
