@@ -152,13 +152,18 @@ def asked_note(oom: Oom) -> str:
     return f"asked for {format_bytes(oom.requested)} {phase}".rstrip()
 
 
+ENOUGH_SO_FAR = "enough for this request"
+SO_FAR_EXPLAINED = "What the program would have asked for after this request is not known."
+"""What stands once below pieces of advice that are enough so far."""
+
+
 def effect_text(advice: Advice, oom: Oom) -> str:
     """What a remedy gives: ``saves 9.77 GiB · enough alone``; empty where neither is known."""
     saves = f"saves {format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
     if advice.slug == "raise_cap":
         return _effect_of_cap(advice, oom)
     if advice.enough:
-        enough = "enough alone" if _knows_the_rest(oom) else "enough for this request"
+        enough = "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
     elif advice.enough is False:
         short = missing(advice, oom)
         enough = f"not enough alone: still {format_bytes(short)} short" if short else "not enough alone"
@@ -175,7 +180,7 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
     elif oom.verdict.cause == "retained":
         far = "enough for this request; what is left over stays"
     else:
-        far = "enough alone" if _knows_the_rest(oom) else "enough for this request"
+        far = "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
     return f"{takes} · {far}"
 
 

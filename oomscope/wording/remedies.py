@@ -14,9 +14,9 @@ from oomscope.wording.template import holder
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
     was = f"of {format_bytes(values['cap'])} " if values["cap"] else ""
-    how = f", `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    kept = f"the card has {format_bytes(values['free'])} free that the cap keeps from this process"
-    return f"Raise the cap {was}to {format_limit(values['least'])}{how}: {kept}."
+    how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
+    kept = f"the card has {format_bytes(values['free'])} free that it keeps from this process"
+    return f"Raise the cap {was}to {format_limit(values['least'])} ({kept}){how}."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -194,8 +194,9 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "faq",
     ),
     "limit_calls_in_progress": RemedyWords(
-        "Run fewer calls of {function} at once: a smaller thread pool, a semaphore, or a queue.",
-        "{calls:n call} of it held memory at the same time.",
+        "Run at most {most:n call} of {function} at once instead of {calls}: a smaller thread pool, a semaphore, or a "
+        "queue.",
+        "{calls:n call} of it held memory at the same time[: {bytes:bytes}].",
         "requests wait",
         "memory",
     ),

@@ -25,7 +25,9 @@ def _no_grad(values: Mapping[str, Any]) -> str:
     if values["backward"] == "within":
         return ""
     calls = "it calls no backward" if values["backward"] == "none" else "if no backward is to follow"
-    loop = f"the loop in {place(values['loop'])}" if values["loop"] else "the loop"
+    known = values["loop"]
+    same = known is None or values["holder"].rpartition(": ")[0].rpartition(".")[2] == known.function
+    loop = "the loop" if same else f"the loop in {place(known)}"
     return f", or run {loop} under `torch.no_grad()`{':' if values['backward'] == 'none' else ','} {calls}"
 
 

@@ -1,9 +1,13 @@
 /* A box that is drawn only at other instants than the page's own. */
 const laterBox = ([depth, frame]) => {
-  const [label, full] = data.flames.frames[frame];
   const box = draw("svg", {class: "box out", height: 18, y: depth * data.row});
-  box.append(draw("title", {}, full), draw("rect", {width: "100%", height: 18, class: ""}), draw("text", {x: 4, y: 13}, label));
+  box.append(draw("title", {}, data.flames.frames[frame]), draw("rect", {width: "100%", height: 18, class: ""}));
   return box;
+};
+/* What is written on a box where there is room: its function, and the end of its path. */
+const labelOf = (box) => {
+  const text = box.querySelector("text"), [name, path] = box.querySelector("title").textContent.split(" · ");
+  return text ? text.textContent : `${name} (${path.split("/").slice(-2).join("/")})`;
 };
 const flame = (graph, readout, number) => {
   const later = data.flames ? data.flames.graphs[number].later.map(laterBox) : [];
@@ -25,7 +29,10 @@ const flame = (graph, readout, number) => {
       if (inside) {
         box.setAttribute("x", `${+(((start - left) / whole) * 100).toFixed(3)}%`);
         box.setAttribute("width", `${+(share * 100).toFixed(3)}%`);
-        box.classList.toggle("thin", share < data.thin);
+        const thin = share < data.thin, text = box.querySelector("text");
+        box.classList.toggle("thin", thin);
+        if (text && thin) text.remove();
+        if (!text && !thin) box.append(draw("text", {x: 4, y: 13}, labelOf(box)));
       }
     }
   };

@@ -56,7 +56,7 @@ const covering = (found, {rows, where, said}, remark, named) => {
 /* Lets a graph follow: `lay` places its boxes anew, or as they were. */
 const following = (number, boxes, lay, covers) => {
   const {parents} = data.flames.graphs[number];
-  const named = (box) => boxes[box].querySelector("text").textContent;
+  const named = (box) => labelOf(boxes[box]);
   graphs.push({
     restore: () => lay(null),
     follow: ({spec, columns}, selection) => {

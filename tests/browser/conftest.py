@@ -14,6 +14,7 @@ import pytest
 from oomscope.analysis import Findings, analyze
 from oomscope.reading import load
 from oomscope.rendering import write_report
+from tests.browser.pages import COMPARED
 from tests.rendering.hostile import hostile_findings
 from tests.rendering.many import many_sites_findings
 from tests.samples import SAMPLES, sample_findings
@@ -23,7 +24,7 @@ PAGES = (*SAMPLES, "hostile", "many_sites", "two_devices", "leak_total_loss")
 RECORDED = Path(__file__).resolve().parents[1] / "recording" / "fixtures"
 """Captures by oomscope itself, which name tensors and holders."""
 
-NARROW, WIDE, VAST = 360, 1280, 3840
+NARROW, PHONE, WIDE, VAST = 360, 390, 1280, 3840
 
 
 def findings_of(name: str) -> Findings:
@@ -41,6 +42,20 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def made(name: str) -> Path:
         path = folder / f"{name}.html"
         return path if path.exists() else write_report(findings_of(name), path)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A page of a comparison or of ranks, written once a session."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    def made(name: str) -> Path:
+        path = folder / f"{name}.html"
+        if not path.exists():
+            path.write_bytes(COMPARED[name]().encode("utf-8", "backslashreplace"))
+        return path
 
     return made
 

@@ -11,7 +11,7 @@ from oomscope.analysis import analyze
 from oomscope.model import Snapshot
 from oomscope.reading import load
 from oomscope.rendering import write_report
-from tests.browser.conftest import Browser
+from tests.browser.conftest import PHONE, Browser
 from tests.samples import BUNDLED, SAMPLES, bundled_path, sample
 from tests.shared import SHARED, shared_snapshot
 
@@ -23,7 +23,7 @@ NAMES = (*SAMPLES, *(f"bundled/{name}" for name in BUNDLED), *RECORDED)
 CALM = ("train_ok", "ddp.rank0", "ddp.rank1", "bundled/train_ok", "bundled/ddp.rank0", "bundled/ddp.rank1")
 """Nothing failed, so there is nothing to mend."""
 WIDTH, HEIGHT = 1280, 720
-PHONE, PHONE_HEIGHT = 390, 844
+PHONE_HEIGHT = 844
 MOST_WORDS, MOST_HEIGHT = 1300, 5500
 PARTS = ("h1", ".culprit .it .at", ".held svg.bar", "#over .strip", ".sureline")
 """What the first screen of every report with a history holds."""

@@ -13,9 +13,9 @@ import pytest
 from oomscope.analysis import Findings
 from oomscope.model import IntArray, frame_kind
 from oomscope.model.frames import FrameKind
-from oomscope.rendering.html.flame import is_framework
+from oomscope.rendering.html.flame import full_name, is_framework
 from oomscope.units import format_bytes
-from oomscope.wording.clean import clean
+from oomscope.wording.paths import shortener
 from tests.browser.conftest import Browser, findings_of
 
 pytestmark = pytest.mark.browser
@@ -46,10 +46,11 @@ def live_paths(findings: Findings, live: IntArray, *, framework: bool) -> Counte
     """Bytes beneath every path of frames, those of each lifetime given by `live`; told as the page tells frames."""
     device, stacks = findings.main, findings.snapshot.stacks
     assert device is not None
+    shorten = shortener(stacks)
     found: Counter[Path_] = Counter()
     for row in np.flatnonzero(live).tolist():
         frames = [
-            f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}"
+            full_name(frame, shorten)
             for frame in stacks[int(device.history.lifetimes.stack[row])][::-1]
             if frame_kind(frame.filename) is not FrameKind.CPP and (framework or not is_framework(frame.filename))
         ]

@@ -46,6 +46,7 @@ from oomscope.analysis.verdict.piled import Piled
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.verdict.walls import Wall
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
+from oomscope.model import Frame, StackTable
 from oomscope.wording.verdict_text import advice_text
 from tests.verdict.stand_ins import circumstances, driver, free, growth, pin, suspect
 
@@ -370,10 +371,21 @@ def test_a_request_that_would_fit_by_now_is_to_be_asked_again() -> None:
     assert advice.enough
 
 
-def test_calls_in_progress_are_to_be_fewer() -> None:
-    underway = CallsInProgress("serve", "serve.py", 5, 20)
-    (advice,) = limit_calls_in_progress.propose(circumstances(in_progress=(underway,)))
-    assert advice.values == {"calls": 20, "function": "serve"}
+@pytest.mark.parametrize(("size", "enough"), [(460, True), (400, None), (0, None)])
+def test_calls_in_progress_are_to_be_half_as_many(size: int, enough: bool | None) -> None:
+    """What they hold is what is alive of what was made within them: not what was freed, nor what others made."""
+    frames = [Frame("serve.py", 7, "Server.serve"), Frame("model.py", 3, "forward"), Frame("else.py", 5, "serve")]
+    table = StackTable.from_stacks(frames, [[1, 0], [0], [1], [2]])
+    history = SimpleNamespace(
+        lifetimes=SimpleNamespace(stack=np.array([0, 1, 1, 2, 3])), size=np.array([9 * size, size, 7, 7, 7])
+    )
+    study = SimpleNamespace(snapshot=SimpleNamespace(stacks=table), history=history)
+    underway = CallsInProgress("serve", "serve.py", 5, 21)
+    live = np.array([True, True, False, True, True])
+    (advice,) = limit_calls_in_progress.propose(circumstances(in_progress=(underway,), study=study, live=live))
+    assert advice.values == {"calls": 21, "most": 10, "function": "serve", "bytes": 10 * size}
+    assert advice.saves_bytes == (10 * size * 11 // 21 or None)
+    assert advice.enough is enough
 
 
 @pytest.mark.parametrize(("needs", "enough"), [(1000, True), (1300, True), (1301, False)])

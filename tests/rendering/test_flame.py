@@ -6,9 +6,8 @@ import pytest
 
 from oomscope.analysis import Findings, analyze
 from oomscope.model import FrameKind, frame_kind
-from oomscope.rendering.html.flame import LEAST_SHARE, MOST_BOXES, Flame, flames, is_framework
+from oomscope.rendering.html.flame import LEAST_SHARE, MOST_BOXES, Flame, flames, full_name, is_framework
 from oomscope.rendering.html.lifetime_keys import keys_of
-from oomscope.wording.clean import clean
 from tests.builders import block, frame, loaded, segment
 from tests.samples import sample_findings
 
@@ -81,7 +80,7 @@ def test_every_lifetime_knows_its_innermost_box(name: str, framework: bool):
         assert stack not in seen
         seen.add(stack)
         frames = tuple(
-            f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}"
+            full_name(frame, str)
             for frame in stacks[stack][::-1]
             if frame_kind(frame.filename) is not FrameKind.CPP and (framework or not is_framework(frame.filename))
         )

@@ -79,6 +79,12 @@ def is_framework(filename: str) -> bool:
     return frame_kind(filename) in _FRAMEWORK
 
 
+def full_name(frame: Frame, shorten: Shorten) -> str:
+    """A frame as the graph tells it on hover: with the whole path, where the file is one of the program's own."""
+    file = shorten(frame.filename) if is_framework(frame.filename) else clean(frame.filename, 160)
+    return f"{clean(frame.name, 120)} · {file}:{frame.line}"
+
+
 def flames(
     device: DeviceFindings, stacks: StackTable, keys: LifetimeKeys, shorten: Shorten, most_later: int = MOST_LATER
 ) -> tuple[Flame | None, Flame | None]:
@@ -128,15 +134,15 @@ def flame(
 
 def for_script(flames: Sequence[Flame]) -> dict[str, Any]:
     """What the script needs to draw other instants: of each graph who called each box, and the boxes to come."""
-    frames: dict[tuple[str, str], int] = {}
+    frames: dict[str, int] = {}
     graphs = [
         {
             "parents": list(one.parents),
-            "later": [[box.depth, frames.setdefault((box.label, box.full), len(frames))] for box in one.later],
+            "later": [[box.depth, frames.setdefault(box.full, len(frames))] for box in one.later],
         }
         for one in flames
     ]
-    return {"graphs": graphs, "frames": [list(frame) for frame in frames]}
+    return {"graphs": graphs, "frames": list(frames)}
 
 
 def _worth_drawing(tree: StackTree, share: FloatArray, least: float, most: int, known: Sequence[int] = ()) -> list[int]:
@@ -196,7 +202,7 @@ class _Boxes:
             width=percent(count, self.total),
             y=depth * ROW,
             label=f"{clean(frame.name, 60)} ({self.shorten(frame.filename)}:{frame.line})",
-            full=f"{clean(frame.name, 120)} · {clean(frame.filename, 160)}:{frame.line}",
+            full=full_name(frame, self.shorten),
             bytes=count,
             category=CATEGORIES[int(self.tree.category[node])],
             depth=depth,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.wording.places import holder_name
 
-MOST_NAMES = 100
+MOST_NAMES = 60
 _ELEMENT = re.compile(r"\[\d+\]")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -23,6 +24,8 @@ from oomscope.wording import labels
 from oomscope.wording.clean import clean
 from oomscope.wording.places import holder_name
 
+_COMMENT = re.compile(r"^[ \t]*/\*(?:(?!\*/).)*\*/[ \t]*\n", re.M | re.S)
+_INDENTATION = re.compile(r"\n[ \t\n]+")
 _EARLY = 'document.documentElement.classList.add("js")'
 """Runs before the first paint, so that what needs the script has its room from the start."""
 
@@ -39,7 +42,7 @@ def framed(environment: Environment, sheet: StyleSheet, scripts: Sequence[str], 
     light, dark = palette.css_variables()
     rules = environment.get_template("report.css").render(light=_ours(light), dark=_ours(dark), palette=palette)
     style = rules + sheet.css()
-    script = f'"use strict";\n(() => {{\n{"".join(_source(f"script/{name}.js") for name in scripts)}}})();\n'
+    script = f'"use strict";\n(() => {{\n{"".join(_script(name) for name in scripts)}}})();\n'
     return {
         "style": _ours(style),
         "script": _ours(script),
@@ -114,5 +117,10 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _source(name: str) -> str:
-    return (resources.folder("templates") / name).read_text(encoding="utf-8")
+def _script(name: str) -> str:
+    """A file of templates/script without what only its reader needs: indentation, and comments on lines of their own.
+
+    No literal in them runs over several lines, which a test sees to.
+    """
+    text = (resources.folder("templates") / "script" / f"{name}.js").read_text(encoding="utf-8")
+    return _INDENTATION.sub("\n", _COMMENT.sub("", text))

@@ -43,7 +43,7 @@ from oomscope.wording.instants import before_oom, elsewhere, instant, moment_wor
 from oomscope.wording.limits import limit_text
 from oomscope.wording.loops import pass_word, which_is_which
 from oomscope.wording.opening import occasion, replay_text
-from oomscope.wording.page import bill_note
+from oomscope.wording.page import ENOUGH_SO_FAR, SO_FAR_EXPLAINED, bill_note
 from oomscope.wording.paths import Shorten, shortener
 from oomscope.wording.verdict_text import advice_text, evidence_text
 
@@ -63,6 +63,7 @@ class Page:
     title: str
     first: FirstScreen
     fixes: tuple[Fix, ...]
+    so_far: str
     replay: str | None
     certainty: list[str]
     shortened: bool
@@ -175,13 +176,15 @@ def _page(
 ) -> Page:
     device = findings.main
     line = occasion(findings, shorten)
+    proposed = fixes(device, sources) if device is not None else ()
     answer = next((one for one in findings.whatif if device is not None and one.device == device.device), None)
     return Page(
         findings=findings,
         device=device,
         title=clean(title, 200) if title else clean(line, 200),
         first=first_screen(findings, shorten, sources, sheet),
-        fixes=fixes(device, sources) if device is not None else (),
+        fixes=proposed,
+        so_far=SO_FAR_EXPLAINED if any(ENOUGH_SO_FAR in one.effect for one in proposed) else "",
         replay=replay_text(findings),
         certainty=[whole(item) for item in certainty(findings)],
         shortened=not caps.is_usual,

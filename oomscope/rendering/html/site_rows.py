@@ -26,7 +26,7 @@ MOST_FRAMES = 24
 SMALL = 1000
 """One in so many allocated bytes is worth a row; smaller sites are told together."""
 _LONGEST_LINE = 160
-STACK_BUDGET = 100_000
+STACK_BUDGET = 60_000
 """Characters of stacks in all; below the largest sites they are left out once this is spent."""
 
 
@@ -43,7 +43,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """A frame: its place, its function, its full path, its line of source, and whether it is PyTorch's or Python's."""
+    """A frame: its place, its function, its line of source, and whether it is PyTorch's or Python's.
+
+    `full` is the whole path of the program's own files; those of others say enough without the folder they are in.
+    """
 
     place: str
     function: str
@@ -166,10 +169,10 @@ def _frames(stacks: StackTable, stack: int, count: int, blocks: int, shorten: Sh
         FrameRow(
             f"{shorten(f.filename)}:{f.line}",
             clean(f.name, 80),
-            clean(f.filename, 160),
+            "" if hidden else clean(f.filename, 160),
             source_text(Location(f.filename, f.line, f.name), sources),
-            is_framework(f.filename),
+            hidden,
         )
-        for f in shown
+        for f, hidden in zip(shown, map(is_framework, (one.filename for one in shown)), strict=True)
     )
     return Frames(count, blocks, rows, len(frames) - len(shown))
