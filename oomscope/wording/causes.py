@@ -178,7 +178,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "
     "to spare.",
     "causes.capacity.nothing_left": "All in one piece, the free memory would just have served the {size:bytes}.",
-    "causes.in_progress": "{calls:n call} of {place:place} were in progress at once.",
+    "causes.in_progress": "{calls:n call} of {place:place} were in progress at once[ and hold {bytes:bytes} of the "
+    "{live:bytes} in use].",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
     "causes.pass.left": lambda values: (

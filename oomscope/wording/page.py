@@ -153,7 +153,7 @@ def asked_note(oom: Oom) -> str:
 
 
 ENOUGH_SO_FAR = "enough for this request"
-SO_FAR_EXPLAINED = "What the program would have asked for after this request is not known."
+SO_FAR_EXPLAINED = "What would be asked for next is not known."
 """What stands once below pieces of advice that are enough so far."""
 
 
@@ -174,7 +174,7 @@ def effect_text(advice: Advice, oom: Oom) -> str:
 
 def _effect_of_cap(advice: Advice, oom: Oom) -> str:
     """What a higher cap takes of the card, and how far it carries: where something is left over, no more than that."""
-    takes = f"takes {format_bytes(advice.values['least'] - advice.values['low'])} more of the card"
+    takes = f"takes {format_bytes(advice.values['least'] - advice.values['low'])} more"
     if advice.values["passes"]:
         far = f"only delays it, by {plural(advice.values['passes'], 'pass', 'passes')}"
     elif oom.verdict.cause == "retained":

@@ -15,8 +15,8 @@ from oomscope.wording.template import holder
 def _raise_cap(values: Mapping[str, Any]) -> str:
     was = f"of {format_bytes(values['cap'])} " if values["cap"] else ""
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    kept = f"the card has {format_bytes(values['free'])} free that it keeps from this process"
-    return f"Raise the cap {was}to {format_limit(values['least'])} ({kept}){how}."
+    kept = f"it holds back {format_bytes(values['free'])} that the card has free"
+    return f"Raise the cap {was}({kept}) to {format_limit(values['least'])}{how}."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -62,28 +62,26 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "It saves nothing: the cap, and not the card, refused this request. Leave it where others are meant to have "
-        "that memory.",
-        "less is left for other processes",
+        "It saves nothing and leaves less for others.",
+        "",
         "memory",
     ),
     "smaller_batch.training": RemedyWords(
-        "Divide the batch by {divisor} and accumulate the gradients of the parts[, if a batch has {samples} samples or "
+        "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "
         "more].",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
-        "Divide the batch by {divisor}[, if a batch has {samples} samples or more].",
+        "Divide the batch by {divisor}[, if it has {samples} samples or more].",
         "{bytes:bytes} of what is in use grows with the batch.",
         "more, smaller kernels",
         "faq",
     ),
     "checkpoint_activations": RemedyWords(
         "Checkpoint the blocks of the model (`torch.utils.checkpoint`).",
-        "Activations that backward needs ({bytes:bytes}) are then made again instead of kept; only the inputs of the "
-        "blocks stay.",
+        "Activations ({bytes:bytes}) are then made again in backward instead of kept.",
         "the forward pass is computed twice",
         "checkpoint",
     ),
@@ -101,10 +99,10 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "sdpa",
     ),
     "shard_optimizer_state": RemedyWords(
-        "Use an optimizer with less state (8-bit Adam, Adafactor, SGD), or shard the state over the ranks (FSDP, "
+        "Use an optimizer with less state (8-bit Adam, Adafactor, SGD), or shard it over the ranks (FSDP, "
         "ZeroRedundancyOptimizer).",
-        "The state is a multiple of the parameters, whatever the batch.",
-        "less precise state, or communication",
+        "The state is a multiple of the parameters.",
+        "precision, or communication",
         "sharding",
     ),
     "fused_optimizer": RemedyWords(
@@ -209,8 +207,8 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
     ),
     "allocator_setting.untried": RemedyWords(
         _setting,
-        "It was made for sizes that change: freed pages can serve any later request. It was not tried on this "
-        "recording; oomscope whatif tells whether it would have been enough.",
+        "Freed pages then serve requests of any size. It was not tried here: `oomscope whatif` tells whether it is "
+        "enough.",
         _price_of_setting,
         "conf",
     ),

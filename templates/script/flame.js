@@ -31,8 +31,8 @@ const flame = (graph, readout, number) => {
         box.setAttribute("width", `${+(share * 100).toFixed(3)}%`);
         const thin = share < data.thin, text = box.querySelector("text");
         box.classList.toggle("thin", thin);
-        if (text && thin) text.remove();
-        if (!text && !thin) box.append(draw("text", {x: 4, y: 13}, labelOf(box)));
+        if (thin && text && text.dataset.late) text.remove();
+        if (!text && !thin) box.append(draw("text", {x: 4, y: 13, "data-late": 1}, labelOf(box)));
       }
     }
   };

@@ -163,7 +163,7 @@ def test_a_batch_is_divided_on_condition_that_it_has_samples_to_divide(
     made_of_the_batch(monkeypatch, 2600)
     (advice,) = smaller_batch.propose(circumstances(study=recorded_with(*shapes)))
     assert advice.values["samples"] == condition
-    assert ("if a batch has 2 samples or more" in advice_text(advice).action) is (condition == 2)
+    assert ("if it has 2 samples or more" in advice_text(advice).action) is (condition == 2)
 
 
 @pytest.mark.parametrize(("there", "advised"), [(500, False), (501, True)])

@@ -286,13 +286,13 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     assert kept is not None
     values = {"least": 5 * GIB, "cap": 4 * GIB, "low": 4 * GIB, "free": 9 * GIB, "fraction": None}
     plain = Advice("raise_cap", {**values, "grows": None, "passes": None}, None, enough=True)
-    assert effect_text(plain, oom) == f"takes 1.00 GiB more of the card · {ENOUGH_SO_FAR}"
+    assert effect_text(plain, oom) == f"takes 1.00 GiB more · {ENOUGH_SO_FAR}"
     assert effect_text(plain, kept).endswith("enough for this request; what is left over stays")
     grows = Advice("raise_cap", {**values, "grows": 1 << 20, "passes": 10}, None, enough=True)
-    assert effect_text(grows, oom) == "takes 1.00 GiB more of the card · only delays it, by 10 passes"
+    assert effect_text(grows, oom) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)
     assert "passes" not in words.action + words.why
-    assert "the card has 9.00 GiB free that it keeps from this process" in words.action
+    assert "it holds back 9.00 GiB that the card has free" in words.action
 
 
 def test_the_bill_says_that_it_counts_what_is_left_over():

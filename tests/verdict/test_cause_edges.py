@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oomscope.analysis.passes.records import NO_LONGER, FailingPass
+from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict import clauses, decide, shortage
 from oomscope.analysis.verdict.causes import capacity, fragmentation, growth, outside_allocator, oversized_request
@@ -236,6 +236,30 @@ def test_an_object_that_keeps_much_is_named_and_one_that_keeps_most_comes_first(
     assert (capacity.MUCH_KEPT, capacity.MOST_KEPT) == (0.2, 0.5)
     one = circumstances(drivers=(driver("logits", 9000),), suspects=(suspect(retained=retained),))
     assert codes(capacity.headline(one, outcome("capacity")))[: len(expected)] == expected
+
+
+CALLS = "causes.in_progress"
+
+
+@pytest.mark.parametrize(
+    ("held", "kept", "expected"),
+    [
+        (4999, 3000, [NEEDS, DRIVERS, KEEPER, CALLS]),
+        (5000, 3000, [CALLS, NEEDS, "causes.capacity.asked", KEEPER]),
+        (5000, 4499, [CALLS, NEEDS, "causes.capacity.asked", KEEPER]),
+        (5000, 4500, [CALLS, NEEDS, "causes.capacity.asked"]),
+    ],
+)
+def test_calls_at_once_that_hold_most_come_first_and_what_keeps_the_same_is_told_in_them(
+    monkeypatch: pytest.MonkeyPatch, held: int, kept: int, expected: list[str]
+) -> None:
+    assert (capacity.MOST_KEPT, capacity.THE_SAME) == (0.5, 0.9)
+    monkeypatch.setattr("oomscope.analysis.verdict.clauses.bytes_of_calls", lambda *_: held)
+    one = circumstances(
+        drivers=(driver("logits", 9000),), suspects=(suspect(retained=kept),),
+        in_progress=(CallsInProgress("serve", "serve.py", 5, 20),),
+    )  # fmt: skip
+    assert codes(capacity.headline(one, outcome("capacity"))) == expected
 
 
 @pytest.mark.parametrize(("largest", "named"), [(4000, True), (3999, False)])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.attribution.sites import is_readers_frame
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.model import BoolArray
 
 LEAST_CALLS = 3
 """Two calls of one function at a time may be a recursion, or a producer beside its consumer."""
@@ -18,6 +21,19 @@ LEAST_CALLS = 3
 def calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
     """What was underway when `entry` happened, most calls first: as the recording saw it, else as the trace shows."""
     return _by_threads(study) or _by_locals(study) or find_calls_in_progress(study, entry)
+
+
+def bytes_of_calls(study: DeviceStudy, live: BoolArray, calls: CallsInProgress) -> int:
+    """Bytes of the `live` blocks, bool[lifetimes], that were made within the function."""
+    table = study.snapshot.stacks
+    within = [
+        number
+        for number, frame in enumerate(table.frames)
+        if (frame.filename, frame.name.rpartition(".")[2]) == (calls.file, calls.function)
+    ]
+    members = np.flatnonzero(np.isin(table.members, within))
+    stacks = np.unique(np.searchsorted(table.offsets, members, side="right") - 1)
+    return int(study.history.size[live & np.isin(study.history.lifetimes.stack, stacks)].sum())
 
 
 def _by_threads(study: DeviceStudy) -> tuple[CallsInProgress, ...]:

@@ -6,6 +6,7 @@ from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.records import Location
+from oomscope.analysis.verdict.calls import bytes_of_calls
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.shortage import MARGIN, Tested
@@ -101,8 +102,13 @@ def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
-    """That many calls of one function were underway at the same time."""
-    return tuple(
-        note("causes.in_progress", calls=one.calls, place=Location(one.file, one.line, one.function))
-        for one in circumstances.in_progress[:1]
-    )
+    """That many calls of one function were underway at the same time, and what they hold together."""
+    live = max(circumstances.request.totals.allocated, 1)
+    found = []
+    for one in circumstances.in_progress[:1]:
+        held, place = (
+            bytes_of_calls(circumstances.study, circumstances.live, one),
+            Location(one.file, one.line, one.function),
+        )
+        found.append(note("causes.in_progress", calls=one.calls, place=place, bytes=held, live=live, share=held / live))
+    return tuple(found)

@@ -27,6 +27,9 @@ from oomscope.wording.window import shown_part
 
 _QUOTED = re.compile(r"`([^`]{1,200})`")
 _SIZE = re.compile(r"(\d) ([KMGT]iB)\b")
+_DOT = re.compile(r"(?<=\w)\.(?=[A-Za-z_])")
+_LONG_CODE = 30
+"""Characters of code that a phone may have to break: then behind a dot."""
 _LONGEST = 500
 """Characters of a piece of advice; a headline is clean and bounded already."""
 
@@ -124,7 +127,12 @@ def fixes(device: DeviceFindings, sources: Sources) -> tuple[Fix, ...]:
 def quoted(text: str) -> Markup:
     """A clean sentence of ours with what stands in backticks as code, and sizes that no line break divides."""
     text = _SIZE.sub("\\1\N{NO-BREAK SPACE}\\2", str(escape(text)))
-    return Markup(_QUOTED.sub(r"<code>\1</code>", text))  # noqa: S704 - escaped before
+    return Markup(_QUOTED.sub(_code, text))  # noqa: S704 - escaped before
+
+
+def _code(match: re.Match[str]) -> str:
+    text = match[1] if len(match[1]) <= _LONG_CODE else _DOT.sub(".<wbr>", match[1])
+    return f"<code>{text}</code>"
 
 
 def _fix(device: DeviceFindings, item: Advice, sources: Sources) -> Fix:

@@ -37,6 +37,10 @@ MOST_KEPT = 0.5
 """Of the allocated bytes; where one object that is no part of the model keeps more, it is the headline."""
 
 
+THE_SAME = 0.9
+"""Of what calls at once hold; an object that keeps so much of it is told in telling of them."""
+
+
 def withheld(case: Shortage) -> int:
     """Nothing alone kept the request from memory: this is what is left when no other cause qualifies."""
     del case
@@ -63,13 +67,16 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """What is needed at once against the limit, what the memory is, and how far the loop had come.
 
-    An object that keeps most of it comes first, or the pass before where most is of that one, or how much larger this
-    one is than those that fitted.
+    Calls at once that hold most of it come first, or an object that keeps most, or the pass before where most is of
+    that one, or how much larger this one is than those that fitted.
     """
     del tested
     first = circumstances.failing_pass is not None and not circumstances.failing_pass.completed
     kept, left, needs = _keeper(circumstances), _last_pass(circumstances), _needs(circumstances)
-    mostly = [one for one in (*kept, *left) if one.values["share"] >= MOST_KEPT][:1]
+    calls = clauses.calls_in_progress(circumstances)
+    mostly = [one for one in (*calls, *kept, *left) if one.values["share"] >= MOST_KEPT][:1]
+    if mostly and mostly[0] in calls:
+        kept = tuple(one for one in kept if one.values["share"] < THE_SAME * mostly[0].values["share"])
     passes = () if first else clauses.failing_pass(circumstances)
     larger = [one for one in passes if one.code in _LARGER]
     return (
@@ -79,7 +86,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         *(one for one in (*kept, *left) if one not in mostly),
         *_left_over(circumstances, needs),
         *clauses.optimizer_begins(circumstances),
-        *clauses.calls_in_progress(circumstances),
+        *(one for one in calls if one not in mostly),
         *(one for one in passes if mostly or one not in larger),
     )
 
