@@ -34,7 +34,7 @@ def _no_grad(values: Mapping[str, Any]) -> str:
 def _detach_tensors(values: Mapping[str, Any]) -> str:
     if not values["own"]:
         return f"Store `.detach()` of each tensor in {holder(values['holder'])}{_no_grad(values)}."
-    stay = f"without their graphs, the tensors alone would still take {format_bytes(values['own'])}"
+    stay = f"`.detach()` alone would leave {format_bytes(values['own'])} on the device"
     return f"Store `.detach().cpu()` of each tensor in {holder(values['holder'])}: {stay}."
 
 
@@ -123,6 +123,12 @@ LET_GO: dict[str, RemedyWords] = {
         "Empty {holder:holder}, limit its size, or move what it keeps to the CPU (`.cpu()`).",
         "{bytes:bytes} of what it keeps can go.",
         "a copy back where the device needs it again",
+        "faq",
+    ),
+    "bound_what_is_kept.models": RemedyWords(
+        "Keep no whole models in {holder:holder}, but what is read later: numbers, or a `state_dict()` on the CPU.",
+        "Each model stays with its gradients and optimizer state: {bytes:bytes} can go.",
+        "a copy back where a model is needed again",
         "faq",
     ),
     "bound_what_is_kept.hooks": RemedyWords(

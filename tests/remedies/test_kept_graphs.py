@@ -153,3 +153,9 @@ def test_what_only_delays_a_failure_comes_behind_what_removes_its_cause(
     assert raise_cap.SLUG in modules
     slugs = [one.slug for one in advise(circumstances(), cause)]
     assert slugs == (["unsure", "raise_cap"] if last else ["raise_cap", "unsure"])
+
+
+def test_whole_models_that_are_kept_are_told_as_models():
+    advice = first_advice("sweep")
+    assert advice.slug == "bound_what_is_kept.models"
+    assert advice_text(advice).action.startswith("Keep no whole models in `results`")

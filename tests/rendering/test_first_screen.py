@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import Findings, analyze
+from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
 from oomscope.model import Snapshot
@@ -35,6 +36,7 @@ from oomscope.wording.verdict_text import advice_text
 from tests.rendering.hostile import hostile_findings
 from tests.samples import SAMPLES, bundled_path, sample_findings
 
+PROGRAMS = Path(__file__).resolve().parents[1] / "captures" / "programs"
 FIXTURES = Path(__file__).resolve().parents[1] / "recording" / "fixtures"
 GIB = 1 << 30
 
@@ -317,3 +319,39 @@ def test_the_table_of_holders_adds_up():
 def test_what_only_c_holds_has_no_name(way: str):
     assert holder_name(way) == "an object without a name"
     assert holder_name("main: a") == "main: a"
+
+
+def recorded_device(name: str) -> tuple[DeviceFindings, Sources]:
+    snapshot = load(PROGRAMS / f"{name}.pickle.xz")
+    device = analyze(snapshot, whatif=False).main
+    assert device is not None
+    return device, Sources(snapshot)
+
+
+def test_table_and_bar_tell_the_same_of_what_others_keep_as_well():
+    """Its loss reaches the graphs of all passes, and keeps none of them alone."""
+    device, sources = recorded_device("tides")
+    told = live_parts(device, str)
+    (row,) = [row for row in holder_rows(device, told, sources) if row.holder.holder == "tides.py: loss"]
+    assert row.shared
+    assert row.part is not None
+    assert row.holder.retained == told.parts[row.part].bytes > device.at.allocated // 2
+    device, sources = recorded_device("ncf_ranking")
+    assert not any(row.shared for row in holder_rows(device, live_parts(device, str), sources))
+
+
+def test_where_an_object_keeps_most_the_line_that_stores_it_is_shown():
+    device, sources = recorded_device("slide_viewer")
+    found = culprit(device, str, sources)
+    assert found is not None
+    assert (found.note, found.excerpt and found.excerpt.text) == (
+        "stored in cache.tiles here",
+        "self.tiles[key] = self.load(key)",
+    )
+
+
+def test_long_code_may_break_behind_a_dot():
+    assert quoted("`torch.cuda.set_per_process_memory_fraction(0.03)`") == (
+        "<code>torch.<wbr>cuda.<wbr>set_per_process_memory_fraction(0.03)</code>"
+    )
+    assert quoted("`torch.no_grad()`") == "<code>torch.no_grad()</code>"

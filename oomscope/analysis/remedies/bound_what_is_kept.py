@@ -11,7 +11,7 @@ from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
-from oomscope.analysis.verdict.suspects import OF_THE_PASS
+from oomscope.analysis.verdict.suspects import OF_THE_PASS, kept_models
 from oomscope.model import BoolArray
 
 SLUG = "bound_what_is_kept"
@@ -45,7 +45,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
 
 def _holder(circumstances: Circumstances, holder: str, saves: int, rows: BoolArray | None) -> Advice:
     enough = served_if_freed(circumstances, rows) if rows is not None and np.any(rows) else None
-    code = "hooks" if holder.endswith("_hooks") else "holder"
+    models = {one.holder for one, _ in kept_models(circumstances.study)} if circumstances.study is not None else set()
+    code = "hooks" if holder.endswith("_hooks") else "models" if holder in models else "holder"
     return Advice(
         f"{SLUG}.{code}",
         {"holder": holder, "bytes": saves},

@@ -73,8 +73,10 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
             if driver.site is not None:
                 made = sum(use.bytes for use in device.sites if use.site == driver.site)
                 return driver.site, words.made_note(made or driver.bytes)
-    if verdict.cause == "capacity" and (found := _of_last_pass(device, oom, sources)) is not None:
-        return found
+    if verdict.cause == "capacity":
+        found = _of_last_pass(device, oom, sources) or _of_keeper(oom, sources)
+        if found is not None:
+            return found
     if verdict.cause == "fragmentation" or "causes.other_stream.kept_by" in {one.code for one in verdict.headline}:
         for pin in device.pins:
             where = pin.caller or pin.site
@@ -101,6 +103,16 @@ def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[L
         if (frame.filename, frame.name) == (loop.file, loop.function):
             return Location(frame.filename, frame.line, frame.name), words.TWO_ALIVE
     return None
+
+
+def _of_keeper(oom: Oom, sources: Sources) -> tuple[Location, str] | None:
+    """Where the headline begins with an object that keeps most of the memory: the line that stores it."""
+    first = oom.verdict.headline[0]
+    if first.code != "causes.capacity.keeper":
+        return None
+    keeper = next((one for one in oom.verdict.suspects if one.holder == first.values["holder"]), None)
+    stores = None if keeper is None else store_line(keeper, sources)
+    return None if keeper is None or stores is None else (stores, words.stored_note(name_of(keeper)))
 
 
 def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> tuple[Location, str] | None:

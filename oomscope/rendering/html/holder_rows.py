@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.attribution.records import Holder
 from oomscope.analysis.findings import DeviceFindings
@@ -18,11 +18,15 @@ MOST = 40
 
 @dataclass(frozen=True, slots=True)
 class HolderLine:
-    """A holder, the line that stores into it, and the number of its part of the bar; None: not known, no part."""
+    """A holder, the line that stores into it, and the number of its part of the bar; None: not known, no part.
+
+    `shared`: that what its part shows would not come free with it alone.
+    """
 
     holder: Holder
     at: Location | None
     part: int | None
+    shared: bool = False
 
 
 def beyond_holders(device: DeviceFindings, lines: tuple[HolderLine, ...]) -> int:
@@ -31,9 +35,16 @@ def beyond_holders(device: DeviceFindings, lines: tuple[HolderLine, ...]) -> int
 
 
 def holder_rows(device: DeviceFindings, live: LiveParts, sources: Sources) -> tuple[HolderLine, ...]:
-    """The holders that keep a notable part alive, most bytes first."""
+    """The holders that keep a notable part alive, most bytes first; of those in the bar, the bytes that it shows."""
     suspects = device.oom.verdict.suspects if device.oom is not None else ()
     places = {suspect.holder: store_line(suspect, sources) for suspect in suspects}
     parts = {part.holder: number for number, part in enumerate(live.parts) if part.holder is not None}
-    shown = [one for one in device.holders if one.retained * LEAST >= device.at.allocated]
-    return tuple(HolderLine(one, places.get(one.holder), parts.get(one.holder)) for one in shown[:MOST])
+    rows = []
+    for one in device.holders:
+        part = parts.get(one.holder)
+        more = part is not None and live.parts[part].bytes > one.retained
+        told = replace(one, retained=live.parts[part].bytes) if part is not None and more else one
+        if told.retained * LEAST >= device.at.allocated:
+            shared = more and 2 * one.retained < told.retained
+            rows.append(HolderLine(told, places.get(one.holder), part, shared))
+    return tuple(sorted(rows, key=lambda row: -row.holder.retained)[:MOST])
