@@ -52,6 +52,15 @@ def _detach_state(values: Mapping[str, Any]) -> str:
     return f"Detach the state of the recurrent layer before it goes into the next pass (`h = h.detach()`): {through}."
 
 
+def _drop_graph(values: Mapping[str, Any]) -> str:
+    drop = f"et go of {holder(values['holder'])} before the next pass (`del`)"
+    if values["backward"] == "none":
+        return f"Run the loop under `torch.no_grad()`, for it calls no backward; or l{drop}."
+    return f"L{drop}" + (
+        "." if values["backward"] == "within" else ", or run the loop under `torch.no_grad()` if it needs no backward."
+    )
+
+
 def _detach_something(values: Mapping[str, Any]) -> str:
     loop = f"the loop in {place(values['loop'])}" if values["loop"] else "the loop"
     if values["backward"] == "none":
@@ -249,8 +258,7 @@ LET_GO: dict[str, RemedyWords] = {
         "faq",
     ),
     "drop_last_pass.graph": RemedyWords(
-        "Let go of {holder:holder} before the next pass (`del`), or run the loop under `torch.no_grad()` if it needs "
-        "no backward.",
+        _drop_graph,
         "It keeps the graph of the pass before: {bytes:bytes}.",
         "none, if it is not read again",
         "faq",

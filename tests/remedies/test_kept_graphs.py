@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.analysis.remedies import advise, backward_each_pass, detach_what_is_kept, raise_cap
+from oomscope.analysis.remedies import (
+    advise,
+    backward_each_pass,
+    detach_what_is_kept,
+    drop_last_pass,
+    raise_cap,
+)
 from oomscope.analysis.remedies.kept_values import KeptValues, kept_values
 from oomscope.analysis.verdict.piled import Piled
 from oomscope.analysis.verdict.records import Advice
@@ -159,3 +165,31 @@ def test_whole_models_that_are_kept_are_told_as_models():
     advice = first_advice("sweep")
     assert advice.slug == "bound_what_is_kept.models"
     assert advice_text(advice).action.startswith("Keep no whole models in `results`")
+
+
+def test_a_validation_that_keeps_the_graph_of_the_pass_before_is_to_run_without():
+    advice = first_advice("protonet_train")
+    assert advice.slug == "drop_last_pass.graph"
+    assert advice_text(advice).action.startswith("Run the loop under `torch.no_grad()`, for it calls no backward")
+
+
+@pytest.mark.parametrize(
+    ("trainings", "run", "told", "no_grad"),
+    [
+        ([], 50, "unknown", True),
+        ([5], None, "unknown", True),
+        ([5, 49], 50, "none", True),
+        ([5, 50], 50, "within", False),
+    ],
+)
+def test_no_grad_is_no_way_out_of_a_loop_that_trains(
+    monkeypatch: pytest.MonkeyPatch, trainings: list[int], run: int | None, told: str, no_grad: bool
+) -> None:
+    monkeypatch.setattr(drop_last_pass, "training_entries", lambda _: np.array([*trainings, 200], np.int64))
+    loop = None if run is None else SimpleNamespace(begin=run)
+    monkeypatch.setattr(drop_last_pass, "loop_that_matters", lambda *_: loop)
+    keeper = suspect("train: loss", kind="graph")
+    one = circumstances(left_by_last_pass=9000, keeper_of_last_pass=keeper, entry=100)
+    (advice,) = drop_last_pass.propose(one)
+    assert advice.values["backward"] == told
+    assert (NO_GRAD in advice_text(advice).action) is no_grad

@@ -21,7 +21,7 @@ from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import live_parts as module
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.culprit import culprit
-from oomscope.rendering.html.first_screen import first_screen, quoted
+from oomscope.rendering.html.first_screen import first_screen, fixes, quoted
 from oomscope.rendering.html.holder_rows import beyond_holders, holder_rows
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.rendering.html.memory_bars import memory_bar
@@ -355,3 +355,21 @@ def test_long_code_may_break_behind_a_dot():
         "<code>torch.<wbr>cuda.<wbr>set_per_process_memory_fraction(0.03)</code>"
     )
     assert quoted("`torch.no_grad()`") == "<code>torch.no_grad()</code>"
+
+
+def test_a_line_in_another_method_is_the_one_to_look_at_and_to_change():
+    """As recordings tell it of an attribute that a method of its class fills."""
+    device = analyze(load(bundled_path("oom_leak_in_validation")), whatif=False).main
+    assert device is not None
+    assert device.oom is not None
+    filled = Location("/workspace/train/metrics.py", 11, "update")
+    told = tuple(
+        replace(one, stores=(filled,)) if one.holder == "main: metric.outputs" else one
+        for one in device.oom.verdict.suspects
+    )
+    known = replace(device, oom=replace(device.oom, verdict=replace(device.oom.verdict, suspects=told)))
+    found = culprit(known, str, Sources())
+    assert found is not None
+    assert (found.line, found.function) == (11, "update")
+    assert found.note == "stored in metric.outputs here, 391 MiB more every pass"
+    assert fixes(known, Sources())[0].at == filled

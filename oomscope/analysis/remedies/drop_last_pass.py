@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oomscope.analysis.passes.finished import training_entries
+from oomscope.analysis.passes.loop_that_matters import loop_that_matters
 from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
@@ -21,5 +23,17 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         return
     holder = circumstances.keeper_of_last_pass
     code = f"{SLUG}.graph" if holder is not None and holder.kind == "graph" else SLUG
-    values = {"bytes": left, "holder": None if holder is None else holder.holder}
+    values: dict[str, object] = {"bytes": left, "holder": None if holder is None else holder.holder}
+    if code != SLUG:
+        values["backward"] = _backward(circumstances)
     yield Advice(code, values, left, enough_by_sum(circumstances, left), at=None if holder is None else holder.at)
+
+
+def _backward(circumstances: Circumstances) -> str:
+    """Whether the loop trains: ``within``; ``none`` where training came before it alone; else ``unknown``."""
+    study, entry = circumstances.study, circumstances.request.entry
+    run, telling = loop_that_matters(study, entry), training_entries(study)
+    before = telling[telling <= entry]
+    if not len(before) or run is None:
+        return "unknown"
+    return "within" if before[-1] >= run.begin else "none"
