@@ -178,7 +178,7 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
     if advice.values["passes"]:
         far = f"only delays it, by {plural(advice.values['passes'], 'pass', 'passes')}"
     elif oom.verdict.cause == "retained":
-        far = "enough for this request; what is left over stays"
+        far = "enough for this request only"
     else:
         far = "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
     return f"{takes} · {far}"

@@ -289,7 +289,7 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     values = {"least": 5 * GIB, "cap": 4 * GIB, "low": 4 * GIB, "free": 9 * GIB, "fraction": None}
     plain = Advice("raise_cap", {**values, "grows": None, "passes": None}, None, enough=True)
     assert effect_text(plain, oom) == f"takes 1.00 GiB more · {ENOUGH_SO_FAR}"
-    assert effect_text(plain, kept).endswith("enough for this request; what is left over stays")
+    assert effect_text(plain, kept).endswith("enough for this request only")
     grows = Advice("raise_cap", {**values, "grows": 1 << 20, "passes": 10}, None, enough=True)
     assert effect_text(grows, oom) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)

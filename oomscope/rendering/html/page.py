@@ -184,7 +184,7 @@ def _page(
         title=clean(title, 200) if title else clean(line, 200),
         first=first_screen(findings, shorten, sources, sheet),
         fixes=proposed,
-        so_far=SO_FAR_EXPLAINED if any(ENOUGH_SO_FAR in one.effect for one in proposed) else "",
+        so_far=SO_FAR_EXPLAINED if any(one.effect.endswith(ENOUGH_SO_FAR) for one in proposed) else "",
         replay=replay_text(findings),
         certainty=[whole(item) for item in certainty(findings)],
         shortened=not caps.is_usual,
