@@ -19,9 +19,10 @@ CASES = {
     # Calls that have ended name it, and come not again.
     "failure": {"checkpoint": 16, "teacher": 16, "curve": 64, "average": 128, "noise": 8, "shown": 4},
     "text": {},
-    # `forward` asks for one of the two; it may be called again, as a library knows it by its name.
-    "probe": {},
-    "quiet": {"drawn": 16},
+    # What `forward` asks for it has stored before. It may be called again, as a library knows it by its name.
+    "probe": {"drawn": 32},
+    "first": {},
+    "quiet": {"drawn": 32},
     "dataclass": {"first": 16},
     "slots": {"kept": 16},
     "function": {"scores": 16},

@@ -470,3 +470,19 @@ def test_gradients_from_before_their_parameters_were_frozen():
     tower.zero_grad()
     assert not [row for row in take_census(torch, device_type="cpu").unread if row["place"] == "frozen"]
     assert head[0].weight.grad is not None
+
+
+def test_what_a_graph_keeps_of_a_call_that_has_ended():
+    def look(model):
+        hidden = model[0](torch.zeros(512, 64))  # saved by `sin`, and an object of Python's still
+        return hidden.sin()
+
+    def main():
+        model = net(64)
+        shown = look(model)
+        shown.mean()
+        found = unread()
+        model(torch.zeros(4, 64))
+        return found
+
+    assert sizes(main())["shown"] == 3 * 128  # with its input

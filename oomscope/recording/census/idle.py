@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from oomscope.recording.census.heap import Heap
 from oomscope.recording.census.holding import Holding
-from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.remaining import is_librarys, is_programs, names_still_read, stored_names
 
 _OPTIMIZED = 0x1
@@ -93,9 +92,9 @@ def _idle_of(holding: Holding, node: int, names: set[str]) -> Iterator[Idle]:
 
 def _known_to_class(cls: type) -> set[str]:
     """What a class answers itself, and what the code of libraries that it is made from asks for."""
-    found = {
-        name for base in cls.__mro__ for name, value in vars(base).items() if not is_a(value, MemberDescriptorType)
-    }
+    members = [(name, type(value)) for base in cls.__mro__ for name, value in vars(base).items()]
+    # A plain value is a default; a slot is where the value is.
+    found = {name for name, kind in members if hasattr(kind, "__get__") and not issubclass(kind, MemberDescriptorType)}
     for base in cls.__mro__:
         if base is not object and is_librarys(base):
             for value in vars(base).values():

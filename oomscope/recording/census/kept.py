@@ -63,6 +63,10 @@ class Kept:
             self.tensors_of.setdefault(key, []).append(node)
         return [(node, id(one)) for one in (gradient, tensor._base) if one is not None]
 
+    def saved_tensors(self) -> set[int]:
+        """The tensors whose storage a graph keeps; where nothing else does, it keeps the tensor itself."""
+        return {node for key in self._times_saved for node in self.tensors_of.get(key, ())}
+
     def reach(self, holding: Holding, starts: Iterable[int], seen: set[int]) -> set[int]:
         """The nodes that are reached from `starts` without those in `seen`, to which they are added."""
         open_nodes, reached = list(starts), set[int]()

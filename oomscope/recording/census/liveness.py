@@ -56,10 +56,22 @@ def loops_around(code: CodeType, offset: int) -> tuple[frozenset[str], ...]:
     return () if flow is None else flow.loops_around(offset)
 
 
-def instructions_after(code: CodeType, offset: int) -> list[dis.Instruction] | None:
-    """The instructions that may come after the one at `offset`, in their order; None where that cannot be told."""
-    flow = _flow_of(code)
-    return None if flow is None else flow.after(offset)
+@functools.lru_cache(maxsize=4096)
+def attributes_read(code: CodeType, offset: int | None) -> frozenset[int] | None:
+    """The instructions that ask for what was there before, once the one at `offset` is done; None for too long code.
+
+    An attribute of the first argument that is stored on every way to where it is asked for is asked for anew.
+
+    Args:
+        code: of a function, or a module.
+        offset: in bytes; None: before the first instruction.
+
+    Returns:
+        Positions in ``dis.get_instructions(code)``.
+    """
+    if len(code.co_code) > LARGEST:
+        return None
+    return _Flow(code).attributes_read(code, offset)
 
 
 @functools.lru_cache(maxsize=512)
@@ -129,9 +141,38 @@ class _Flow:
         live = self._live()
         return frozenset().union(*(live[one] for one in self.following[self._at(offset)]))
 
-    def after(self, offset: int) -> list[dis.Instruction]:
-        """The instructions that may follow the one at `offset`, in their order."""
-        return [self._found[number] for number in sorted(self._reached(self._at(offset), self.following))]
+    def attributes_read(self, code: CodeType, offset: int | None) -> frozenset[int]:
+        """The instructions that may follow, without those that ask for an attribute that was stored on the way."""
+        starts = [0] if offset is None else self.following[self._at(offset)]
+        reached = self._reached_from(starts, frozenset())
+        stored: dict[str, set[int]] = {}
+        asked: dict[str, set[int]] = {}
+        for number in reached:
+            one = self._found[number]
+            if one.opname in ("STORE_ATTR", "LOAD_ATTR") and self._is_of_first(code, number):
+                (stored if one.opname == "STORE_ATTR" else asked).setdefault(str(one.argval), set()).add(number)
+        for name in stored.keys() & asked.keys():
+            before = self._reached_from(starts, frozenset(stored[name]))
+            if not before & asked[name]:
+                reached -= asked[name]
+        return frozenset(reached)
+
+    def _is_of_first(self, code: CodeType, number: int) -> bool:
+        """Whether the object that an instruction takes an attribute of is the function's first argument."""
+        before = self._found[number - 1] if number and code.co_argcount else None
+        if before is None or not before.opname.startswith("LOAD_FAST"):
+            return False
+        names = before.argval if isinstance(before.argval, tuple) else (before.argval,)
+        return bool(names[-1] == code.co_varnames[0])
+
+    def _reached_from(self, starts: list[int], walls: frozenset[int]) -> set[int]:
+        """What may be executed from `starts` on, up to `walls`."""
+        open_ones, seen = [one for one in starts if one not in walls], set(starts) - walls
+        while open_ones:
+            new = [one for one in self.following[open_ones.pop()] if one not in seen and one not in walls]
+            seen.update(new)
+            open_ones += new
+        return seen
 
     def loops_around(self, offset: int) -> tuple[frozenset[str], ...]:
         """The variables that the loops around the instruction write, innermost first."""

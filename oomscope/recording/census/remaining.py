@@ -20,11 +20,12 @@ from typing import Any
 from oomscope.recording.census.carried import LARGEST
 from oomscope.recording.census.heap import Heap
 from oomscope.recording.census.kinds import is_a
-from oomscope.recording.census.liveness import instructions_after
+from oomscope.recording.census.liveness import attributes_read
 from oomscope.recording.census.roots import is_library
 
-_READS_ANY = frozenset({"vars", "eval", "exec", "__dict__", "__getattribute__", "attrgetter", "asdict", "breakpoint"})
-"""With these, code may read what it does not name."""
+_READS_ANY = frozenset({"vars", "eval", "exec", "breakpoint", "attrgetter", "asdict", "astuple"})
+_PARTS = frozenset({"__dict__", "__getattribute__"})
+"""With these functions and attributes, code may read what it does not name."""
 _MAKES = frozenset({"__init__", "__new__", "__post_init__"})
 _GOES_ON = 0x20 | 0x80 | 0x200  # generators, coroutines and asynchronous generators
 _MOST_FUNCTIONS = 20_000
@@ -48,7 +49,7 @@ def names_still_read(
         if not is_programs(code):
             names.update(code.co_names)  # what it calls of the program's
             continue
-        read = _read_by(instructions_after(code, offsets.get(id(frame), frame.f_lasti)), code)
+        read = names_in(code, offsets.get(id(frame), frame.f_lasti))
         if read is None:
             return None
         names |= read
@@ -75,29 +76,43 @@ def stored_names(functions: Iterable[FunctionType], codes: Iterable[CodeType]) -
 
 
 @functools.lru_cache(maxsize=8192)
-def names_in(code: CodeType) -> frozenset[str] | None:
-    """The names that `code` and what is defined within it ask for; None where it may read what it does not name."""
-    return None if len(code.co_code) > LARGEST else _read_by(list(dis.get_instructions(code)), code)
+def names_in(code: CodeType, offset: int | None = None) -> frozenset[str] | None:
+    """The names that `code` and what is defined within it ask for: attributes, globals, and strings that may be names.
 
+    Args:
+        code: of a function or a module.
+        offset: of the instruction that it stands at; None: all of it.
 
-def _read_by(found: list[dis.Instruction] | None, code: CodeType) -> frozenset[str] | None:
-    """The names that instructions ask for: attributes, globals, and strings that may be names."""
-    if found is None:
+    Returns:
+        None where it may read what it does not name.
+    """
+    positions = attributes_read(code, offset)
+    if positions is None:
         return None
     names: set[str] = set()
-    for number, one in enumerate(found):
+    found = list(dis.get_instructions(code))
+    for number in positions:
+        one = found[number]
         if one.opname == "LOAD_CONST":
-            texts = one.argval if type(one.argval) in (tuple, frozenset) else (one.argval,)
-            names.update(text for text in texts if type(text) is str and text.isidentifier())
-            inner = names_in(one.argval) if type(one.argval) is CodeType and one.argval is not code else frozenset()
-            if inner is None:
+            more = _names_of_constant(one.argval)
+            if more is None:
                 return None
-            names |= inner
+            names |= more
         elif one.opname.startswith(("LOAD_", "IMPORT_")) and "FAST" not in one.opname and type(one.argval) is str:
-            if one.argval == "getattr" and not _has_constant_name(found, number):
+            is_global = one.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+            if one.argval in (_READS_ANY if is_global else _PARTS):
+                return None
+            if is_global and one.argval == "getattr" and not _has_constant_name(found, number):
                 return None
             names.add(one.argval)
-    return None if names & _READS_ANY else frozenset(names)
+    return frozenset(names)
+
+
+def _names_of_constant(value: Any) -> frozenset[str] | None:
+    if type(value) is CodeType:
+        return names_in(value)
+    texts = value if type(value) in (tuple, frozenset) else (value,)
+    return frozenset(text for text in texts if type(text) is str and text.isidentifier())
 
 
 def _has_constant_name(found: list[dis.Instruction], number: int) -> bool:

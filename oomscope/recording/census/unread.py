@@ -170,7 +170,7 @@ def find_unread(
     deadline.check()
     with without(holding, idle):
         read: set[int] = set()
-        kept.reach(holding, roots.read | _other_roots(holding, analysed, kept.behind), read)
+        kept.reach(holding, roots.read | _other_roots(holding, analysed, kept), read)
         starts = [*(one.node for one in roots.unread), *(one.value for one in idle)]
         unread = kept.reach(holding, starts, set(read))
         deadline.check()
@@ -206,7 +206,7 @@ def _codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
     return (one for one in code.co_consts if isinstance(one, types.CodeType))
 
 
-def _other_roots(holding: Holding, analysed: set[str], behind: set[int]) -> set[int]:
+def _other_roots(holding: Holding, analysed: set[str], kept: Kept) -> set[int]:
     """All that is held but by the variables of running code: by other globals, classes and what cannot be seen."""
     told = (places.USER_FRAME, places.LIBRARY_FRAME, places.PASSED_ON)
     found = set()
@@ -216,9 +216,10 @@ def _other_roots(holding: Holding, analysed: set[str], behind: set[int]) -> set[
             found.add(node)
     entered = {node for _, node in holding.entries}
     found.update(node for node in holding.starts if node not in entered)
-    # What nothing visible leads to, something invisible holds.
+    # What nothing visible leads to, something invisible holds: but for what tensors and graphs keep in C++.
+    known = kept.behind | kept.saved_tensors()
     return found.union(
-        node for node in range(1, len(holding.objects)) if not holding.is_claimed(node) and node not in behind
+        node for node in range(1, len(holding.objects)) if not holding.is_claimed(node) and node not in known
     )
 
 
