@@ -50,6 +50,13 @@ def test_most_of_it_must_come_again(more, is_told):
     assert (found(SIZES, (*SIZES, more)) is not None) is is_told
 
 
+def test_a_checkpoint_with_several_copies_of_the_model():
+    left = found(SIZES, SIZES * 4)
+    assert left is not None
+    assert left.bytes == 4 * sum(SIZES) * MIB
+    assert found((*SIZES, 30, 31), SIZES * 4) is None
+
+
 def test_a_few_tensors_of_equal_size_may_be_chance():
     assert found(SIZES[: LEAST_TENSORS - 1], SIZES[: LEAST_TENSORS - 1]) is None
     assert found((8,) * LEAST_TENSORS, (8,) * LEAST_TENSORS) is None

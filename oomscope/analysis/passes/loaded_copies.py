@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE, PARAMETER
-from oomscope.analysis.labels.size_matching import LEAST_SIZES, one_for_each
+from oomscope.analysis.labels.size_matching import LEAST_SIZES, NEARLY_ALL, one_for_each
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import BoolArray, Frame, StackTable, package_path
+from oomscope.model import BoolArray, Frame, IntArray, StackTable, package_path
 
 LEAST_TENSORS = 4
 """Of fewer, equal sizes may be chance."""
@@ -48,14 +48,24 @@ def find_loaded_copies(study: DeviceStudy, entry: int) -> LoadedCopies | None:
     lasting = (study.categories == PARAMETER) | (study.categories == OPTIMIZER_STATE)
     others = np.flatnonzero(alive & lasting & ~loads[lifetimes.stack])
     size = study.history.size
-    twice = rows[one_for_each(size[rows], lifetimes.born[rows], size[others])]
+    twice = _copied(size, rows, others, lifetimes.born[rows])
     if len(twice) < LEAST_TENSORS or len(np.unique(size[twice])) < LEAST_SIZES:
         return None
-    found = int(size[twice].sum())
-    if found < MOSTLY * int(size[rows].sum()):
-        return None
     largest = int(lifetimes.stack[twice[np.argmax(size[twice])]])
-    return LoadedCopies(found, study.sites.location(int(study.sites.caller_of[largest])))
+    return LoadedCopies(int(size[twice].sum()), study.sites.location(int(study.sites.caller_of[largest])))
+
+
+def _copied(size: IntArray, rows: IntArray, others: IntArray, born: IntArray) -> IntArray:
+    """Those of `rows` that were copied from: most of what was loaded, or several copies of a whole model.
+
+    A checkpoint may hold the model, an average of it, and two moments, of which only the first is copied.
+    """
+    twice = rows[one_for_each(size[rows], born, size[others])]
+    alike = rows[np.isin(size[rows], size[others])]
+    shared, loaded = int(size[twice].sum()), int(size[rows].sum())
+    if shared >= NEARLY_ALL * int(size[others].sum()) and int(size[alike].sum()) >= NEARLY_ALL * loaded:
+        return alike
+    return twice if shared >= MOSTLY * loaded else twice[:0]
 
 
 def _loads(frame: Frame) -> bool:
