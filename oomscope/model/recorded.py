@@ -7,11 +7,12 @@ microseconds since the epoch, and no number is negative. Frames run from the inn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from oomscope.model.recorded_unread import RecordedUnread
 from oomscope.model.stacks import Frame
+from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
