@@ -367,10 +367,12 @@ def _numbered(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
 
 @cache
 def _factors(count: int) -> npt.NDArray[np.uint64]:
-    """Odd factors without a pattern."""
-    found: npt.NDArray[np.uint64] = np.random.default_rng(count).integers(0, 1 << 63, count, np.uint64)
-    found |= np.uint64(1)
-    return found
+    """Odd factors without a pattern: splitmix64, for loading numpy's generators takes longer than a small file."""
+    found = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+    mixed: npt.NDArray[np.uint64] = (found ^ (found >> np.uint64(31))) | np.uint64(1)
+    return mixed
 
 
 def runs_of(found: Entries, data: bytes) -> BoolArray:
