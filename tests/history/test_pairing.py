@@ -108,6 +108,14 @@ ENDS = {
         [done(1024, 9), alloc(0, 512), asked(0, 512), done(0, 512)],
         [Row(0, 512, 1, 2, 3), Row(1024, 9, BEFORE, -1, 0)],
     ),
+    "no requests are recorded, but for that of the first entry": (
+        [asked(1024, 9), done(1024, 9), alloc(0, 512), done(0, 512)],
+        [Row(0, 512, 2, 3, 3), Row(1024, 9, BEFORE, 0, 1)],
+    ),
+    "asked for by the first entry, never completed, and its address used again": (
+        [asked(0, 512), alloc(512, 5), alloc(0, 700), asked(0, 700), done(0, 700), asked(512, 5), done(512, 5)],
+        [Row(0, 512, BEFORE, 0, 0), Row(0, 700, 2, 3, 4), Row(512, 5, 1, 5, 6)],
+    ),
     "the last of one address is no neighbour of the first of the next": (
         [alloc(512, 5), asked(512, 5), done(512, 5), alloc(0, 7), entry("snapshot", 0, 0)],
         [Row(0, 7, 3, 4, 4), Row(512, 5, 0, 1, 2)],
@@ -139,6 +147,8 @@ def test_what_did_not_fit_together_is_counted() -> None:
     _, pairing = paired([segment(A, [block(512, "inactive"), block(512), block(2 * MIB - 1024, "inactive")])], trace)
     assert pairing.overlapping == 2  # a free that was asked for made room: the fourth overlaps nothing
     assert pairing.lifetimes.address[pairing.missing].tolist() == [A + 1024]
+    _, pairing = paired(EMPTY, [asked(0, 1), alloc(0, 2), asked(0, 2), done(0, 2)])
+    assert pairing.overlapping == 0
 
 
 # Final blocks
@@ -249,7 +259,8 @@ def test_rows_by_birth_without_those_from_before() -> None:
     order = pairing.lifetimes.by_birth()
     assert pairing.lifetimes.born[order].tolist() == [0, 1, 4, 5]
     assert pairing.lifetimes.requested[order].tolist() == [1, 2, 3, 4]
-    _, pairing = paired(SEGMENTS, [])
-    assert pairing.lifetimes.by_birth().tolist() == []
+    for segments in (SEGMENTS, EMPTY):
+        _, pairing = paired(segments, [])
+        assert pairing.lifetimes.by_birth().tolist() == []
     assert np.array_equal(pairing.missing, [])
     assert pairing.overlapping == 0
