@@ -338,10 +338,10 @@ def _distinct(octets: ByteArray, begin: IntArray, end: IntArray) -> tuple[IntArr
     """Which stretches of bytes are alike: a number for each, and the bytes of each number."""
     numbers = np.zeros(len(begin), np.int64)
     texts: list[bytes] = []
-    lengths = end - begin
-    for length in np.unique(lengths).tolist():
+    lengths = np.maximum(end - begin, 0)
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
         rows = np.flatnonzero(lengths == length)
-        if length <= 0:
+        if not length:
             numbers[rows] = len(texts)
             texts.append(b"")
             continue
