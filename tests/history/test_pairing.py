@@ -231,6 +231,7 @@ def test_the_pool_is_that_of_the_entry_and_unknown_for_what_no_entry_mentions() 
         entry("free_requested", A + 512, 512, pool_id=(0, 4)),
     ]
     snapshot, pairing = paired(SEGMENTS, trace, release="2.12")
+    assert pairing.lifetimes.pool[2:].tolist() == [-1, -1]
     pools = [None if pool < 0 else snapshot.pools[pool] for pool in pairing.lifetimes.pool]
     assert [tuple(pool) if pool else None for pool in pools] == [(0, 0), (0, 4), None, None]
 
