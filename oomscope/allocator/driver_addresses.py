@@ -10,7 +10,9 @@ depends on it is given with its range.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from oomscope.quick_dataclasses import dataclass
 
 _CHUNK = 32 << 20
 _TOP = 1 << 47

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
 
 from oomscope.model import BoolArray, IntArray, Layout, PoolId, UInt8Array
+from oomscope.quick_dataclasses import dataclass
 
 
 class Op(IntEnum):

@@ -7,7 +7,8 @@ against recordings of torch 2.1 to 2.11 and read against the sources up to `LATE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from oomscope.quick_dataclasses import dataclass
 
 _ALLOCATOR = "c10/cuda/CUDACachingAllocator.cpp"
 _CONFIG = "c10/core/AllocatorConfig.h"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,6 +132,8 @@ def _rendered(findings: Findings, form: str, title: str | None, source: Path | N
 
 def _open(output: str, opens: bool) -> None:
     if opens:
+        import webbrowser
+
         webbrowser.open(Path(output).resolve().as_uri())
 
 

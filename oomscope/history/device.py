@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from oomscope.history.lifetimes import Lifetimes, pair
 from oomscope.history.sizes import block_sizes
 from oomscope.history.spans import Spans, find_spans, locate
 from oomscope.model import Action, Device, IntArray, Layout, Snapshot, Trace
+from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from oomscope.messages.anchors import COMMONEST, Anchors
+from oomscope.quick_dataclasses import dataclass
 
 CHUNK = 8 << 20
 BACK = 2 << 10

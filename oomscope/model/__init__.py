@@ -6,7 +6,8 @@ from oomscope.model.cut import Cut
 from oomscope.model.frames import FrameKind, frame_kind, package_path, standard_path
 from oomscope.model.layout import Blocks, BlockState, Layout, Segments
 from oomscope.model.note import Note, note
-from oomscope.model.recorded import RecordedContext, RecordedDevice
+from oomscope.model.recorded import RecordedContext
+from oomscope.model.recorded_machine import RecordedDevice
 from oomscope.model.snapshot import Annotation, Device, PoolId, Snapshot
 from oomscope.model.stacks import NO_STACK, Frame, StackTable
 from oomscope.model.trace import Trace

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from oomscope.model import recorded
+from oomscope.model.recorded import RecordedContext, RecordedHistory, RecordedMark, RecordedStep
+from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor, RecordedWalk
+from oomscope.model.recorded_machine import RecordedDevice, RecordedPool, RecordedProcess, RecordedRequest, RecordedSelf
+from oomscope.model.recorded_stacks import RecordedAutograd, RecordedSource, RecordedStacks, RecordedThread
 from oomscope.model.recorded_unread import RecordedUnread
 from oomscope.model.stacks import Frame
 
@@ -23,10 +26,10 @@ _NO_LIMIT = -1
 """What torch puts where it has no limit, as `max_split_size` among the statistics of every device."""
 
 
-def parse_context(context: object) -> recorded.RecordedContext:
+def parse_context(context: object) -> RecordedContext:
     """The record of the key's value; an empty one for anything but a mapping."""
     if not isinstance(context, Mapping):
-        return recorded.RecordedContext()
+        return RecordedContext()
     return _Parser().context(context)
 
 
@@ -123,9 +126,9 @@ class _Parser:
 
     # Parts
 
-    def device(self, item: Mapping[Any, Any]) -> recorded.RecordedDevice | None:
+    def device(self, item: Mapping[Any, Any]) -> RecordedDevice | None:
         index = self.number(item, "device")
-        return recorded.RecordedDevice(
+        return RecordedDevice(
             index=index,
             name=self.text(item, "name"),
             uuid=self.text(item, "uuid"),
@@ -140,28 +143,28 @@ class _Parser:
         found = {name: value for name, value in self.mapping(item, key).items() if value != _NO_LIMIT}
         return {str(name): value for name in found if (value := self.number(found, name)) is not None}
 
-    def pool(self, item: Mapping[Any, Any]) -> recorded.RecordedPool | None:
+    def pool(self, item: Mapping[Any, Any]) -> RecordedPool | None:
         first, *second = self.numbers(item, "pool") or (None,)
         if first is None or len(second) != 1 or second[0] is None:
             return None
-        return recorded.RecordedPool((first, second[0]), self.text(item, "name"), self.text(item, "kind"))
+        return RecordedPool((first, second[0]), self.text(item, "name"), self.text(item, "kind"))
 
-    def process(self, item: Mapping[Any, Any]) -> recorded.RecordedProcess:
-        return recorded.RecordedProcess(
+    def process(self, item: Mapping[Any, Any]) -> RecordedProcess:
+        return RecordedProcess(
             pid=self.number(item, "pid"),
             bytes=self.number(item, "bytes"),
             name=self.text(item, "name"),
             this=self.flag(item, "this"),
         )
 
-    def request(self, item: Mapping[Any, Any]) -> recorded.RecordedRequest:
-        return recorded.RecordedRequest(
+    def request(self, item: Mapping[Any, Any]) -> RecordedRequest:
+        return RecordedRequest(
             *(self.number(item, key) for key in ("device", "alloc_size", "limit_or_total", "device_free"))
         )
 
-    def own_process(self, item: Mapping[Any, Any]) -> recorded.RecordedSelf:
+    def own_process(self, item: Mapping[Any, Any]) -> RecordedSelf:
         environment = self.mapping(item, "environment")
-        return recorded.RecordedSelf(
+        return RecordedSelf(
             host=self.text(item, "host"),
             pid=self.number(item, "pid"),
             argv=self.texts(item, "argv"),
@@ -171,16 +174,16 @@ class _Parser:
             environment={str(key): value for key in environment if (value := self.text(environment, key)) is not None},
         )
 
-    def thread(self, item: Mapping[Any, Any]) -> recorded.RecordedThread:
-        return recorded.RecordedThread(
+    def thread(self, item: Mapping[Any, Any]) -> RecordedThread:
+        return RecordedThread(
             name=self.text(item, "name"),
             frames=self.frames(item, "frames"),
             failing=self.flag(item, "failing") or False,
             main=self.flag(item, "main") or False,
         )
 
-    def stacks(self, item: Mapping[Any, Any]) -> recorded.RecordedStacks:
-        return recorded.RecordedStacks(
+    def stacks(self, item: Mapping[Any, Any]) -> RecordedStacks:
+        return RecordedStacks(
             failing=self.frames(item, "failing"),
             main=self.frames(item, "main"),
             backward=self.frames(item, "backward"),
@@ -188,15 +191,15 @@ class _Parser:
             threads_left_out=self.number(item, "threads_left_out") or 0,
         )
 
-    def autograd(self, item: Mapping[Any, Any]) -> recorded.RecordedAutograd:
-        return recorded.RecordedAutograd(
+    def autograd(self, item: Mapping[Any, Any]) -> RecordedAutograd:
+        return RecordedAutograd(
             node=self.text(item, "node"),
             gradients_of=self.texts(item, "gradients_of"),
             forward=self.frames(item, "forward"),
         )
 
-    def recording(self, item: Mapping[Any, Any]) -> recorded.RecordedHistory:
-        return recorded.RecordedHistory(
+    def recording(self, item: Mapping[Any, Any]) -> RecordedHistory:
+        return RecordedHistory(
             started_us=self.number(item, "started_us"),
             max_entries=self.number(item, "max_entries"),
             stacks=self.text(item, "stacks"),
@@ -208,7 +211,7 @@ class _Parser:
             asked=self.texts(item, "asked"),
         )
 
-    def steps(self, context: Mapping[Any, Any], key: str) -> tuple[recorded.RecordedStep, ...]:
+    def steps(self, context: Mapping[Any, Any], key: str) -> tuple[RecordedStep, ...]:
         found = []
         for position, item in enumerate(self.items(context, key)):
             begin = self.number(item, "begin_us") if isinstance(item, Mapping) else None
@@ -217,7 +220,7 @@ class _Parser:
                 continue
             name = self.text(item, "name")
             found.append(
-                recorded.RecordedStep(
+                RecordedStep(
                     name=str(position) if name is None else name,
                     begin_us=begin,
                     end_us=self.number(item, "end_us"),
@@ -232,9 +235,9 @@ class _Parser:
             )
         return tuple(found)
 
-    def mark(self, item: Mapping[Any, Any]) -> recorded.RecordedMark | None:
+    def mark(self, item: Mapping[Any, Any]) -> RecordedMark | None:
         name, time_us = self.text(item, "name"), self.number(item, "time_us")
-        return None if name is None or time_us is None else recorded.RecordedMark(name, time_us)
+        return None if name is None or time_us is None else RecordedMark(name, time_us)
 
     def shape(self, item: Mapping[Any, Any]) -> tuple[int, ...] | None:
         """All sides or none: a part of them would be another shape."""
@@ -242,8 +245,8 @@ class _Parser:
         known = tuple(side for side in sides if side is not None)
         return known if isinstance(item.get("shape"), (list, tuple)) and len(known) == len(sides) else None
 
-    def tensor(self, item: Mapping[Any, Any]) -> recorded.RecordedTensor:
-        return recorded.RecordedTensor(
+    def tensor(self, item: Mapping[Any, Any]) -> RecordedTensor:
+        return RecordedTensor(
             device=self.number(item, "device"),
             address=self.number(item, "address"),
             bytes=self.number(item, "bytes"),
@@ -256,9 +259,9 @@ class _Parser:
             holders=self.texts(item, "holders"),
         )
 
-    def holder(self, item: Mapping[Any, Any]) -> recorded.RecordedHolder:
+    def holder(self, item: Mapping[Any, Any]) -> RecordedHolder:
         at = item.get("at")
-        return recorded.RecordedHolder(
+        return RecordedHolder(
             holder=self.text(item, "holder"),
             kind=self.text(item, "kind"),
             device=self.number(item, "device"),
@@ -290,9 +293,9 @@ class _Parser:
             at=None if at is None else self.frame(self.mapping(item, "at")),
         )
 
-    def walk(self, item: Mapping[Any, Any]) -> recorded.RecordedWalk:
+    def walk(self, item: Mapping[Any, Any]) -> RecordedWalk:
         left_out = self.mapping(item, "left_out")
-        return recorded.RecordedWalk(
+        return RecordedWalk(
             seconds=self.seconds(item, "seconds"),
             complete=self.flag(item, "complete"),
             objects=self.number(item, "objects"),
@@ -303,14 +306,14 @@ class _Parser:
             left_out_bytes=self.number(left_out, "bytes") or 0,
         )
 
-    def source(self, item: Mapping[Any, Any]) -> recorded.RecordedSource | None:
+    def source(self, item: Mapping[Any, Any]) -> RecordedSource | None:
         filename, line, text = self.text(item, "filename"), self.number(item, "line"), self.texts(item, "text")
         first = self.number(item, "first") if "first" in item else None if line is None else max(line - 1, _LEAST_LINE)
         if filename is None or line is None or first is None or not first <= line < first + len(text):
             return None
-        return recorded.RecordedSource(filename, line, first, text)
+        return RecordedSource(filename, line, first, text)
 
-    def context(self, context: Mapping[Any, Any]) -> recorded.RecordedContext:
+    def context(self, context: Mapping[Any, Any]) -> RecordedContext:
         exception, allocator = self.mapping(context, "exception"), self.mapping(context, "allocator")
         parts: dict[str, Any] = {
             "request": self.request(self.mapping(context, "request")),
@@ -334,7 +337,7 @@ class _Parser:
             "pinned_stats": self.statistics(context, "pinned_stats"),
         }
         texts: dict[str, Any] = {key: self.text(context, key) for key in _TEXTS}
-        return recorded.RecordedContext(
+        return RecordedContext(
             is_there=True,
             schema_version=self.number(context, "schema_version"),
             exception_type=self.text(exception, "type"),

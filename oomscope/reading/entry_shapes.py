@@ -9,7 +9,6 @@ guessed, and what has no shape is left to the unpickler.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import numbered
+from oomscope.quick_dataclasses import dataclass
 from oomscope.reading.entry_walk import EntryWalk
 from oomscope.reading.traces import ACTION_NUMBERS
 
@@ -338,10 +338,10 @@ def _distinct(octets: ByteArray, begin: IntArray, end: IntArray) -> tuple[IntArr
     """Which stretches of bytes are alike: a number for each, and the bytes of each number."""
     numbers = np.zeros(len(begin), np.int64)
     texts: list[bytes] = []
-    lengths = end - begin
-    for length in np.unique(lengths).tolist():
+    lengths = np.maximum(end - begin, 0)
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
         rows = np.flatnonzero(lengths == length)
-        if length <= 0:
+        if not length:
             numbers[rows] = len(texts)
             texts.append(b"")
             continue
@@ -367,10 +367,12 @@ def _numbered(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
 
 @cache
 def _factors(count: int) -> npt.NDArray[np.uint64]:
-    """Odd factors without a pattern."""
-    found: npt.NDArray[np.uint64] = np.random.default_rng(count).integers(0, 1 << 63, count, np.uint64)
-    found |= np.uint64(1)
-    return found
+    """Odd factors without a pattern: splitmix64, for loading numpy's generators takes longer than a small file."""
+    found = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+    mixed: npt.NDArray[np.uint64] = (found ^ (found >> np.uint64(31))) | np.uint64(1)
+    return mixed
 
 
 def runs_of(found: Entries, data: bytes) -> BoolArray:

@@ -319,7 +319,7 @@ class TraceReader:
 
     def _columns(self, entries: Entries, begin: int, end: int, stack: IntArray) -> EntryColumns:
         of = entries.shape[begin:end]
-        distinct = np.unique(of).tolist()
+        distinct = np.flatnonzero(np.bincount(of)).tolist()
         keys = frozenset(key for number in distinct for key in self._shapes[number].keys)
         timeless = [number for number in distinct if "time_us" not in self._shapes[number].keys]
         numbers, pool = entries.numbers, entries.pool[begin:end]
@@ -364,8 +364,10 @@ class _NumbersByIndex:
     def make_room(self, size: int) -> None:
         """Have room for `size` numbers."""
         if size > len(self.values):
-            more = np.full(max(size, len(self.values) * 3 // 2) - len(self.values), _UNKNOWN, np.int32)
-            self.values = np.concatenate([self.values, more])
+            begin = len(self.values)
+            # In place: nothing else refers to the array, and copies of tens of megabytes would be made again and again.
+            self.values.resize(max(size, begin * 3 // 2), refcheck=False)
+            self.values[begin:] = _UNKNOWN
 
 
 def _indexes(written: bytes) -> list[int]:

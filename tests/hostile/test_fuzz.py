@@ -88,16 +88,16 @@ def test_what_ends_wrongly_is_counted_and_kept(tmp_path: Path, monkeypatch: pyte
 
 def test_what_is_slow_beside_its_whole_file_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(data: bytes, **_: object) -> str:
-        end = time.process_time() + (0.06 if data == b"slow" else 0.002)
+        end = time.process_time() + ({b"slow": 0.4, b"long": 0.1}.get(data, 0.002))
         while time.process_time() < end:
             pass
         return "report"
 
     monkeypatch.setattr(fuzz_worker, "outcome", slow)
     trial, tally = Trial(tmp_path), Tally()
-    for data in (b"slow", b"quick"):
+    for data in (b"slow", b"long", b"quick"):
         trial.run(Case(data, b"whole"), TEXT, "soups of instructions", tally)
-    assert tally.ends == {"report": 1, "slow report": 1}
+    assert tally.ends == {"report": 2, "slow report": 1}
     assert tally.most_times > 5
 
 

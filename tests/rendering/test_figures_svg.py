@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,3 +75,27 @@ def _corners(path: str) -> list[tuple[int, int]]:
             x, y = x + numbers[0], y + numbers[1]
         found.append((x, y))
     return found
+
+
+def test_loading_without_help_leaves_matplotlib_as_it_was_and_the_figures_the_same() -> None:
+    code = (
+        "import inspect, sys\n"
+        "if sys.argv[1:]:\n"
+        "    from oomscope.rendering.html.quick_matplotlib import load_matplotlib\n"
+        "    load_matplotlib()\n"
+        "import numpy as np\n"
+        "from matplotlib.artist import Artist, kwdoc\n"
+        "class Late(Artist): pass\n"
+        "assert 'visible' in inspect.signature(Late.set).parameters and 'visible' in kwdoc(Late)\n"
+        "from oomscope.rendering.html import charts\n"
+        "from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings\n"
+        "with settings('f'):\n"
+        "    figure = charts.lifetimes(['a', 'b'], np.array([5, 3]), np.array([1, 2]))\n"
+        "    print(inline_svg(figure, 'f', 'title', 'description', StyleSheet()))\n"
+    )
+    whole, quick = (
+        subprocess.run([sys.executable, "-c", code, *quick], capture_output=True, text=True, check=True).stdout
+        for quick in ([], ["quick"])
+    )
+    assert "<svg" in whole
+    assert quick == whole

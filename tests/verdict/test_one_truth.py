@@ -11,7 +11,7 @@ import oomscope
 from oomscope.analysis.attribution import held_blocks
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks, is_within
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.model.recorded import RecordedHolder
+from oomscope.model.recorded_holders import RecordedHolder
 from oomscope.rendering.html.live_parts import live_parts
 from tests.samples import bundled_path
 from tests.verdict.known import PROGRAMS

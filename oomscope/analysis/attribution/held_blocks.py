@@ -15,7 +15,7 @@ import numpy as np
 
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import IntArray
-from oomscope.model.recorded import RecordedHolder, RecordedTensor
+from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor
 
 BELONGINGS = frozenset({"parameter", "buffer", "gradient", "optimizer_state"})
 """Kinds of holders that every training has; what they hold is seldom what went wrong."""

@@ -8,7 +8,6 @@ the allocation then decides (see `oomscope.analysis.labels.phases`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from oomscope.analysis.said.tracebacks import original_frame
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, UInt8Array, frame_kind, package_path
 from oomscope.model.arrays import StackArray
+from oomscope.quick_dataclasses import dataclass
 
 
 class Role(IntEnum):

@@ -21,7 +21,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.unread import find_unread
 from oomscope.model import BoolArray, IntArray
-from oomscope.model.recorded import RecordedHolder
+from oomscope.model.recorded_holders import RecordedHolder
 
 LEAST_SHARE = 0.02
 """Of the allocated bytes; what retains less is not worth a line."""

@@ -18,7 +18,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
-from oomscope.model.recorded import RecordedTensor
+from oomscope.model.recorded_holders import RecordedTensor
 from oomscope.model.recorded_unread import RecordedUnread
 
 FROZEN = "frozen_gradients"

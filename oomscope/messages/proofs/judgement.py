@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oomscope.model.note import Note
+from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(slots=True)

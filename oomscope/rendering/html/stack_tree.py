@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,8 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.model import NO_STACK, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import FloatArray
+from oomscope.model.ordering import numbered, stable_order
+from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 
 ROOT = 0
@@ -82,7 +83,7 @@ class _Calls:
 
 def stack_use(device: DeviceFindings) -> StackUse:
     """The stacks of all that `device` ever allocated."""
-    stack, of = np.unique(device.history.lifetimes.stack.astype(np.int64), return_inverse=True)
+    stack, of = numbered(device.history.lifetimes.stack.astype(np.int64))
     return StackUse(stack, of, _highest(device, of, len(stack)))
 
 
@@ -128,10 +129,10 @@ def _highest(device: DeviceFindings, key: IntArray, keys: int) -> FloatArray:
     after = np.concatenate([lifetimes.born, lifetimes.freed]) + 1
     within = np.flatnonzero((after >= 0) & (after < len(history.curves.allocated)))
     whose, after = np.concatenate([key, key])[within], after[within]
-    order = np.lexsort((after, whose))
+    order = stable_order(whose * len(history.curves.allocated) + after)
     whose, after = whose[order], after[order]
     held = np.cumsum(np.concatenate([history.size, -history.size])[within][order])
-    first = np.flatnonzero(np.diff(whose, prepend=-1))
+    first = np.append(0, np.flatnonzero(whose[1:] != whose[:-1]) + 1)[: len(whose)]
     before = np.append(0, held)[first]
     held -= np.repeat(before, np.diff(np.append(first, len(whose))))
     allocated = history.curves.allocated
