@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from oomscope.allocator.torch_releases import Release
-from oomscope.quick_dataclasses import dataclass
 from oomscope.units import MIB
 
 _SEPARATORS = re.compile(r"([,:\[\]])")

@@ -6,12 +6,11 @@ Source: c10/core/AllocatorConfig.h and c10/cuda/CUDAAllocatorConfig.h.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from oomscope.allocator.conf_string import Option, read_options, read_understood, tokenize
 from oomscope.allocator.torch_releases import LATEST, Release
-from oomscope.quick_dataclasses import dataclass
 from oomscope.units import MIB
 
 LARGE_SEGMENT_SIZE = 20 * MIB

@@ -10,9 +10,7 @@ depends on it is given with its range.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import field
-
-from oomscope.quick_dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _CHUNK = 32 << 20
 _TOP = 1 << 47

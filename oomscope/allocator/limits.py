@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oomscope.quick_dataclasses import dataclass
+from dataclasses import dataclass
+
 from oomscope.units import TIB
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 
 from oomscope.model import BoolArray, IntArray, Layout, PoolId, UInt8Array
-from oomscope.quick_dataclasses import dataclass
 
 
 class Op(IntEnum):

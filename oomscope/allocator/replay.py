@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -22,7 +22,6 @@ from oomscope.allocator.program import Op, Program
 from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
 from oomscope.allocator.torch_releases import LATEST, Release
 from oomscope.model import Action, IntArray
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

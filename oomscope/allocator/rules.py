@@ -7,8 +7,7 @@ against recordings of torch 2.1 to 2.11 and read against the sources up to `LATE
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from oomscope.quick_dataclasses import dataclass
+from dataclasses import dataclass
 
 _ALLOCATOR = "c10/cuda/CUDACachingAllocator.cpp"
 _CONFIG = "c10/core/AllocatorConfig.h"

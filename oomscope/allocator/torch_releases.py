@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from oomscope.model import PoolId
-from oomscope.quick_dataclasses import dataclass
 
 Version = tuple[int, int]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.analysis.attribution.records import Holder, NamedTensor, SiteUse
 from oomscope.analysis.labels.drivers import categories_at
@@ -20,7 +20,6 @@ from oomscope.analysis.whatif.records import WhatIf
 from oomscope.history import DeviceHistory
 from oomscope.model import Snapshot, UInt8Array, WindowPart
 from oomscope.notebooks import html_of
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,8 +5,9 @@ The names are those of the JSON report (`oomscope/rendering/report.schema.json`)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.model import Note
-from oomscope.quick_dataclasses import dataclass
 
 CATEGORIES = (
     "parameter", "gradient", "optimizer_state", "buffer", "activation", "temporary", "input", "workspace", "unknown",

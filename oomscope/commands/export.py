@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ import click
 from oomscope.commands.common import options, pipeline
 from oomscope.commands.common.output import STDOUT, check_target, default_output, stem, write_chunks
 from oomscope.commands.common.progress import Progress
-from oomscope.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from oomscope.analysis.study import SnapshotStudy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
 from oomscope.history import BEFORE
 from oomscope.model import Action, BoolArray, IntArray, StackTable
-from oomscope.quick_dataclasses import dataclass
 from oomscope.wording.clean import clean
 
 ROWS = 50_000

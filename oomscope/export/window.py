@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from oomscope.analysis.study import DeviceStudy, SnapshotStudy
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.errors import RequestError
 from oomscope.model import Action, Device, Snapshot, Trace, WindowPart
-from oomscope.quick_dataclasses import dataclass
 from oomscope.units import format_count
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.model import Action, IntArray, Layout, Trace
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from oomscope.history.lifetimes import Lifetimes, pair
 from oomscope.history.sizes import block_sizes
 from oomscope.history.spans import Spans, find_spans, locate
 from oomscope.model import Action, Device, IntArray, Layout, Snapshot, Trace
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.model import NO_STACK, Action, Blocks, BlockState, BoolArray, IntArray, Trace
 from oomscope.model.arrays import StackArray
 from oomscope.model.ordering import stable_order
-from oomscope.quick_dataclasses import dataclass
 
 BEFORE = -1
 """The number of the entry before the first: what was there when the recording began."""

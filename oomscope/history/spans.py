@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.allocator.config import LARGE_SEGMENT_SIZE
@@ -9,7 +11,6 @@ from oomscope.allocator.rounding import SMALL_BUFFER
 from oomscope.history.lifetimes import BEFORE
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Layout, Trace
 from oomscope.model.arrays import StackArray
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
 from oomscope.messages.families import ANCHORS
-from oomscope.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from numpy import bool_, uint32

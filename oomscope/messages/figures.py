@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from oomscope.quick_dataclasses import dataclass
+from dataclasses import dataclass
 
 NUMBER = r"\d{1,20}(?:[.,]\d{0,8})?"
 SIZE = rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b)"

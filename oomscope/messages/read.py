@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from oomscope.messages.families import LAST_RESORT, WORDINGS
@@ -14,7 +14,6 @@ from oomscope.messages.records import Log, OomMessage, Reading
 from oomscope.messages.scan import Passage, Scan, Stream
 from oomscope.messages.traceback_above import doing, script_above
 from oomscope.messages.unwrap import Strand, shown, strands
-from oomscope.quick_dataclasses import dataclass
 
 LONGEST_TEXT = 1_000
 """Characters of a message that are shown."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from oomscope.messages.figures import Figure
 from oomscope.model.note import Note
-from oomscope.quick_dataclasses import dataclass
 
 KINDS = (
     "torch-cuda", "torch-hip", "torch-xpu", "torch-mps", "torch-npu", "torch-async", "cuda-driver", "cublas", "cudnn",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from oomscope.messages.anchors import COMMONEST, Anchors
-from oomscope.quick_dataclasses import dataclass
 
 CHUNK = 8 << 20
 BACK = 2 << 10

@@ -10,11 +10,10 @@ import html
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from oomscope.messages.prefixes import owner_of, rank_in, split_prefix
-from oomscope.quick_dataclasses import dataclass
 
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|\\x1b|\\u001[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b.|\[\d{1,3}(?:;\d{1,3})*m|\[m(?![a-z_])"

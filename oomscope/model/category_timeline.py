@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.model.arrays import IntArray
-from oomscope.quick_dataclasses import dataclass
 
 PROFILER, PROFILER_RAW, MOSAIC = "profiler", "profiler_raw", "mosaic"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
 from oomscope.model.arrays import BoolArray, IntArray, StackArray, UInt8Array
-from oomscope.quick_dataclasses import dataclass
 
 
 class BlockState(IntEnum):

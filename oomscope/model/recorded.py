@@ -7,14 +7,13 @@ microseconds since the epoch, and no number is negative. Frames run from the inn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor, RecordedWalk
 from oomscope.model.recorded_machine import RecordedDevice, RecordedPool, RecordedRequest, RecordedSelf
 from oomscope.model.recorded_stacks import RecordedAutograd, RecordedSource, RecordedStacks
 from oomscope.model.recorded_unread import RecordedUnread
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class RecordedContext:
     captured_at: str | None = None
     exception_type: str | None = None
     exception_message: str | None = None
-    request: RecordedRequest = RecordedRequest()
+    request: RecordedRequest = field(default_factory=RecordedRequest)
     devices: tuple[RecordedDevice, ...] = ()
     torch: str | None = None
     cuda: str | None = None
@@ -101,10 +100,10 @@ class RecordedContext:
     platform: str | None = None
     allocator_backend: str | None = None
     allocator_conf: str | None = None
-    process: RecordedSelf = RecordedSelf()
-    stacks: RecordedStacks = RecordedStacks()
-    autograd: RecordedAutograd = RecordedAutograd()
-    recording: RecordedHistory = RecordedHistory()
+    process: RecordedSelf = field(default_factory=RecordedSelf)
+    stacks: RecordedStacks = field(default_factory=RecordedStacks)
+    autograd: RecordedAutograd = field(default_factory=RecordedAutograd)
+    recording: RecordedHistory = field(default_factory=RecordedHistory)
     steps: tuple[RecordedStep, ...] = ()
     steps_before: tuple[RecordedStep, ...] = ()
     marks: tuple[RecordedMark, ...] = ()
@@ -113,7 +112,7 @@ class RecordedContext:
     holders: tuple[RecordedHolder, ...] = ()
     unread: tuple[RecordedUnread, ...] = ()
     tells_unread: bool = False
-    walk: RecordedWalk = RecordedWalk()
+    walk: RecordedWalk = field(default_factory=RecordedWalk)
     sources: tuple[RecordedSource, ...] = ()
     failures: tuple[str, ...] = ()
     device_type: str | None = None

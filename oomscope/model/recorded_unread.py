@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.model.stacks import Frame
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from oomscope.model.cut import Cut
@@ -15,7 +15,6 @@ from oomscope.model.stacks import StackTable
 from oomscope.model.trace import Trace
 from oomscope.model.window import WindowPart
 from oomscope.notebooks import html_of
-from oomscope.quick_dataclasses import dataclass
 
 PoolId: TypeAlias = tuple[int, int]
 """torch's mempool id: (0, 0) the default pool, (n, 0) a CUDA graph's, (0, n) a `torch.cuda.MemPool`'s."""

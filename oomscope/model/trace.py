@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from oomscope.model.actions import Action
 from oomscope.model.arrays import IntArray, StackArray, UInt8Array
 from oomscope.model.ordering import is_any
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ guessed, and what has no shape is left to the unpickler.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,6 @@ import numpy.typing as npt
 
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import numbered
-from oomscope.quick_dataclasses import dataclass
 from oomscope.reading.entry_walk import EntryWalk
 from oomscope.reading.traces import ACTION_NUMBERS
 

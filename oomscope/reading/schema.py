@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
-
-from oomscope.quick_dataclasses import dataclass
 
 PROFILE = "torch.profiler, not a snapshot"
 

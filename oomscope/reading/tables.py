@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from oomscope.quick_dataclasses import dataclass
 from oomscope.reading.notes import Notes
 from oomscope.reading.pools import PoolInterner
 from oomscope.reading.stacks import StackInterner

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.attribution.sites import NO_LOCATION, SiteTable
@@ -11,7 +13,6 @@ from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, BoolArray, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
 from oomscope.model.ordering import numbered
-from oomscope.quick_dataclasses import dataclass
 
 # Why memory has no site; their words are the `SITE_LABELS` of `oomscope.wording.labels`.
 NO_FRAMES_BACKWARD = "backward"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.analysis.compare.figures import SMALL, Figures, SiteFigure
 from oomscope.analysis.compare.matching import match_places
 from oomscope.analysis.whatif.changes import Site
 from oomscope.model import Frame
-from oomscope.quick_dataclasses import dataclass
 
 PEAK, RESERVED, FRAGMENTATION, GROWTH = "peak_allocated", "peak_reserved", "fragmentation", "growth_per_pass"
 SITE, CATEGORY = "site", "category"

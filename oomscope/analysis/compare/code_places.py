@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from oomscope.analysis.attribution.sites import is_script
 from oomscope.analysis.records import Location
 from oomscope.model import BoolArray, IntArray, Snapshot, StackTable
-from oomscope.quick_dataclasses import dataclass
 
 _PASSED_ON = frozenset({"_call_impl", "_wrapped_call_impl", "__call__", "wrapper", "decorate_context"})
 """Between a line and what it calls, these say nothing."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from oomscope.analysis.compare.figures import MOST_SITES, SMALL, SiteFigure, figures
@@ -17,7 +17,6 @@ from oomscope.analysis.records import Location
 from oomscope.errors import RequestError
 from oomscope.model import package_path
 from oomscope.model.frames import slashes
-from oomscope.quick_dataclasses import dataclass
 
 DIGEST_VERSION = 1
 KIND = "oomscope digest"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.records import Location
 from oomscope.model import Snapshot
-from oomscope.quick_dataclasses import dataclass
 
 MOST_SITES = 100
 SMALL = 1000

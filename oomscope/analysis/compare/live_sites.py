@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +14,6 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, Location
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, IntArray
-from oomscope.quick_dataclasses import dataclass
 
 SiteKey: TypeAlias = tuple[Location | None, Location | None, str | None]
 """Site, caller, and the reason where there is no site."""

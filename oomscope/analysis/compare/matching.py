@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import cached_property
 
 from oomscope.analysis.compare.code_places import CodePlaces
@@ -10,7 +11,6 @@ from oomscope.analysis.compare.functions import Function, match_functions, new_n
 from oomscope.analysis.compare.lines import match_lines
 from oomscope.analysis.records import Location
 from oomscope.model.frames import slashes
-from oomscope.quick_dataclasses import dataclass
 
 SAME, MOVED, RENAMED, NEW, GONE = "same", "moved", "renamed", "new", "gone"
 KINDS = (SAME, MOVED, RENAMED, NEW, GONE)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 
 TOLERANCE = 0.01
 """By how much a size may depart from the factor: sizes are rounded, and of some dimensions only a part is the batch."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import TypeAlias, TypeVar
 
 from oomscope.analysis.compare.digest import Digest, merged
 from oomscope.analysis.records import Location
-from oomscope.quick_dataclasses import dataclass
 
 LEAST_SHARE = 0.05
 """Of the median; a rank that departs by less is as the others."""

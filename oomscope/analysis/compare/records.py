@@ -7,10 +7,10 @@ the JSON document (`oomscope/rendering/diff.schema.json`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from oomscope.analysis.memory.records import Totals
 from oomscope.analysis.records import Location
-from oomscope.quick_dataclasses import dataclass
 
 UNCHANGED = "unchanged"
 RATIO = "ratio"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from oomscope.analysis.compare.digest import Digest, merged
 from oomscope.model.frames import slashes
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ Where nothing tells, they stay unknown.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE, PARAMETER
@@ -17,7 +19,6 @@ from oomscope.analysis.labels.size_matching import SCALAR, one_for_each
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray, UInt8Array
-from oomscope.quick_dataclasses import dataclass
 
 _MOST_STATES = 2
 """For each parameter: Adam's two moments. More tensors of its size are no known optimizer's, but another model."""

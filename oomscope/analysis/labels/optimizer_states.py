@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
 from oomscope.analysis.labels.size_matching import SCALAR
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import NO_STACK, IntArray, package_path
-from oomscope.quick_dataclasses import dataclass
 
 USUAL_STATES = {
     "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "sparseadam": 2, "fusedadam": 2, "lamb": 2,

@@ -6,10 +6,9 @@ Bytes are integers; None is unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.analysis.records import Location
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

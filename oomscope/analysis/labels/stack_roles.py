@@ -8,6 +8,7 @@ the allocation then decides (see `oomscope.analysis.labels.phases`).
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from oomscope.analysis.said.tracebacks import original_frame
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, UInt8Array, frame_kind, package_path
 from oomscope.model.arrays import StackArray
-from oomscope.quick_dataclasses import dataclass
 
 
 class Role(IntEnum):

@@ -7,6 +7,7 @@ something else was made between, the next child has begun.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 
 LEAST_BLOCKS = 2
 LEAST_REQUESTS = 3

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
 from oomscope.model import BoolArray, IntArray
-from oomscope.quick_dataclasses import dataclass
 
 SPACING = 8
 """Room between two recorded steps, so that others can be put in between."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.run import Run
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import written_out
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
-from oomscope.quick_dataclasses import dataclass
 
 _HALF = re.compile(
     r"torch/nn/modules/(linear|conv|rnn)\.py|scaled_dot_product|sdpa|flash_attn|_in_projection|^(linear|matmul|bmm|einsum|baddbmm|conv\w+)$"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.analysis.plan.records import Estimate
 from oomscope.model import Note
-from oomscope.quick_dataclasses import dataclass
 
 REPLAYED, ESTIMATED = "replayed", "estimated"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 
 STATES = 2
 """Of each trained parameter, where the optimizer has made none yet: Adam's."""

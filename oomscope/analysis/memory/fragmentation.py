@@ -6,13 +6,14 @@ segments), *walled* (inside a private pool), or *stranded* (beside a live block 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.allocator import AllocatorConfig, round_sizes
 from oomscope.allocator.rounding import page_size
 from oomscope.analysis.memory.records import Fragmentation, PoolUse
 from oomscope.model import BlockState, BoolArray, IntArray, Layout, PoolId
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from oomscope.analysis.memory.records import Peak, Totals, Usage
 from oomscope.analysis.memory.usage import peak, totals_at, usage
 from oomscope.analysis.records import At
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ stay reserved as long as one live block lies in it; when every site with a block
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray, Layout
-from oomscope.quick_dataclasses import dataclass
 
 MOST_PINS = 20
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.attribution.by_site import NO_FRAMES_BACKWARD, ONLY_TORCH
@@ -15,7 +17,6 @@ from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import StackArray
 from oomscope.model.ordering import among, is_any
-from oomscope.quick_dataclasses import dataclass
 
 LEAST_BYTES = 1 << 20
 LEAST_SHARE = 0.005

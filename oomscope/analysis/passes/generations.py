@@ -8,6 +8,7 @@ window of the last few passes, and what the first ones left, rise no further.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -24,7 +25,6 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
-from oomscope.quick_dataclasses import dataclass
 
 LEAST_LEFT = 0.5
 """Of the least bytes: what finished passes must have left, for the pass in progress may have made the rest."""

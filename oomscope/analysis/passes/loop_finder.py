@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ import numpy as np
 
 from oomscope.analysis.passes.script_stacks import MODULE, ScriptStacks
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 
 LEAST_ON_ONE_LINE = 16
 """Allocations of one line with one stack. An expression makes a few tensors; no one writes sixteen on a line."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +20,6 @@ from oomscope.analysis.records import Location
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray
 from oomscope.model.ordering import places
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

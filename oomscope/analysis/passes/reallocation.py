@@ -6,11 +6,12 @@ sets it apart from activations of batches that happen to become longer.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray
-from oomscope.quick_dataclasses import dataclass
 
 LEAST_BIRTHS = 8
 """Blocks of one stack; fewer may be batches that happened to become longer."""

@@ -5,8 +5,9 @@ Bytes are integers; None is unknown, never 0.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.analysis.records import Location
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.analysis.attribution.sites import is_script
 from oomscope.model import BoolArray, Frame, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import StackArray
-from oomscope.quick_dataclasses import dataclass
 
 MODULE = -1
 """Stands in a path where a Module is called."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray, Snapshot
-from oomscope.quick_dataclasses import dataclass
 
 UNKNOWN = -1
 

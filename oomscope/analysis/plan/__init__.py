@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
@@ -27,7 +27,6 @@ from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.analysis.whatif import settings as tried
 from oomscope.errors import RequestError
 from oomscope.model import Note, Snapshot, note
-from oomscope.quick_dataclasses import dataclass
 
 __all__ = [
     "MOST_RECORDINGS",

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
 import numpy as np
 
 from oomscope.model import BoolArray, IntArray
-from oomscope.quick_dataclasses import dataclass
 
 MOST_CELLS = 4_000_000
 """Of the table that a comparison in full would fill; longer stretches are cut at what is unique in both."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import gcd
 
 from oomscope.allocator.config import AllocatorConfig
@@ -13,7 +14,6 @@ from oomscope.analysis.plan.recordings import Shape
 from oomscope.analysis.plan.records import CardFit, Largest
 from oomscope.analysis.plan.scaling import LIKELY, Scaled
 from oomscope.analysis.whatif.gpus import capacity
-from oomscope.quick_dataclasses import dataclass
 from oomscope.units import MIB
 
 OUTSIDE = 768 * MIB

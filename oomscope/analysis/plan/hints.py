@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, BoolArray, IntArray, package_path
-from oomscope.quick_dataclasses import dataclass
 
 BATCH, LENGTH, SIDE, UNKNOWN = "batch", "length", "side", "unknown"
 _NAMES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from oomscope.analysis.plan.scaling import Scaled
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

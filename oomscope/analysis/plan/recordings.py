@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from oomscope.analysis.whatif.extraction import by_request
 from oomscope.analysis.whatif.preparation import Subject, prepared
 from oomscope.errors import RequestError
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, FrameKind, IntArray, frame_kind, package_path
-from oomscope.quick_dataclasses import dataclass
 
 UNFRAMED = -1
 """The key of requests without Python frames: most of a backward pass."""

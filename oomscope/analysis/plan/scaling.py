@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit
 from oomscope.analysis.plan.size_models import Evidence, Hint, Model, fit
 from oomscope.model import BoolArray, IntArray
-from oomscope.quick_dataclasses import dataclass
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1

@@ -8,11 +8,10 @@ leave it. What no recording varies is taken from what the request is (`hints`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-
-from oomscope.quick_dataclasses import dataclass
 
 HIGHEST = 3
 """The highest degree in one parameter: what is cubed is a volume. Squares of sums have twice that."""

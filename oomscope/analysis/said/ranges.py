@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.history import DeviceHistory
 from oomscope.model import Annotation, IntArray, Snapshot
 from oomscope.model.arrays import StackArray
-from oomscope.quick_dataclasses import dataclass
 
 NO_RANGE = -1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from oomscope.analysis.verdict.limits import limit_at
 from oomscope.analysis.verdict.records import Oom, ProcessLimit
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, Layout, Snapshot
-from oomscope.quick_dataclasses import dataclass
 
 MOST_JUDGED = 8
 """Retry loops fail hundreds of times; the last ones of a device are judged, the one that matters among them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.former_model import FormerModel
@@ -13,7 +13,6 @@ from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.suspects import UNDERWAY, is_finished_with
-from oomscope.quick_dataclasses import dataclass
 
 LEAST_PASSES = 3
 """What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""

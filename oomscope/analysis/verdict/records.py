@@ -6,7 +6,7 @@ Bytes are integers; None is unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from oomscope.analysis.labels.records import Driver
@@ -15,7 +15,6 @@ from oomscope.analysis.passes.records import CallsInProgress, FailingPass
 from oomscope.analysis.records import Location
 from oomscope.analysis.said.records import Said
 from oomscope.model import Note
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, RecordedContext, Snapshot
-from oomscope.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from oomscope.messages import OomMessage

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.analysis.memory.records import FreeForRequest
 from oomscope.analysis.verdict.records import ProcessLimit, Qualifying
-from oomscope.quick_dataclasses import dataclass
 
 MARGIN = 0.03
 """Of the limit. An allocator leaves about so much in holes even when nothing is wrong."""

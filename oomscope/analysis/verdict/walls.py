@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.memory.fragmentation import free_bytes
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest, pool_of
 from oomscope.model import PoolId
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

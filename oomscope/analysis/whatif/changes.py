@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 import numpy as np
@@ -15,7 +15,6 @@ from oomscope.analysis.whatif.gpus import LARGEST
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.errors import RequestError
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, Note, StackTable, note
-from oomscope.quick_dataclasses import dataclass
 
 _SHOWN = re.compile(r"(?P<function>[A-Za-z_<][\w.<>]*)\s+\((?P<file>.+):(?P<line>\d+)\)\Z")
 """A place as reports print it: ``mlp (workloads.py:29)``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.allocator.program import InitialLayout, Op, Program
@@ -9,7 +11,6 @@ from oomscope.analysis.whatif.releases import RETURNS, ReleaseRun, following
 from oomscope.history import DeviceHistory
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.model import NO_STACK, Action, IntArray, Layout, Snapshot, Trace, UInt8Array
-from oomscope.quick_dataclasses import dataclass
 
 DEFAULT_POOL = 0
 

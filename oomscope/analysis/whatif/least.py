@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -15,7 +15,6 @@ from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.allocator.rounding import round_sizes
-from oomscope.quick_dataclasses import dataclass
 from oomscope.units import MIB
 
 STEP = 2 * MIB

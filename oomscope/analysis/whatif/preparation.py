@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from oomscope.analysis.whatif.releases import OBTAINS, RETURNS, ReleaseRun, empt
 from oomscope.errors import ReplayError
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, Snapshot
-from oomscope.quick_dataclasses import dataclass
 
 MAX_ADDRESS = 1 << 51
 """Recorded addresses lie below, invented ones above."""

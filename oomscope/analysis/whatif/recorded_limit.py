@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.allocator.limits import Limit
@@ -9,7 +11,6 @@ from oomscope.allocator.rounding import allocation_size, round_size
 from oomscope.analysis.whatif.releases import OBTAINS, ReleaseRun, following, least_refused
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, RecordedDevice, Snapshot
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.model import Note
-from oomscope.quick_dataclasses import dataclass
 
 RECORDED = "recorded"
 """The name of the setting that the snapshot was recorded under."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oomscope.allocator.rounding import allocation_size, round_size
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, StackTable, Trace
-from oomscope.quick_dataclasses import dataclass
 
 RETURNS = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 OBTAINS = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)

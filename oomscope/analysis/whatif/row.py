@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.config import AllocatorConfig
@@ -17,7 +17,6 @@ from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
 from oomscope.model import Action, Note, note
-from oomscope.quick_dataclasses import dataclass
 
 UP_TO_THE_LAST = note("whatif.up_to_the_last_entry")
 SEARCH_REPLAYS = 12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from oomscope.allocator.config import AllocatorConfig
@@ -10,7 +11,6 @@ from oomscope.allocator.limits import Limit
 from oomscope.allocator.torch_releases import Release
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED
 from oomscope.errors import RequestError
-from oomscope.quick_dataclasses import dataclass
 
 
 class Emptying(Enum):

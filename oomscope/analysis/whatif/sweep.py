@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from oomscope.analysis.whatif.releases import OBTAINS
 from oomscope.analysis.whatif.row import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
 from oomscope.analysis.whatif.settings import Emptying, Setting
 from oomscope.model import Action, BoolArray, Note, Snapshot, note
-from oomscope.quick_dataclasses import dataclass
 
 ALWAYS = 2
 """So many rows are made however long they take: the recorded setting and the one after it."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oomscope.commands.common.pipeline import QUICK_ENTRIES
 from oomscope.errors import RequestError, SnapshotError
-from oomscope.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from oomscope.analysis import Findings

@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from oomscope.commands.common import remote
 from oomscope.commands.common.engines import LostWorkerError, run_all
 from oomscope.commands.common.progress import Progress
 from oomscope.errors import OomscopeError, RequestError
-from oomscope.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from oomscope.analysis.compare.digest import Digest

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from oomscope.messages.figures import NUMBER, SIZE, Figure, exact, parse_figure
 from oomscope.messages.records import FIGURES, Reading
-from oomscope.quick_dataclasses import dataclass
 
 Finish: TypeAlias = "Callable[[Reading, re.Match[str]], Reading | None]"
 """Makes of a reading what a pattern cannot; None: it is no such message after all."""

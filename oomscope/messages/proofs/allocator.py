@@ -6,11 +6,12 @@ is free inside PyTorch lies beside something that is in use, or belongs to anoth
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.messages.figures import Figure, exact
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
 from oomscope.model.note import note
-from oomscope.quick_dataclasses import dataclass
 
 NOTABLE = 1 << 30
 """A CUDA context and its libraries seldom hold more: from here on, what is outside PyTorch is worth a word."""

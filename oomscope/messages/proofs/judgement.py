@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from oomscope.model.note import Note
-from oomscope.quick_dataclasses import dataclass
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from oomscope.messages.records import OomMessage
-from oomscope.quick_dataclasses import dataclass
 from oomscope.units import format_count, plural
 
 _MOST_RANKS = 8

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.wording.page import EVERYTHING_ELSE
 from oomscope.wording.paths import Shorten

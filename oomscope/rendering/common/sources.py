@@ -7,12 +7,12 @@ only what lies in it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from oomscope.model import FrameKind, Snapshot, frame_kind, package_path
 from oomscope.model.frames import slashes
-from oomscope.quick_dataclasses import dataclass
 
 AROUND = 1
 """Lines shown before and after the one that is named."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.quick_dataclasses import dataclass
 from oomscope.units import format_bytes, format_count, plural
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
 from oomscope.model import Note
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count, format_limit
 from oomscope.wording import say

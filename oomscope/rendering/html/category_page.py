@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from markupsafe import Markup
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from oomscope.analysis.timelines import TimelineFindings, thinned
 from oomscope.model.category_timeline import MOSAIC
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.category_timeline import table
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.html import palette

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import ascending, places
-from oomscope.quick_dataclasses import dataclass
 
 BUCKETS = 280
 

@@ -6,6 +6,7 @@ No name of a snapshot enters a figure: legends and labels stand beside it in the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.chart_data import TimeAxis, staircase
 from oomscope.units import GIB, KIB, MIB, TIB, format_duration

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
@@ -9,7 +11,6 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common.sources import Excerpt, Sources
 from oomscope.rendering.common.storing import keeps_error, name_of, store_line
 from oomscope.wording import page as words

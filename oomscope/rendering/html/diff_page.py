@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.compare.matching import MOVED, RENAMED
 from oomscope.analysis.compare.records import Diff, SiteChange
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common import diff_tables
 from oomscope.rendering.common.diff_tables import FileNames
 from oomscope.rendering.common.tables import Table

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.storing import line_of_advice
 from oomscope.rendering.html.culprit import Culprit, culprit

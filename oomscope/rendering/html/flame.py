@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
@@ -13,7 +14,6 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import FloatArray
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 from oomscope.rendering.html.percent import percent
 from oomscope.rendering.html.stack_tree import ROOT, StackTree, stack_tree, stack_use

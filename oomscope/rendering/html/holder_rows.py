@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.attribution.records import Holder
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import Location
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.storing import store_line
 from oomscope.rendering.html.live_parts import LiveParts

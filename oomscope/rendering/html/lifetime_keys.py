@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.chart_data import bytes_by_key, instants
 
 TOP_SITES = 8

@@ -6,6 +6,7 @@ The bar and the small timeline of the first screen show the same parts in the sa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html import palette
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import label

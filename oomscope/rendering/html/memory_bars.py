@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.percent import percent, share
 from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS, label
 

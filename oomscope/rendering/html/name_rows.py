@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
-from oomscope.quick_dataclasses import dataclass
 from oomscope.wording.places import holder_name
 
 MOST_NAMES = 60

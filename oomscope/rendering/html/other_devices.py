@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.memory_bars import MemoryBar, memory_bar
 from oomscope.rendering.html.site_rows import SiteRow, site_rows
 from oomscope.rendering.html.svg import StyleSheet

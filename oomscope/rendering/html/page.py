@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -11,7 +12,6 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import left_every_pass, split_rows, view

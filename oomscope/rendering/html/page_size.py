@@ -7,12 +7,11 @@ with the lowest, rows times the longest text times the longest way to write a ch
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.attribution.by_site import ALL_OTHERS
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.quick_dataclasses import dataclass
 
 MOST_BYTES = 1_500_000
 """No page is larger."""

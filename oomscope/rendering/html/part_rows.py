@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.live_parts import LiveParts
 from oomscope.rendering.html.percent import percent, share
 from oomscope.units import format_bytes

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.compare.digest import Digest
 from oomscope.analysis.compare.ranks import CategorySpread, Outlier, OutlierSite, Ranks, SiteSpread, number
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.site_rows import Place, place_of
 from oomscope.units import format_count, plural
 from oomscope.wording import ranks as words

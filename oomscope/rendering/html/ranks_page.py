@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from oomscope.analysis.compare.ranks import Ranks
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.one_file import framed, page_environment
 from oomscope.rendering.html.page_size import PageCaps
 from oomscope.rendering.html.rank_figure import MOST_BARS, rank_figure

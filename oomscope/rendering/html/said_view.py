@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common import said_tables
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_duration

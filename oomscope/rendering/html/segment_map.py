@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
 from oomscope.model import BlockState, IntArray, Layout, PoolId
 from oomscope.model.arrays import BoolArray, address_text
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 
 MOST_BARS = 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -10,7 +12,6 @@ from matplotlib.ticker import MaxNLocator
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.passes.series import UNKNOWN, Series, series_of
 from oomscope.model import IntArray
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.charts import LEFT, RIGHT, WIDTH, bytes_axis, canvas
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings
@@ -12,7 +12,6 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom
 from oomscope.model import StackTable
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.flame import is_framework
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows

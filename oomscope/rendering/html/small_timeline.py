@@ -5,6 +5,7 @@ It is stretched to the width of any screen, so that its words stand beside it: t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,6 @@ from matplotlib.figure import Figure
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.chart_data import TimeAxis, bytes_by_key, instants, time_axis
 from oomscope.rendering.html.live_parts import LiveParts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ from oomscope.analysis.records import CATEGORIES
 from oomscope.model import NO_STACK, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import numbered, stable_order
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 
 ROOT = 0

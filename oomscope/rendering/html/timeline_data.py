@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.model.ordering import ascending, numbered, places, summed
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html.chart_data import TimeAxis, instants
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows
 

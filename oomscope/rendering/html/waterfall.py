@@ -6,10 +6,10 @@ No name of a snapshot enters it: the bars are numbered, and the rows beside the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from oomscope.quick_dataclasses import dataclass
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.charts import bytes_axis, canvas
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
