@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.passes.left_from_before import left_from_before
+from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import MIB
 from tests.passes.scripts import Script
@@ -54,3 +54,28 @@ def test_a_failure_in_a_thread_of_autograd_is_told_by_what_the_program_did_last(
         script.at(31, 8)
     script.oom(100 * MIB, ())
     assert left(script) == 40 * MIB
+
+
+def others(script: Script) -> int:
+    diagnosis = diagnose(script.snapshot())
+    return made_by_other_statements(diagnosis.study, diagnosis.at)
+
+
+def test_a_forward_that_a_line_above_the_one_underway_made():
+    script = Script()
+    script.at(4, 40)
+    script.layer(5, 10, 16)
+    script.layer(9, 10, 16)
+    script.layer(9, 11, 8)
+    script.fails(9, 100)
+    assert others(script) == 56 * MIB
+
+
+def test_within_a_loop_the_loop_tells_what_is_older():
+    script = Script()
+    script.at(4, 40)
+    with script.call(50, "train"):
+        step(script, 2)
+        step(script, 2)
+        step(script, 2, fails=True)
+    assert others(script) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.labels.categories import BUFFER, PARAMETER, WORKSPACE
+from oomscope.analysis.labels.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.passes.script_stacks import MAIN, MODULE
 from oomscope.analysis.study import DeviceStudy
@@ -30,6 +30,30 @@ def left_from_before(study: DeviceStudy, entry: int) -> int:
     older &= ~is_any(study.categories, (PARAMETER, BUFFER, WORKSPACE))
     older &= study.roles.role[lifetimes.stack] != Role.LOAD
     return int(study.history.size[older].sum())
+
+
+def made_by_other_statements(study: DeviceStudy, entry: int) -> int:
+    """Allocated bytes, outside of any loop, that are of no model and that other statements made than the one underway.
+
+    A forward may go through several statements, and its inputs are made by one before it; so may anything else be that
+    nobody reads again. Only a recording tells.
+    """
+    last = _last_stack(study, entry)
+    if last is None or study.loops.running(entry):
+        return 0
+    script, lifetimes = study.loops.script, study.history.lifetimes
+    underway = _statement(script.paths[script.path_of[last]])
+    others = np.ones(len(script.path_of) + 1, np.bool_)
+    others[:-1] = [_statement(script.paths[path]) != underway for path in script.path_of.tolist()]
+    found = lifetimes.allocated_at(entry) & (lifetimes.born > BEFORE) & others[lifetimes.stack]
+    found &= ~is_any(study.categories, (PARAMETER, GRADIENT, OPTIMIZER_STATE, BUFFER, WORKSPACE))
+    found &= study.roles.role[lifetimes.stack] != Role.LOAD
+    return int(study.history.size[found].sum())
+
+
+def _statement(path: tuple[int, ...]) -> tuple[int, ...]:
+    """The lines of the script down to a Module's call."""
+    return path[: path.index(MODULE)] if MODULE in path else path
 
 
 def _by_ended_calls(study: DeviceStudy, entry: int) -> BoolArray:

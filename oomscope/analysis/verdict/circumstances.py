@@ -29,7 +29,7 @@ from oomscope.analysis.passes.last_pass import (
     rise_of_needs,
     still_to_come,
 )
-from oomscope.analysis.passes.left_from_before import left_from_before
+from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import pass_begins, went_as_far_before
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
@@ -283,6 +283,8 @@ class Circumstances:
             for one in self.suspects
             if one.kind not in OF_THE_PASS or (self.is_in_forward and is_of_other_work(one))
         )
+        if not self.names_known and self.is_in_forward:
+            older = max(older, made_by_other_statements(self.study, self.request.entry))
         return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))
 
     @cached_property
