@@ -92,10 +92,10 @@ CAUSES: dict[str, Sentence] = {
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
     "causes.growth.reached": "{holder:holder} reaches {bytes:bytes} of it.",
-    "causes.growth.without": "Without it, this process would have needed only {needs:bytes} of the {limit:bytes} that "
-    "it may hold.",
-    "causes.growth.without_capped": "Without it, this process would have needed only {needs:bytes}; it is capped at "
-    "{limit:bytes}, while the card has {free:bytes} free.",
+    "causes.growth.without": "Without it, the failed request and all else in use would have come to {needs:bytes} of "
+    "the {limit:bytes} that this process may hold.",
+    "causes.growth.without_capped": "Without it, the failed request and all else in use would have come to "
+    "{needs:bytes}; this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
     "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: a stored "
     "exception holds the variables of calls that have ended.",
     "causes.retained.cycle": "{retained:bytes} of the {live:bytes} in use are garbage: a reference cycle that nothing "

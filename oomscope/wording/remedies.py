@@ -213,14 +213,15 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "conf",
     ),
     "move_pins": RemedyWords(
-        "Move what {place:place} keeps out of the way: allocate it before the large tensors or in one tensor, or copy "
-        "it to the CPU.",
+        "Keep what {place:place} allocates from lying between the holes: write it into one tensor made beforehand, or "
+        "copy it to the CPU.",
         _scattered,
         "",
         "memory",
     ),
     "move_pins.one": RemedyWords(
-        "Move or free what {place:place} keeps: allocate it before the large tensors, or copy it to the CPU.",
+        "Keep what {place:place} allocates from lying beside the hole: make it before the large tensors, or copy it to "
+        "the CPU.",
         "One block of {largest:bytes} keeps the rest of its segment.",
         "",
         "memory",

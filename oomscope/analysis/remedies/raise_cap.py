@@ -32,7 +32,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "cap": case.cap,
         "low": case.limit.low,
         "free": free,
-        "fraction": None if not case.total else -(-least * 1000 // case.total) / 1000,
+        "fraction": None if not case.total else -(-least * 10_000 // case.total) / 10_000,
         "grows": circumstances.piled.per_pass,
         "passes": PASSES_OF_ROOM if circumstances.piled.per_pass else None,
     }
