@@ -26,6 +26,11 @@ WRONG = {
     ("lidar_merge", False): "the cap is inferred too low by what the request lacked",
     ("peek_loader", True): "recorded before the recorder knew that a queue is bounded",
     ("peek_loader", False): "a loader's thread that has run ahead, and stopped, looks like one that goes on",
+    ("lr_sweep", False): "who keeps what a failed call left is not in a bare snapshot",
+    ("flow_tts", False): "who keeps what a failed call left is not in a bare snapshot",
+    ("ptq_ranges", False): "whether what a loop has collected is read again is not in a bare snapshot",
+    ("latent_dit", False): "whether data is read again is not in a bare snapshot",
+    ("preview_sampler", False): "a generator that is suspended may go on",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",
@@ -35,6 +40,7 @@ WRONG = {
 """Captures that get another cause today; none of them with high confidence."""
 
 UNNAMED = {
+    "ct_patches": "what lies between the holes is told by its line, and the list retains nothing alone",
     "clip_dedupe": "the small blocks that keep the holes apart are of several lines",
     "phases": "the recorder calls the orphan `self`, as the running object is called",
 }
@@ -42,6 +48,7 @@ UNNAMED = {
 
 GROWS_BY_DESIGN = {
     "peek_loader": "a loader's thread runs ahead until its queue is full",
+    "ptq_ranges": "the batches of a calibration are collected",
     "micro_sum": "the losses of micro-batches are gathered for one backward",
     "plain_net": "the rounds of a loop through layers, which are plain functions",
     "two_lanes": "results are kept in a list, as they should be, and are not what failed",
