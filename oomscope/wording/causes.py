@@ -114,6 +114,8 @@ CAUSES: dict[str, Sentence] = {
     "of what the cells of a notebook have shown.",
     "causes.retained.ended_training": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state "
     "that the loop in {loop:place} left when it ended; another model or optimizer was made since.",
+    "causes.retained.calls": "{retained:bytes} of the {live:bytes} in use were left by calls that have returned[, most "
+    "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
     "causes.retained.former_model": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state of "
     "a model[ made at {place:place}] that was trained until another one was made, and not since.",
     "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "

@@ -116,8 +116,9 @@ def test_what_a_card_of_unknown_size_could_serve_is_never_certain() -> None:
 
 
 def test_a_request_beyond_all_that_was_proven_under_an_unknown_cap_is_uncertain() -> None:
-    tested = decide(Shortage(6 * GIB, 3 * GIB, ProcessLimit(3 * GIB, 9 * GIB - 1, "bracket"), NOTHING))
-    assert (tested.cause, tested.certain) == ("capacity", False)
+    for size, cause in ((6 * GIB - 512, "capacity"), (6 * GIB, "oversized_request")):  # of twice the memory it had
+        tested = decide(Shortage(size, 3 * GIB, ProcessLimit(3 * GIB, 3 * GIB + size - 1, "bracket"), NOTHING))
+        assert (tested.cause, tested.certain) == (cause, False)
     first = decide(Shortage(6 * GIB, 0, ProcessLimit(0, 6 * GIB - 1, "bracket"), NOTHING))
     assert (first.cause, first.certain) == ("oversized_request", False)
 

@@ -103,6 +103,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.finished": kept,
     "causes.retained.ended_training": kept,
     "causes.retained.loaded": kept,
+    "causes.retained.calls": kept,
     "causes.retained.former_model": kept,
     "causes.retained.frozen": kept,
     "causes.retained.unread": kept,

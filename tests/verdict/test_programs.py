@@ -21,7 +21,6 @@ WRONG = {
     ("orbit_render", True): "a generator that is suspended may go on, so that what it holds is only named",
     ("orbit_render", False): "a generator that is suspended may go on",
     ("lab_console", False): "who keeps what an error left is not in a bare snapshot",
-    ("baseline_tune", False): "what a variable keeps, and whether it is read, is not in a bare snapshot",
     ("calibrate_async", False): "who keeps what a failed call left is not in a bare snapshot",
     ("lidar_merge", False): "the cap is inferred too low by what the request lacked",
     ("peek_loader", True): "recorded before the recorder knew that a queue is bounded",
@@ -30,7 +29,6 @@ WRONG = {
     ("flow_tts", False): "who keeps what a failed call left is not in a bare snapshot",
     ("ptq_ranges", False): "whether what a loop has collected is read again is not in a bare snapshot",
     ("latent_dit", False): "whether data is read again is not in a bare snapshot",
-    ("preview_sampler", False): "a generator that is suspended may go on",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",

@@ -9,7 +9,7 @@ from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.passes.script_stacks import MAIN, MODULE
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import is_any
 
 
@@ -20,16 +20,20 @@ def left_from_before(study: DeviceStudy, entry: int) -> int:
     what is loaded for it, and workspaces are made once for all that follows; results, data and what an earlier training
     left behind may be done with.
     """
-    lifetimes = study.history.lifetimes
     running = study.loops.running(entry)
     if running:
-        older = lifetimes.born < study.loops.runs[running[0]].begin
+        older = study.history.lifetimes.born < study.loops.runs[running[0]].begin
     else:
-        older = _by_ended_calls(study, entry)[lifetimes.stack]
-    older &= lifetimes.allocated_at(entry) & (lifetimes.born > BEFORE)
-    older &= ~is_any(study.categories, (PARAMETER, BUFFER, WORKSPACE))
-    older &= study.roles.role[lifetimes.stack] != Role.LOAD
-    return int(study.history.size[older].sum())
+        older = (ended_function(study, entry) >= 0)[study.history.lifetimes.stack]
+    return int(study.history.size[older & may_be_left(study, entry)].sum())
+
+
+def may_be_left(study: DeviceStudy, entry: int) -> BoolArray:
+    """bool[lifetimes]: what is allocated, was made during the recording, and is not made once for all that follows."""
+    lifetimes = study.history.lifetimes
+    found = lifetimes.allocated_at(entry) & (lifetimes.born > BEFORE)
+    found &= ~is_any(study.categories, (PARAMETER, BUFFER, WORKSPACE))
+    return np.asarray(found & (study.roles.role[lifetimes.stack] != Role.LOAD))
 
 
 def made_by_other_statements(study: DeviceStudy, entry: int) -> int:
@@ -45,9 +49,8 @@ def made_by_other_statements(study: DeviceStudy, entry: int) -> int:
     underway = _statement(script.paths[script.path_of[last]])
     others = np.ones(len(script.path_of) + 1, np.bool_)
     others[:-1] = [_statement(script.paths[path]) != underway for path in script.path_of.tolist()]
-    found = lifetimes.allocated_at(entry) & (lifetimes.born > BEFORE) & others[lifetimes.stack]
-    found &= ~is_any(study.categories, (PARAMETER, GRADIENT, OPTIMIZER_STATE, BUFFER, WORKSPACE))
-    found &= study.roles.role[lifetimes.stack] != Role.LOAD
+    found = may_be_left(study, entry) & others[lifetimes.stack]
+    found &= ~is_any(study.categories, (GRADIENT, OPTIMIZER_STATE))
     return int(study.history.size[found].sum())
 
 
@@ -56,10 +59,10 @@ def _statement(path: tuple[int, ...]) -> tuple[int, ...]:
     return path[: path.index(MODULE)] if MODULE in path else path
 
 
-def _by_ended_calls(study: DeviceStudy, entry: int) -> BoolArray:
-    """bool[stacks + 1]: whether a function of the script made it, outside any Module's call, and is not underway."""
+def ended_function(study: DeviceStudy, entry: int) -> IntArray:
+    """int64[stacks + 1]: the script's function that made it outside any Module's call, if it is over; else -1."""
     script = study.loops.script
-    ended = np.zeros(len(script.path_of) + 1, np.bool_)
+    ended = np.full(len(script.path_of) + 1, -1, np.int64)
     last = _last_stack(study, entry)
     if last is None:
         return ended
@@ -67,7 +70,8 @@ def _by_ended_calls(study: DeviceStudy, entry: int) -> BoolArray:
     underway = {function[place] for place in script.paths[script.path_of[last]] if place >= 0}
     for number, path in enumerate(script.path_of.tolist()):
         own = [place for place in script.paths[path] if place == MODULE or script.is_script[place]]
-        ended[number] = bool(own) and MODULE not in own and function[own[-1]] not in underway
+        if own and MODULE not in own and function[own[-1]] not in underway:
+            ended[number] = function[own[-1]]
     return ended
 
 

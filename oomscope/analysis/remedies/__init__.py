@@ -36,6 +36,7 @@ from oomscope.analysis.remedies import (
     release_closure,
     release_ended_training,
     release_history,
+    release_results,
     release_variable,
     retry_request,
     shard_optimizer_state,
@@ -56,7 +57,7 @@ _ALL: tuple[Remedy, ...] = (
     checkpoint_activations, chunk_loss, collect_garbage, detach_what_is_kept, drop_gradients, drop_last_pass,
     drop_optimizer, forget_exception, free_the_card, fused_attention, fused_optimizer, let_pool_go,
     limit_calls_in_progress, load_once, move_pins, one_stream, raise_cap, release_checkpoint, release_closure,
-    release_ended_training, release_history, release_variable, retry_request, shard_optimizer_state,
+    release_ended_training, release_history, release_results, release_variable, retry_request, shard_optimizer_state,
     shard_parameters, share_graph_pool, smaller_batch, split_request,
 )  # fmt: skip
 

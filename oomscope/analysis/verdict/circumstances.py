@@ -29,6 +29,7 @@ from oomscope.analysis.passes.last_pass import (
     rise_of_needs,
     still_to_come,
 )
+from oomscope.analysis.passes.left_by_calls import find_left_by_calls
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import pass_begins, went_as_far_before
@@ -118,6 +119,7 @@ class Circumstances:
             optimizes_within(study, entry),
             find_loaded_copies(study, entry) if traced else None,
             find_former_model(study, entry) if traced else None,
+            find_left_by_calls(study, entry) if traced and self.is_in_forward and not self.in_progress else None,
         )
 
     @cached_property

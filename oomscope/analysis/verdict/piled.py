@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.former_model import FormerModel
 from oomscope.analysis.passes.kept_models import KeptModels
+from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.passes.records import CallsInProgress, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.suspects import UNDERWAY, is_finished_with
+
+Left = EndedTraining | LoadedCopies | FormerModel | LeftByCalls
+"""What the trace alone shows to be left over, the surest kind first."""
 
 LEAST_PASSES = 3
 """What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""
@@ -42,6 +46,7 @@ class LoopFacts:
         optimizes_within: whether an optimizer's step lies within its passes.
         loaded: what a checkpoint keeps that was copied from.
         former: what the training of a model has left that another one has followed.
+        calls: what calls that ran a model have left when they returned.
     """
 
     goes_on: bool = True
@@ -55,6 +60,7 @@ class LoopFacts:
     optimizes_within: bool = True
     loaded: LoadedCopies | None = None
     former: FormerModel | None = None
+    calls: LeftByCalls | None = None
 
     def may_be_one_step(self, passes: int) -> bool:
         """Whether few passes with a backward each, and no step of an optimizer, may be parts of one step.
@@ -88,7 +94,7 @@ class Piled:
     holder: Suspect | None = None
     debris: tuple[Suspect, ...] = ()
     models: KeptModels | None = None
-    left: EndedTraining | LoadedCopies | FormerModel | None = None
+    left: Left | None = None
 
 
 def find_piled(
@@ -158,10 +164,10 @@ def _debris(suspects: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
     return tuple(one for one in found if not (minor and one.unread is not None))
 
 
-def _left(loop: LoopFacts, tries: int) -> EndedTraining | LoadedCopies | FormerModel | None:
+def _left(loop: LoopFacts, tries: int) -> Left | None:
     """What a training that has ended left, or a checkpoint, if that is more than the bytes that failed `tries` left."""
-    found = [one for one in (loop.ended_training, loop.loaded, loop.former) if one is not None and one.bytes > tries]
-    return max(found, key=lambda one: one.bytes, default=None)
+    known = (loop.ended_training, loop.loaded, loop.former, loop.calls)
+    return next((one for one in known if one is not None and one.bytes > tries), None)
 
 
 def _is_steady(growth: Growth) -> bool:

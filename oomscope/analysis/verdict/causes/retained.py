@@ -7,6 +7,7 @@ reference cycle that nothing reaches waits for the garbage collector. Neither is
 from __future__ import annotations
 
 from oomscope.analysis.passes.former_model import FormerModel
+from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
@@ -18,8 +19,8 @@ from oomscope.model import Note, note
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "release_variable", "release_ended_training", "release_checkpoint", "forget_exception", "collect_garbage",
-    "drop_optimizer", "release_closure", "release_history", "cancel_deferred_call", "raise_cap",
+    "release_variable", "release_ended_training", "release_checkpoint", "release_results", "forget_exception",
+    "collect_garbage", "drop_optimizer", "release_closure", "release_history", "cancel_deferred_call", "raise_cap",
 )  # fmt: skip
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
@@ -107,6 +108,8 @@ def _by_trace(circumstances: Circumstances) -> Note:
         keeper = reaching(circumstances.suspects, left.bytes)
         holder = None if keeper is None else keeper.holder
         return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
+    if isinstance(left, LeftByCalls):
+        return note("causes.retained.calls", retained=left.bytes, live=live, place=left.place)
     if isinstance(left, FormerModel):
         return note("causes.retained.former_model", retained=left.bytes, live=live, place=left.place)
     if left is not None:

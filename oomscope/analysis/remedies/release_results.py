@@ -1,0 +1,20 @@
+"""Let go of what calls have left, if nothing reads it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.passes.left_by_calls import LeftByCalls
+from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
+
+SLUG = "release_results"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where the trace shows that calls which ran a model have left much."""
+    left = circumstances.piled.left
+    if isinstance(left, LeftByCalls):
+        values = {"place": left.place, "bytes": left.bytes}
+        yield Advice(SLUG, values, left.bytes, enough_by_sum(circumstances, left.bytes), at=left.place)
