@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from oomscope.messages.families import LAST_RESORT, WORDINGS
+from oomscope.messages.families import LAST_RESORT, WORDINGS, device
 from oomscope.messages.merge import absorbed
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
@@ -22,7 +22,7 @@ _AFTER = 400
 """Characters after a message in which it gives its advice."""
 _NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.any_of))
 _FEW_WORDS, _SHORT_LINE = 60, 300
-_CODES = ("host.errno", "other.code")
+_CODES = ("host.errno", device.CODE)
 """Names of codes, which say neither what was asked for nor by whom."""
 _AFTERMATH = 8
 """Lines after a refusal in which a program names the code that came of it."""

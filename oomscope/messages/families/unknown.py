@@ -10,18 +10,18 @@ from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"outofmemory", b"out of vram", b"insufficient", b"not enough", b"not have enough",
-    b"to allocate", b"not allocate", b"failed to reserve",
+    b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
+    b"insufficient", b"not enough", b"not have enough", b"to allocate", b"not allocate", b"failed to reserve",
     b"allocation fail", b"allocation error", b"out_of_memory",
 )  # fmt: skip
 
 SLUG = "other.unknown"
 _AROUND = 100
 _WHOSE = (
-    ("other", re.compile(r"webgpu|wgpu|wasm|\.m?js\b|RangeError", re.IGNORECASE)),
+    ("other", re.compile(r"wasm|\.m?js\b|RangeError", re.IGNORECASE)),
     ("pinned-host", re.compile(r"pinned|page-?locked|hostalloc", re.IGNORECASE)),
     ("serving-budget", re.compile(r"kv_?cache|cacheblock|pagedcache|max_?model_?len|maxbatch", re.IGNORECASE)),
-    ("cuda-driver", re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal", re.IGNORECASE)),
+    ("cuda-driver", re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal|graphics", re.IGNORECASE)),
     ("host-ram", re.compile(r"hostmemory|systemmemory|systemram|cpumemory|mmap|errno12", re.IGNORECASE)),
 )
 """What the words around name, the surest first."""
@@ -80,12 +80,12 @@ WORDINGS = (
     Wording(
         "other",
         SLUG,
-        "insufficient|notenough|nothaveenough|outofvram",
+        "insufficient|notenough|nothaveenough|outofvram|outofgraph|outofvideo|outofdevice|outofmemorygraphics",
         r"""(?: insufficient | not (?: have)? enough)
             (?: GPU | device | free | available | system | video | graphics | host | virtual | physical | unified){0,3}
             (?: memory | VRAM | system resources)
           | memory is insufficient
-          | (?: ran)? out of VRAM""",
+          | (?: ran)? out of (?: VRAM | (?: graphics | video | device) memory) | OutOfMemoryGraphics""",
         finish=_by_words,
     ),
     Wording(

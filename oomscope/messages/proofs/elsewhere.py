@@ -48,8 +48,6 @@ def _proofs(message: OomMessage) -> list[Note]:
 def _sized(message: OomMessage) -> Note | None:
     """What the figures prove; None where those that it takes are not printed."""
     wording = message.reading.wording
-    if wording == "driver.pool":
-        return None
     request, limit, total, free = (message.figure(name) for name in ("requested", "allowed", "total", "free"))
     used = message.figure("process_in_use")
     if message.kind == "oom-killer":
@@ -88,7 +86,7 @@ _SIZED = {
 }
 _PROOFS = {
     "driver.counting": "message_proofs.counting",
-    "driver.pool": "message_proofs.own_pool",
+    "other.pool": "message_proofs.own_pool",
     "cuda-driver": "message_proofs.driver",
     "cudnn.no_algorithm": "message_proofs.no_algorithm",
     "shared-memory": "message_proofs.on_chip_unsized",
