@@ -106,8 +106,13 @@ def read_log(stream: Stream) -> Log:
         if len(collector.messages) >= MOST_MESSAGES:
             scan.only_count()
     # Words that no family knows say nothing where others tell the same in words that are known.
-    messages = collector.messages or collector.vague
+    messages = collector.messages or _clearest(collector.vague)
     return Log(tuple(judged(message) for message in messages), scan.size, scan.lines, scan.unread + collector.left_out)
+
+
+def _clearest(vague: list[OomMessage]) -> list[OomMessage]:
+    """Those of `vague` that name a place where memory ran out; all where none does."""
+    return [message for message in vague if message.refused_by is not None] or vague
 
 
 def _read(passage: Passage) -> list[tuple[_Found, int]]:

@@ -30,8 +30,8 @@ SEAM = "\x7f"
 _TWO_NUMBERS = re.compile(r"(\d\.?)(?=[ \t]{1,3}\d)")
 """More blanks may be the margin of a terminal, in the midst of a number."""
 _ENDS_IN_NUMBER = re.compile(r"\d\.?\Z")
-_STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)")
-"""A date or a clock is never the rest of a number."""
+_STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)|\d+[^\W\d_a-zA-Z]")
+"""A date, a clock, or a number that another script goes on from (``10月``) is never the rest of a number."""
 _COUNTS = re.compile(r"\d+\s+(?![KMGTP]i?B|bytes?\b|B\b)\S")
 """Lines that are numbered begin so, and now and then the rest of a number."""
 KILLED = ("已杀死", "已砍掉", "Getötet", "Убито", "強制終了")

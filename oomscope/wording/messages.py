@@ -48,6 +48,8 @@ _BY_WORDS = (
     (re.compile(r"vulkan|\bVk[A-Z_]|opencl|\bcl_|webgpu|OutOfDeviceMemory|OUT_OF_DEVICE|video memory", re.I), None),
 )
 """Who tells what holds a device of whose runtime the message has the words; None: no tool for all of them."""
+_OF_TORCH = re.compile(r"RuntimeError|AcceleratorError|torch|kernel\s?errors\s?might", re.IGNORECASE)
+"""Others print ``CUDA error: out of memory`` as well: engines in C++, whose memory torch cannot record."""
 _HOST = "free -h"
 _SHARED = "df -h /dev/shm"
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
@@ -74,7 +76,7 @@ def headline(message: OomMessage) -> str:
 def next_commands_after(message: OomMessage) -> list[str]:
     """The one command that would tell the rest; none where no command would."""
     kind = message.kind
-    if kind in _RECORDED or message.reading.wording == "driver.torch":
+    if kind in _RECORDED or (message.reading.wording == "driver.torch" and _OF_TORCH.search(_said(message))):
         return [_run(message)]
     if kind in ("cublas", "cudnn"):
         return [_run(message, "--on exception")]
@@ -95,8 +97,14 @@ def next_commands_after(message: OomMessage) -> list[str]:
 
 def _processes(message: OomMessage) -> list[str]:
     """What lists the processes on the device whose words the message has; NVIDIA's where it has none."""
-    found = next((tool for words, tool in _BY_WORDS if words.search(message.text)), _PROCESSES)
+    said = (message.text, _said(message))
+    found = next((tool for text in said for words, tool in _BY_WORDS if words.search(text)), _PROCESSES)
     return [] if found is None else [found]
+
+
+def _said(message: OomMessage) -> str:
+    """The message and what stands right behind it."""
+    return f"{message.text} {message.reading.values.get('after', '')}"
 
 
 def _run(message: OomMessage, options: str = "") -> str:

@@ -5,16 +5,25 @@
 
 from __future__ import annotations
 
-from oomscope.messages.families.wording import Wording
+import re
+
+from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.figures import exact
+from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"out of memory", b"out_of_device_memory", b"outofdevicememory", b"insufficient memory", b"gpu video memory",
     b"memory allocation of size", b"out of gpu memory", b"vkallocatememory", b"unable to allocate",
-    b"failed to allocate",
+    b"failed to allocate", b"dev_id =", b"dev_id=",
 )  # fmt: skip
 
 CODE = "device.code"
 """The name of a code alone, which says neither what was asked for nor by whom."""
+
+
+def _in_hex(reading: Reading, match: re.Match[str]) -> Reading:
+    return with_figures(reading, {"requested": exact(int(match["hex"], 16))}) if match["hex"] else reading
+
 
 WORDINGS = (
     Wording(
@@ -28,6 +37,14 @@ WORDINGS = (
         "device.refused",
         "unabletoallocate",
         r"unable to allocate (?-i: [A-Z]) [A-Za-z]{1,10} (?P<device>\d{1,2}) buffer",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "failed,dev_id=",
+        r"""alloc \w{0,20} failed , dev_id = (?P<device>\d{1,3}) ,
+            size = (?: 0x (?P<hex> [\da-f]{1,16}) | <requested:bytes>)""",
+        finish=_in_hex,
     ),
     Wording(
         "cuda-driver",

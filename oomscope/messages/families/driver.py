@@ -9,7 +9,7 @@ from oomscope.messages.families.wording import Wording
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
+    b"out of memory", b"out-of-memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
     b"failed to allocate", b"alloc_failed", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
@@ -47,9 +47,9 @@ _REFUSED = r"""
 NEAR_CARD = Wording(
     "cuda-driver",
     "driver.near",
-    "outofmemory",
-    r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
-        [^.,;=]{0,60}? out of memory (?! Error)""",
+    "outofmemory|out-of-memory",
+    r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | Vulkan | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
+        [^.,;=]{0,60}? (?: out of memory (?! Error) | out-of-memory) | (?: GPU | device) OutOfMemoryError""",
 )
 """Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
 

@@ -53,6 +53,13 @@ WORDINGS = (
     Wording(
         "host-ram",
         "host.refused",
+        "cpuallocator",
+        r"""CPUAllocator : (?: can't allocate memory | not enough memory)
+          | not enough memory :? (?: Default)? CPUAllocator""",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
         "posix_memalign",
         r"\[ enforce fail at CPUAllocator\.cpp : \d+ \] \.? posix_memalign \( .{1,40}? \) == 0 \.? (?: 12 vs 0)?",
     ),
@@ -112,6 +119,12 @@ WORDINGS = (
         "host.shared",
         "spaceleftondevice",
         r"""(?: SemLock | shared_memory\.py | SharedMemory | shm_open) .{0,300}? No space left on device""",
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "sharedmemorysegment",
+        r"""(?: No space left on device | Error) (?: :? while)? creating shared memory segment (?! /dev/shm)""",
     ),
     Wording(
         "host-ram",
@@ -183,7 +196,8 @@ WORDINGS = (
         "host-ram",
         "host.plain",
         "memoryerror",
-        rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}]) (?: _Array)? MemoryError (?! ['\w,)\]]))
+        rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}-]) (?: _Array)? MemoryError (?! ['\w,)\]])
+              | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError))
             (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)""",
     ),
 )

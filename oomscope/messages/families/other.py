@@ -128,6 +128,7 @@ WORDINGS = (
         r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
             (?: \( failed to allocate <requested> \) )?""",
     ),
+    Wording("other", "other.program", "allocatoroutofmemory", r"\w{2,30} allocator (?: is | ran)? out of memory"),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),
     Wording("other", "other.unreadable", "cudasuccess:cuda", r"== cudaSuccess: CUDA: (?!out) \w+"),

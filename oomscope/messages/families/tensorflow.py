@@ -55,7 +55,7 @@ WORDINGS = (
         r"""OOM when allocating tensor (?: of shape | with shape)? (?P<shape> \[ [\d,]* \])?
             (?: and type (?P<type> float | double | half | bfloat16 | u?int\d{1,2} | bool | complex\d{2,3} | string))?
             (?: on /job: [\w./:]{0,80}? (?: device: | /) (?: GPU | DML | XPU) : (?P<device>\d+)
-              | \[\[ (?: \{\{)? node [^\]]{0,300}? _device= \\? ["'] /job: [\w./:]{0,80}? GPU: (?P<node>\d+) )?""",
+              | \[\[ (?: \{\{)? node .{0,300}? _device= \\? ["'] /job: [\w./:]{0,80}? GPU: (?P<node>\d+) )?""",
         finish=_of_shape,
     ),
     Wording(

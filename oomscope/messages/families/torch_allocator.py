@@ -148,8 +148,8 @@ WORDINGS = (
     Wording(
         "torch-cuda",
         "torch.tried",
-        "outofmemory|outofthememory",
-        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out of (?: the)? memory (?:\.|:|!)?
+        "outofmemory|outofthememory|out-of-memory",
+        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out -? of (?: the | -)? memory (?:\.|:|!)?
             (?: \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
         finish=_with_clauses,
     ),

@@ -12,7 +12,7 @@ from oomscope.messages.records import Reading
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
     b"insufficient", b"not enough", b"not have enough", b"to allocate", b"not allocate", b"failed to reserve",
-    b"allocation fail", b"allocation error", b"out_of_memory",
+    b"to commit memory", b"allocation fail", b"allocation error", b"out_of_memory",
 )  # fmt: skip
 
 SLUG = "other.unknown"
@@ -71,8 +71,9 @@ WORDINGS = (
     Wording(
         "other",
         SLUG,
-        "toalloc|notalloc|toreserve",
-        r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not) (?: alloc (?: ate)? | reserve)
+        "toalloc|notalloc|toreserve|tocommitmemory",
+        r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not)
+            (?: alloc (?: ate)? | reserve | commit)
             (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
             | [^.;]{0,60}? (?: memory | buffer))""",
         finish=_by_words,
