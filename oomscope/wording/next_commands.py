@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Location
 from oomscope.analysis.whatif.records import RECORDED, WhatIf
+from oomscope.model import Note
 from oomscope.units import format_limit
 from oomscope.wording.clean import clean
 
 _PLAIN_FILE = re.compile(r"[\w.+-]+\Z")
 """Other names would need quotes that differ from shell to shell."""
+_SETTING = re.compile(r"[\w.:,]+\Z")
+_RUN = "oomscope run PROGRAM"
 
 
 def next_commands(findings: Findings) -> list[str]:
@@ -21,14 +24,16 @@ def next_commands(findings: Findings) -> list[str]:
     device = findings.main
     found = [] if device is None else list(dict.fromkeys(_about(findings, device)))
     if findings.snapshot.context is None:
-        found.append("oomscope run PROGRAM")
-    return found or ["oomscope demo"]
+        found.append(_RUN)
+    return found or [_RUN if device is not None and device.oom is not None else "oomscope demo"]
 
 
 def next_after_whatif(answer: WhatIf) -> list[str]:
-    """What to run after replays."""
+    """What to run after replays: the changed program, once an edit is shown to help."""
     found = ["oomscope report SNAPSHOT"]
-    if answer.self_check.exact:
+    if any(row.oom is False and _has(row.notes, "whatif.estimate") for row in answer.rows):
+        return [_RUN, *found]
+    if answer.self_check.exact and not _has(answer.notes, "whatif.grows"):
         recorded = answer.row(RECORDED)
         if recorded is not None and recorded.least_memory is not None:
             found.append(f"oomscope whatif SNAPSHOT --limit {_size(recorded.least_memory)}")
@@ -48,9 +53,12 @@ def _about(findings: Findings, device: DeviceFindings) -> Iterator[str]:
         return
     if oom.verdict.cause == "capacity":
         yield f"{replays} --remedies"
+    only_delays = oom.verdict.cause in ("growth", "retained")
     for advice in oom.verdict.advice:
         slug = advice.slug.partition(".")[0]
-        if slug == "raise_cap":
+        if slug == "allocator_setting" and _SETTING.match(str(advice.values.get("setting", ""))):
+            yield f"{replays} --setting {advice.values['setting']}"
+        elif slug == "raise_cap" and not only_delays:
             yield f"{replays} --limit {_size(advice.values['least'])}"
         elif slug == "smaller_batch":
             yield f"{replays} --scale activations={1 / advice.values['divisor']:g}"
@@ -70,6 +78,10 @@ def _place(location: Location | None) -> str | None:
         return None
     name = location.file.replace("\\", "/").rpartition("/")[2]
     return shlex.quote(f"{clean(name, 80)}:{location.line}") if _PLAIN_FILE.match(name) else None
+
+
+def _has(notes: Sequence[Note], code: str) -> bool:
+    return any(note.code == code for note in notes)
 
 
 def _size(count: int) -> str:
