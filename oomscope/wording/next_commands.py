@@ -31,7 +31,7 @@ def next_commands(findings: Findings) -> list[str]:
 def next_after_whatif(answer: WhatIf) -> list[str]:
     """What to run after replays: the changed program, once an edit is shown to help."""
     found = ["oomscope report SNAPSHOT"]
-    if any(row.oom is False and _has(row.notes, "whatif.estimate") for row in answer.rows):
+    if any(row.oom is False and _changed(row.notes) for row in answer.rows):
         return [_RUN, *found]
     if answer.self_check.exact and not _has(answer.notes, "whatif.grows"):
         recorded = answer.row(RECORDED)
@@ -63,7 +63,7 @@ def _about(findings: Findings, device: DeviceFindings) -> Iterator[str]:
         elif slug == "smaller_batch":
             yield f"{replays} --scale activations={1 / advice.values['divisor']:g}"
         elif slug in ("bound_what_is_kept", "detach_what_is_kept") and (place := _place(_kept(advice.at, device))):
-            yield f"{replays} --free-each-step {place}"
+            yield f"{replays} {_as_if_not_kept(device)} {place}"
     if oom.limit.source == "bracket" and oom.limit.high is not None:
         yield f"{replays} --limit {_size(oom.limit.high)}"
 
@@ -71,6 +71,13 @@ def _about(findings: Findings, device: DeviceFindings) -> Iterator[str]:
 def _kept(at: Location | None, device: DeviceFindings) -> Location | None:
     """The line whose tensors are kept: that of the advice, else the one that grows most."""
     return at or next((growth.site for growth in device.growth), None)
+
+
+def _as_if_not_kept(device: DeviceFindings) -> str:
+    """The option that tries the program without it: what grows after the last step is freed at no step's end."""
+    since = next((growth.since_entry for growth in device.growth), None)
+    last = device.steps.boundaries[-1] if device.steps.count > 1 else None
+    return "--without" if last is None or (since is not None and since >= last) else "--free-each-step"
 
 
 def _place(location: Location | None) -> str | None:
@@ -82,6 +89,11 @@ def _place(location: Location | None) -> str | None:
 
 def _has(notes: Sequence[Note], code: str) -> bool:
     return any(note.code == code for note in notes)
+
+
+def _changed(notes: Sequence[Note]) -> bool:
+    """Whether a row is of an edited program, and the edit found something to change."""
+    return _has(notes, "whatif.estimate") and any(one.values.get("count") for one in notes)
 
 
 def _size(count: int) -> str:

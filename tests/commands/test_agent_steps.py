@@ -57,3 +57,16 @@ def test_an_edit_that_helps_is_followed_by_a_run_of_the_changed_program(tools: T
     assert [row["oom"] for row in proof["whatif"]] == [True, False]
     assert calls(proof)[0] == {"run": "oomscope run PROGRAM"}
     assert not any("limit" in call for call in calls(proof))
+
+
+def test_what_grows_after_the_last_step_is_left_out_for_it_is_freed_at_no_steps_end(tools: Tools) -> None:
+    (call,) = calls(answer(tools, "verdict", "after_training"))
+    assert call == {"without": ["after_training.py:22"]}
+    assert answer(tools, "whatif", "after_training", **call)["whatif"][1]["oom"] is False
+
+
+def test_an_edit_that_changed_nothing_proves_nothing(tools: Tools) -> None:
+    """Nothing outlives a step there, so that the other setting of the row is all that helped."""
+    proof = answer(tools, "whatif", "after_training", free_each_step=["after_training.py:22"])
+    assert any(row["oom"] is False for row in proof["whatif"])
+    assert {"run": "oomscope run PROGRAM"} not in calls(proof)
