@@ -249,6 +249,10 @@ def test_unknown_words_give_the_sizes_that_are_named_right_beside_them(line: str
         "buffer allocation failures: 0",
         "RuntimeError: MemoryUsageTracker: Cannot snapshot - capture is not active",
         "InvalidOperation: Failed to create OpenCL buffer: -45.3",
+        "[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED",
+        "GPU KV cache usage: 100.0%",
+        "cublasCreate returned CUBLAS_STATUS_SUCCESS",
+        "raises CudaMemoryError when loading",
     ],
 )
 def test_words_that_messages_share_with_others_are_no_message(line: str):

@@ -172,6 +172,6 @@ WORDINGS = (
         "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
         "allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
         "nvmapmem|allocator_fail|allocation_fail",
-        rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
+        rf"(?: {_REFUSED} ) (?: (?: current device: | ; GPU=) (?P<device>\d+))?",
     ),
 )

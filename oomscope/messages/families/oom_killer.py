@@ -16,7 +16,7 @@ ANCHORS = (
     b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137", b"\": 137",
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
     b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b": line ", b"signal: killed", b"signal:killed",
-    b"signal 9", b"signal: 9",
+    b"signal 9", b"signal: 9", b"killed: 9", b"killed:9",
     b"memory limit", b"memlimit", b"killed: mem", b"out of memory", b"running low on memory", b"memory pressure",
     b"excessive memory usage", b"low on resource", b"using all available ram", b"memory than is available",
     b"[memorypressure]", b": killed", b">:killed", b"*killed", b"code (137)",
@@ -156,6 +156,7 @@ WORDINGS = (
           | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),
+    Wording("oom-killer", "killed.signal", "killed:9", r"(?<! [a-z]) Killed: 9 (?! \d)"),
     Wording("oom-killer", "killed.signal", "signal:killed", r"(?: killed by)? signal: Killed"),
     Wording(
         "oom-killer",

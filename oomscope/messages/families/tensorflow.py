@@ -12,7 +12,7 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
-    b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory",
+    b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory", b"exhaustederror: oom",
 )  # fmt: skip
 
 _ITEM = {
@@ -78,6 +78,7 @@ WORDINGS = (
         "tensorflow", "tensorflow.tensor", "failedtoallocatememory[op:", r"failed to allocate memory \[Op: \w{1,60} \]?"
     ),
     Wording("tensorflow", STATS, "stats:limit:", r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>"),
+    Wording("tensorflow", "tensorflow.tensor", "exhaustederror:oom", r"ResourceExhaustedError : OOM (?! when)"),
     Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
     Wording(
         "other",

@@ -175,6 +175,13 @@ WORDINGS = (
         r"THCudaCheck FAIL file= (?P<file> .{1,200}?) line=\d+ error=2 :? out of memory",
         finish=_by_file,
     ),
+    Wording(
+        "torch-cuda",
+        "torch.thc",
+        "/thc/",
+        r"out of memory at (?P<file> [^\s:]{1,200}? /THC/ [^\s:]{1,80}) : \d+",
+        finish=_by_file,
+    ),
     Wording("torch-xpu", "torch.tried", "outofdevicememory", r"Allocation is out of device memory on current platform"),
     Wording(
         "torch-xpu",

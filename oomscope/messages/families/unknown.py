@@ -12,7 +12,7 @@ from oomscope.messages.records import Reading
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
     b"insufficient", b"not enough", b"not have enough", b"to allocate", b"not allocate", b"failed to reserve",
-    b"to commit memory", b"allocation fail", b"allocation error", b"out_of_memory",
+    b"to commit memory", b"allocation fail", b"allocation error", b"memory is not", b"out_of_memory",
 )  # fmt: skip
 
 SLUG = "other.unknown"
@@ -85,7 +85,7 @@ WORDINGS = (
         r"""(?: insufficient | not (?: have)? enough)
             (?: GPU | device | free | available | system | video | graphics | host | virtual | physical | unified){0,3}
             (?: memory | VRAM | system resources)
-          | memory is insufficient
+          | (?: GPU | device | video | graphics)? memory is (?: insufficient | not enough)
           | (?: ran)? out of (?: VRAM | (?: graphics | video | device) memory) | OutOfMemoryGraphics""",
         finish=_by_words,
     ),
@@ -93,7 +93,7 @@ WORDINGS = (
         "other",
         SLUG,
         "allocationfail|allocationerror",
-        r"""(?: memory | buffer | tensor | GPU | VRAM | heap) (?: object | block | pool)? allocation
+        r"""(?: memory | buffer | tensor | GPU | device | VRAM | heap) (?: object | block | pool)? allocation
             (?: failed | failure | error) (?! [a-z_]* [:=]? 0)""",
         finish=_by_words,
     ),
@@ -103,5 +103,6 @@ WORDINGS = (
         SLUG,
         "outofmemory",
         r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
+        finish=_by_words,
     ),
 )
