@@ -68,3 +68,8 @@ def test_every_kind_has_a_layer_or_none():
 def test_the_tool_that_lists_processes_is_the_one_of_the_device_that_refused(text: str, tool: list[str]):
     (message,) = read(f"{text}\n").messages
     assert next_commands_after(message) == tool
+
+
+def test_of_a_sentence_that_only_names_the_card_no_refusal_is_claimed():
+    (message,) = read("at the 17th frame my GPU is out of memory and crashed\n").messages
+    assert (message.kind, [one.code for one in message.proves]) == ("cuda-driver", ["message_proofs.unknown_words"])
