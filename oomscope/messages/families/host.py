@@ -86,6 +86,7 @@ WORDINGS = (
             and data type (?P<type> u?int\d{1,2} | float\d{2,3} | complex\d{2,3} | bool | object | [\<|>] \w{1,4})""",
         finish=_of_shape,
     ),
+    Wording("host-ram", "host.refused", "foranarray", r"Unable to allocate <requested> for (?: an)? array with shape"),
     Wording(
         "host-ram",
         "host.shared",
