@@ -10,7 +10,7 @@ _PARTS = (
     rf"\[?\s?{_DATE}[T _]{_CLOCK}(?:\s?Z|\s?UTC|[+-]\d\d:?\d\d)?\s?\]?:?",
     rf"\[?(?:\d\d[-/]\d\d\s)?{_CLOCK}\]?:?",
     rf"[IWEF]\d{{4}}\s{_CLOCK}\s+\d+\s",
-    rf"[A-Z][a-z]{{2}}\s+\d+\s{_CLOCK}\s[\w.-]+\s[\w./-]+(?:\[\d+\])?:",
+    rf"(?:[A-Za-z]{{3}}|\d\d?月)\s+\d+\s{_CLOCK}\s[\w.-]+\s[\w./-]+(?:\[\d+\])?:",
     r"\[\s*\d+\.\d+\]",
     r"\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)(?:\s?\]:?|:|\s)",
     r"\[[\w./-]+\.(?:py|cc|cpp|cu|rs):\d+\]:?",

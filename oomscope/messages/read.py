@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from oomscope.messages.families import LAST_RESORT, WORDINGS
+from oomscope.messages.families import LAST_RESORT, WORDINGS, device
 from oomscope.messages.merge import absorbed
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
@@ -22,7 +22,7 @@ _AFTER = 400
 """Characters after a message in which it gives its advice."""
 _NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.any_of))
 _FEW_WORDS, _SHORT_LINE = 60, 300
-_CODES = ("host.errno", "other.code")
+_CODES = ("host.errno", device.CODE)
 """Names of codes, which say neither what was asked for nor by whom."""
 _AFTERMATH = 8
 """Lines after a refusal in which a program names the code that came of it."""
@@ -106,8 +106,13 @@ def read_log(stream: Stream) -> Log:
         if len(collector.messages) >= MOST_MESSAGES:
             scan.only_count()
     # Words that no family knows say nothing where others tell the same in words that are known.
-    messages = collector.messages or collector.vague
+    messages = collector.messages or _clearest(collector.vague)
     return Log(tuple(judged(message) for message in messages), scan.size, scan.lines, scan.unread + collector.left_out)
+
+
+def _clearest(vague: list[OomMessage]) -> list[OomMessage]:
+    """Those of `vague` that name a place where memory ran out; all where none does."""
+    return [message for message in vague if message.refused_by is not None] or vague
 
 
 def _read(passage: Passage) -> list[tuple[_Found, int]]:

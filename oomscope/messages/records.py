@@ -7,13 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oomscope.messages.figures import Figure
+from oomscope.messages.kinds import refused_by
 from oomscope.model.note import Note
-
-KINDS = (
-    "torch-cuda", "torch-hip", "torch-xpu", "torch-mps", "torch-npu", "torch-async", "cuda-driver", "cublas", "cudnn",
-    "nccl", "host-ram", "pinned-host", "serving-budget", "jax", "tensorflow", "shared-memory", "oom-killer", "other",
-)  # fmt: skip
-"""What kind of message it is; `explain.schema.json` says what each means."""
 
 FIGURES = (
     "requested", "total", "free", "allocated", "reserved", "process_in_use", "others_in_use", "allowed",
@@ -27,7 +22,7 @@ class Reading:
     """One message as its family of wordings reads it.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: one of `oomscope.messages.kinds.KINDS`.
         wording: the slug of the wording, such as ``torch.tried``; it chooses what can be said about it.
         start: where it begins in the text without blanks, in characters.
         end: where it ends there.
@@ -77,8 +72,13 @@ class OomMessage:
 
     @property
     def kind(self) -> str:
-        """One of `KINDS`."""
+        """One of `oomscope.messages.kinds.KINDS`."""
         return self.reading.kind
+
+    @property
+    def refused_by(self) -> str | None:
+        """The layer that refused, of `oomscope.messages.kinds`; None where the message does not tell."""
+        return refused_by(self.reading.kind, self.reading.wording)
 
     def figure(self, name: str) -> Figure | None:
         """The figure `name` of `FIGURES`, None where the message does not give it."""

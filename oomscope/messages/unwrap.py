@@ -30,13 +30,15 @@ SEAM = "\x7f"
 _TWO_NUMBERS = re.compile(r"(\d\.?)(?=[ \t]{1,3}\d)")
 """More blanks may be the margin of a terminal, in the midst of a number."""
 _ENDS_IN_NUMBER = re.compile(r"\d\.?\Z")
-_STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)")
-"""A date or a clock is never the rest of a number."""
+_STARTS_ANEW = re.compile(r"\d+(?:[-:/.]\d+){2,}|\d\d?:\d\d(?!\d)|\d+[^\W\d_a-zA-Z]")
+"""A date, a clock, or a number that another script goes on from (``10月``) is never the rest of a number."""
 _COUNTS = re.compile(r"\d+\s+(?![KMGTP]i?B|bytes?\b|B\b)\S")
 """Lines that are numbered begin so, and now and then the rest of a number."""
 KILLED = ("已杀死", "已砍掉", "Getötet", "Убито", "強制終了")
 """What a shell prints of a process that signal 9 ended, in other languages."""
 _WORDS_ALONE = frozenset({"Killed", "killed", "**Killed**", "Killed:9", "MemoryError", "MemoryError:", *KILLED})
+_BEGINS_ALONE = re.compile(r"MemoryError (?:when|while|in|on|during|after|at)\b")
+"""A title: what stands before such a word in the midst of a line is part of another name, blanks being left out."""
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""
 
@@ -188,6 +190,8 @@ def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
             packed = "".join(text.split())
             if packed in _WORDS_ALONE:
                 text = packed = f"{ALONE}{packed}"
+            elif _BEGINS_ALONE.match(text):
+                text, packed = f"{ALONE}{text}", f"{ALONE}{packed}"
             yield Line(offset + within + len(prefix), number + count, prefix, text, packed)
             within += len(piece) + 1
         offset += len(line) + 1

@@ -44,6 +44,7 @@ def _as_dict(message: OomMessage) -> dict[str, Any]:
     figures = {name: message.figure(name) for name in FIGURES}
     return {
         "kind": message.kind,
+        "refused_by": message.refused_by,
         "line": message.line,
         "text": clean(message.text, len(message.text) + 1),
         "rank": message.rank,

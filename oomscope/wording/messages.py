@@ -37,10 +37,22 @@ KIND_LABELS = {
 _RECORDED = {"torch-cuda", "torch-hip"}
 _TOOLS = {"torch-xpu": "xpu-smi ps", "torch-npu": "npu-smi info"}
 _PROCESSES = "nvidia-smi --query-compute-apps=pid,used_memory --format=csv"
+_MPS = "vmmap --summary PID"
+_BY_WORDS = (
+    (re.compile(r"\bcuda|\bcu[A-Z]|nvidia|\bNVML|\bNCCL", re.ASCII), _PROCESSES),
+    (re.compile(r"\bhip|\broc|\bHSA_|\bRCCL", re.ASCII | re.IGNORECASE), "rocm-smi --showpids"),
+    (re.compile(r"\b(?:ZE|UR|PI)_[A-Z]*_?ERROR|level[_ ]zero|\bxpu\b", re.ASCII | re.IGNORECASE), "xpu-smi ps"),
+    (re.compile(r"\bacl|\bhalMem|\bNPU\b|EL0004", re.ASCII), "npu-smi info"),
+    (re.compile(r"\bnrt_|\bNeuron|\bND \d+:NC", re.ASCII), "neuron-top"),
+    (re.compile(r"\bkIOGPU|\bMTL[A-Z]|\[metal", re.ASCII | re.IGNORECASE), _MPS),
+    (re.compile(r"vulkan|\bVk[A-Z_]|opencl|\bcl_|webgpu|OutOfDeviceMemory|OUT_OF_DEVICE|video memory", re.I), None),
+)
+"""Who tells what holds a device of whose runtime the message has the words; None: no tool for all of them."""
+_OF_TORCH = re.compile(r"RuntimeError|AcceleratorError|torch|kernel\s?errors\s?might", re.IGNORECASE)
+"""Others print ``CUDA error: out of memory`` as well: engines in C++, whose memory torch cannot record."""
 _HOST = "free -h"
 _SHARED = "df -h /dev/shm"
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
-_MPS = "vmmap --summary PID"
 _NATIVE = "PYTORCH_CUDA_ALLOC_CONF=backend:native"
 """The other backend keeps no history."""
 _RUN = "oomscope run"
@@ -64,7 +76,7 @@ def headline(message: OomMessage) -> str:
 def next_commands_after(message: OomMessage) -> list[str]:
     """The one command that would tell the rest; none where no command would."""
     kind = message.kind
-    if kind in _RECORDED or message.reading.wording == "driver.torch":
+    if kind in _RECORDED or (message.reading.wording == "driver.torch" and _OF_TORCH.search(_said(message))):
         return [_run(message)]
     if kind in ("cublas", "cudnn"):
         return [_run(message, "--on exception")]
@@ -75,12 +87,24 @@ def next_commands_after(message: OomMessage) -> list[str]:
     if kind == "torch-mps":
         return [_MPS]
     if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
-        return [_HOST if message.reading.wording == "ollama.system" else _PROCESSES]
+        return [_HOST] if message.reading.wording == "ollama.system" else _processes(message)
     if kind in ("host-ram", "pinned-host"):
         return [_SHARED if message.reading.wording == "host.shared" else _HOST]
     if kind == "oom-killer":
         return [_KERNEL]
     return []
+
+
+def _processes(message: OomMessage) -> list[str]:
+    """What lists the processes on the device whose words the message has; NVIDIA's where it has none."""
+    said = (message.text, _said(message))
+    found = next((tool for text in said for words, tool in _BY_WORDS if words.search(text)), _PROCESSES)
+    return [] if found is None else [found]
+
+
+def _said(message: OomMessage) -> str:
+    """The message and what stands right behind it."""
+    return f"{message.text} {message.reading.values.get('after', '')}"
 
 
 def _run(message: OomMessage, options: str = "") -> str:

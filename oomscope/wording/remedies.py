@@ -236,6 +236,11 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "torch.cuda.empty_cache()",
         "Before it failed, the allocator released every free segment itself; {releasable:bytes} were left to release.",
     ),
+    "refuted.empty_cache.before": RemedyWords(
+        "torch.cuda.empty_cache() right before the request",
+        "Before it failed, the allocator released every free segment itself; {releasable:bytes} were left to release."
+        " What calls after every step would do was not replayed.",
+    ),
     "refuted.smaller_batch.fixed": RemedyWords(
         "A smaller batch", "It does not shrink {bytes:bytes} of parameters, gradients and optimizer state."
     ),

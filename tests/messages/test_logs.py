@@ -249,6 +249,10 @@ def test_unknown_words_give_the_sizes_that_are_named_right_beside_them(line: str
         "buffer allocation failures: 0",
         "RuntimeError: MemoryUsageTracker: Cannot snapshot - capture is not active",
         "InvalidOperation: Failed to create OpenCL buffer: -45.3",
+        "[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED",
+        "GPU KV cache usage: 100.0%",
+        "cublasCreate returned CUBLAS_STATUS_SUCCESS",
+        "raises CudaMemoryError when loading",
     ],
 )
 def test_words_that_messages_share_with_others_are_no_message(line: str):
@@ -294,3 +298,30 @@ def test_an_error_of_memory_that_hides_another_code_is_not_of_the_machines_memor
         " allocate 16 bytes) at: x.cpp:43: cudaErrorIllegalAddress an illegal memory access was encountered\n"
     )
     assert all(message.kind != "host-ram" for message in read(text).messages)
+
+
+def test_a_date_of_another_script_is_never_the_rest_of_a_size():
+    """Else a size would be a hundred times as large."""
+    text = (
+        "10月 19 22:21:15 gpu ollama[603]: ggml_gallocr_reserve_n: failed to allocate CUDA3 buffer of size 8991031296\n"
+        "10月 19 22:21:15 gpu ollama[603]: llama_new_context_with_model: failed to allocate compute buffers\n"
+    )
+    unlike = text.replace("10月 19", "第7日 19").replace("第", "10")
+    for one in (text, unlike):
+        (message,) = read(one).messages
+        assert message.reading.figures["requested"].value == 8991031296
+
+
+def test_words_that_end_in_memory_error_are_not_pythons():
+    (message,) = read("loading fails with Vulkan out-of-memory error\n").messages
+    assert message.kind == "cuda-driver"
+
+
+@pytest.mark.parametrize("line", ["RuntimeError: DataLoader worker (pid 25) is killed by signal: Segmentation fault"])
+def test_a_worker_that_crashed_was_not_short_of_memory(line: str):
+    assert read(f"{line}\n").messages == ()
+
+
+def test_vague_words_say_nothing_beside_vague_words_that_name_a_place():
+    (message,) = read("frobnicator: out of VRAM\nfrobnicator: it may crash as out of memory\n").messages
+    assert (message.kind, message.refused_by) == ("cuda-driver", "device")

@@ -9,6 +9,7 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.whatif.records import EXPANDABLE
 
+_EMPTY_CACHE = "empty_cache"
 _FIXED = ("parameter", "optimizer_state", "gradient", "buffer")
 MOSTLY_FIXED = 0.5
 """Of the allocated bytes; where the model and its training hold more, the batch is not what fills the memory."""
@@ -23,8 +24,9 @@ def refuted(circumstances: Circumstances, cause: str, advised: set[str]) -> Iter
         advised: the slugs of what is advised: nothing is refuted that is.
     """
     yield from _settings(circumstances, cause)
-    if not _helps(circumstances, "empty_cache"):
-        yield _refutation("refuted.empty_cache", releasable=circumstances.request.free.releasable)
+    if not _helps(circumstances, _EMPTY_CACHE):
+        slug = "refuted.empty_cache" if _never_helps(circumstances) else "refuted.empty_cache.before"
+        yield _refutation(slug, releasable=circumstances.request.free.releasable)
     if any(slug.startswith("smaller_batch") for slug in advised):
         return
     fixed = sum(circumstances.categories.get(kind, 0) for kind in _FIXED)
@@ -44,6 +46,16 @@ def _helps(circumstances: Circumstances, setting: str) -> bool:
     )
 
 
+def _never_helps(circumstances: Circumstances) -> bool:
+    """Whether `empty_cache` cannot help wherever it is called: tried by replay, or less is free than asked for.
+
+    Called earlier and again and again, it may keep the holes from arising into which the request does not fit.
+    """
+    request, answer = circumstances.request, circumstances.whatif
+    tried = answer is not None and any(row.setting.startswith(_EMPTY_CACHE) for row in answer.rows)
+    return tried or request.free.usable < request.size
+
+
 def _settings(circumstances: Circumstances, cause: str) -> Iterator[Advice]:
     request, answer = circumstances.request, circumstances.whatif
     # A run that survives served the request, whatever is known of it alone.
@@ -57,7 +69,7 @@ def _settings(circumstances: Circumstances, cause: str) -> Iterator[Advice]:
         cause in ("capacity", "growth") and request.free.usable < request.size and not _helps(circumstances, EXPANDABLE)
     ):
         yield _refutation("refuted.expandable.nothing_free", usable=request.free.usable, size=request.size)
-    others = [one for one in refused if one.setting != EXPANDABLE and not one.setting.startswith("empty_cache")]
+    others = [one for one in refused if one.setting != EXPANDABLE and not one.setting.startswith(_EMPTY_CACHE)]
     if others:
         yield _refutation("refuted.setting.replayed", settings=_listed([one.setting for one in others]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oomscope.messages.families import (
+    device,
     driver,
     host,
     jax,
@@ -23,7 +24,7 @@ from oomscope.messages.families.wording import Wording
 
 _FAMILIES = (
     serving, torch_mps, torch_async, nccl, torch_allocator, on_chip, jax, tensorflow, libraries, pinned, host,
-    oom_killer, other, driver, unknown,
+    oom_killer, other, driver, device, unknown,
 )  # fmt: skip
 
 WORDINGS: tuple[Wording, ...] = (

@@ -9,9 +9,9 @@ from oomscope.messages.families.wording import Wording
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
+    b"out of memory", b"out-of-memory", b"out_of_memory", b"errormemoryallocation", b"outofmemory", b"error_out_of_",
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
-    b"failed to allocate", b"alloc_failed", b"rmm failure", b"halmemalloc", b"curesult error", b"out_of_device_memory",
+    b"failed to allocate", b"alloc_failed", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
     b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
     b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
@@ -39,7 +39,6 @@ _REFUSED = r"""
   | OutOfMemory Error in \w{1,40} : \d
   | out_of_memory: CUDA error at
   | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
-  | unable to allocate (?: CUDA | ROCm) \d+ buffer
   | Error out of memory at line \d+ in file
   | out of memory [^.;]{0,100}? [\w/.-]{1,120} \.cuh? (?: \W{0,3} line | [:(,] )? \d+
   | \.cuh? (?: [:(,] | \W{0,3} line) \d+ [^.;]{0,60}? out of memory
@@ -48,9 +47,9 @@ _REFUSED = r"""
 NEAR_CARD = Wording(
     "cuda-driver",
     "driver.near",
-    "outofmemory",
-    r"""(?<! PYTORCH_) (?: CUDA | cuMem | (?<! Web) GPU | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
-        [^.,;=]{0,60}? out of memory (?! Error)""",
+    "outofmemory|out-of-memory",
+    r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | Vulkan | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
+        [^.,;=]{0,60}? (?: out of memory (?! Error) | out-of-memory) | (?: GPU | device) OutOfMemoryError""",
 )
 """Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
 
@@ -117,13 +116,6 @@ WORDINGS = (
     Wording("cuda-driver", "driver.refused", "nrt_", r"nrt_ [a-z_]{1,40} status=4 (?! \d)"),
     Wording(
         "cuda-driver",
-        "driver.pool",
-        "rmmfailure",
-        r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
-            (?: \( failed to allocate <requested> \) )?""",
-    ),
-    Wording(
-        "cuda-driver",
         "driver.refused",
         "tocudamalloc|tohipmalloc",
         r"""failed to (?: cuda | hip) Malloc <requested:bytes> bytes (?: on device (?P<device>\d+))?
@@ -170,12 +162,6 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
-        "bufferofsize",
-        r"failed to allocate (?: CUDA | ROCm | MUSA) (?P<device>\d+) buffer of size <requested:bytes>",
-    ),
-    Wording(
-        "cuda-driver",
-        "driver.refused",
         "requestedmemory:",
         r"""cudaErrorMemoryAllocation .{0,40}? Free memory: <free:any> -? Requested memory: <requested:any>""",
     ),
@@ -184,8 +170,8 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
-        "unabletoallocatecuda|unabletoallocaterocm|allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
+        "allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
         "nvmapmem|allocator_fail|allocation_fail",
-        rf"(?: {_REFUSED} ) (?: current device: (?P<device>\d+))?",
+        rf"(?: {_REFUSED} ) (?: (?: current device: | ; GPU=) (?P<device>\d+))?",
     ),
 )

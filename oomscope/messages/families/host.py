@@ -53,6 +53,13 @@ WORDINGS = (
     Wording(
         "host-ram",
         "host.refused",
+        "cpuallocator",
+        r"""CPUAllocator : (?: can't allocate memory | not enough memory)
+          | not enough memory :? (?: Default)? CPUAllocator""",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
         "posix_memalign",
         r"\[ enforce fail at CPUAllocator\.cpp : \d+ \] \.? posix_memalign \( .{1,40}? \) == 0 \.? (?: 12 vs 0)?",
     ),
@@ -79,6 +86,7 @@ WORDINGS = (
             and data type (?P<type> u?int\d{1,2} | float\d{2,3} | complex\d{2,3} | bool | object | [\<|>] \w{1,4})""",
         finish=_of_shape,
     ),
+    Wording("host-ram", "host.refused", "foranarray", r"Unable to allocate <requested> for (?: an)? array with shape"),
     Wording(
         "host-ram",
         "host.shared",
@@ -112,6 +120,12 @@ WORDINGS = (
         "host.shared",
         "spaceleftondevice",
         r"""(?: SemLock | shared_memory\.py | SharedMemory | shm_open) .{0,300}? No space left on device""",
+    ),
+    Wording(
+        "host-ram",
+        "host.shared",
+        "sharedmemorysegment",
+        r"""(?: No space left on device | Error) (?: :? while)? creating shared memory segment (?! /dev/shm)""",
     ),
     Wording(
         "host-ram",
@@ -183,7 +197,8 @@ WORDINGS = (
         "host-ram",
         "host.plain",
         "memoryerror",
-        rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}]) (?: _Array)? MemoryError (?! ['\w,)\]]))
+        rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}-]) (?: _Array)? MemoryError (?! ['\w,)\]])
+              | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError))
             (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)""",
     ),
 )

@@ -6,7 +6,7 @@ from oomscope.messages.families.wording import Wording
 
 ANCHORS = (
     b"blas_status_", b"cublas runtime error", b"dnn_status_", b"dnn algorithm", b"find an engine", b"miopenstatus",
-    b"convolution algorithm",
+    b"convolution algorithm", b"algorithm failed", b"blas initialization",
 )  # fmt: skip
 
 WORDINGS = (
@@ -34,6 +34,10 @@ WORDINGS = (
             | mapping_error | [a-z_]{4,50})
             (?: ; GPU= (?P<device>\d+))?""",
     ),
+    Wording("cublas", "cublas.status", "blas_status_success(", r"cublas_status_success \( \d+ vs \. 0 \)"),
+    Wording("cublas", "cublas.status", "blasinitializationfailed", r"cublas initialization failed"),
+    Wording("cudnn", "cudnn.status", "dnn_status_success(", r"cudnn_status_success \( \d+ vs \. 0 \)"),
+    Wording("cudnn", "cudnn.status", "algorithmfailed", r"(?-i: cudnn [A-Z]) \w{3,60}? Algorithm failed"),
     Wording(
         "cudnn",
         "cudnn.status",

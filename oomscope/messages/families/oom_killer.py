@@ -15,7 +15,8 @@ ANCHORS = (
     b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137", b"exit 137",
     b"exit: 137", b"exited(137", b"exited (137", b"exit_code 137", b"exit_code: 137", b"exit_code=137", b"\": 137",
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
-    b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b"signal: killed", b"signal 9", b"signal: 9",
+    b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b": line ", b"signal: killed", b"signal:killed",
+    b"signal 9", b"signal: 9", b"killed: 9", b"killed:9",
     b"memory limit", b"memlimit", b"killed: mem", b"out of memory", b"running low on memory", b"memory pressure",
     b"excessive memory usage", b"low on resource", b"using all available ram", b"memory than is available",
     b"[memorypressure]", b": killed", b">:killed", b"*killed", b"code (137)",
@@ -24,6 +25,9 @@ ANCHORS = (
 
 _RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:([\d,]+)kB")
 _KIB = 1024
+
+_IDENTIFIER = r"(?! in | when | while | after | by | on | at | because | due | during) [a-z_]"
+"""What goes on so is a name in a program, such as ``OOMKilledEvents``."""
 
 
 def _resident(reading: Reading, match: re.Match[str]) -> Reading:
@@ -111,8 +115,8 @@ WORDINGS = (
         "oom-killer",
         "killed.container",
         "oomkill",
-        r"""Reason \W{0,3} OOM_?Kill (?: ed | ing)
-          | OOM_?Kill (?: ed | ing)? (?! [a-z_] | ['"]? [:=] \W? (?: false | null | 0) )""",
+        rf"""Reason \W{{0,3}} OOM_?Kill (?: ed | ing)
+          | OOM_?Kill (?: ed | ing)? (?! {_IDENTIFIER} | ['"]? [:=] \W? (?: false | null | 0) )""",
     ),
     Wording(
         "oom-killer",
@@ -152,6 +156,7 @@ WORDINGS = (
           | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),
+    Wording("oom-killer", "killed.signal", "killed:9", r"(?<! [a-z]) Killed: 9 (?! \d)"),
     Wording("oom-killer", "killed.signal", "signal:killed", r"(?: killed by)? signal: Killed"),
     Wording(
         "oom-killer",

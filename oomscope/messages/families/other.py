@@ -1,4 +1,4 @@
-"""What names memory, and is another program's, or no shortage of memory at all."""
+"""What another program's own allocator, heap or check says, with its own figures or limit; or no shortage at all."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"out of memory", b"outofmemory", b"for requested buffer", b"failed to allocate memory",
-    b"allocation failed for size", b"large alloc", b"memory allocation of size",
-    b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda", b"insufficient memory",
-    b"maximum allowed buffer size", b"to allocate vulkan", b"to allocate sycl", b"to allocate opencl",
-    b"to allocate metal", b"to allocate cann", b"memory isn't enough", b"out of gpu memory", b"memory on device",
-    b"gpu video memory", b"context's memory pool", b"available failed", b"memory is insufficient", b"vkallocatememory",
-    b"out_of_device_memory", b"memory limit", b"max size of memory",
-    b"outofdevicememory",
+    b"allocation failed for size", b"large alloc",
+    b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
+    b"maximum allowed buffer size", b"memory isn't enough", b"out of gpu memory", b"memory on device",
+    b"context's memory pool", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
+    b"rmm failure",
 )  # fmt: skip
 
 
@@ -60,16 +58,6 @@ WORDINGS = (
     ),
     Wording("other", "other.warning", "largealloc", r"tcmalloc: large alloc <requested:bytes> bytes"),
     Wording(
-        "other", "other.program", "devicememoryallocation", r"Device memory allocation of size <requested:bytes> failed"
-    ),
-    Wording(
-        "other",
-        "other.program",
-        "insufficientmemory",
-        r"""(?: execution failed: | Domain=MTLCommandBufferErrorDomain Code=8 \\? ["']) Insufficient Memory
-            (?: \( 0*8 : kIOGPU\w{1,60} \) )?""",
-    ),
-    Wording(
         "other",
         "other.one_piece",
         "maxsizeofmemory",
@@ -92,23 +80,9 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
-        "toallocatevulkan|toallocatesycl|toallocateopencl|toallocatemetal|toallocatecann",
-        r"""(?: failed | unable) to allocate (?: Vulkan | SYCL | OpenCL | Metal | CANN) \d{0,2} buffer
-            (?: of size <requested:bytes>)?""",
-    ),
-    Wording(
-        "other",
-        "other.program",
         "memoryisn'tenough",
         r"""Device \(id: (?P<device>\d+) \) memory isn't enough and alloc failed .{0,160}?
             alloc size: <requested:letter>""",
-    ),
-    Wording(
-        "other",
-        "other.program",
-        "outofgpumemorytrying|outofgpumemorystacktrace",
-        r"""Out of GPU memory (?: trying to allocate <requested>)?
-            (?: .{0,20}? GPU memory usage: [\d.]+% \( [\d.]+ [KMG]iB / <total> \) )?""",
     ),
     Wording(
         "other",
@@ -119,29 +93,15 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
-        "gpuvideomemory",
-        r"Could not allocate tensor with <requested:bytes> bytes \. There is not enough GPU video memory available",
-    ),
-    Wording(
-        "other",
-        "other.program",
         "context'smemorypool",
         r"not enough space in the context's memory pool \( needed <requested:bytes> , available <free:bytes> \)",
     ),
     Wording(
         "other",
-        "other.program",
+        "other.warning",
         "insufficienttousetactic",
         r"Tactic Device request: <requested> Available: <free> \.? Device memory is insufficient to use tactic",
     ),
-    Wording(
-        "other",
-        "other.code",
-        "out_of_device_memory",
-        r"(?<! [A-Z]_) (?: VK_)? ERROR_OUT_OF_DEVICE_MEMORY",
-    ),
-    Wording("other", "other.code", "erroroutofdevicememory", r"(?<! [A-Za-z]) ErrorOutOfDeviceMemory"),
-    Wording("other", "other.program", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"),
     Wording(
         "other",
         "other.warning",
@@ -154,9 +114,23 @@ WORDINGS = (
         "enoughspacetoallocate",
         r"Out of Memory: Not enough space to allocate <requested:bytes> B \w{1,20}? buffer",
     ),
-    Wording("other", "other.program", "webgpudeviceerror", r"WebGPU device error \(2\) : out of memory"),
+    Wording(
+        "other",
+        "other.program",
+        "outofgpumemorytrying",
+        r"""Out of GPU memory trying to allocate <requested>
+            .{0,20}? GPU memory usage: [\d.]+% \( [\d.]+ [KMG]iB / <total> \)""",
+    ),
+    Wording(
+        "other",
+        "other.pool",
+        "rmmfailure",
+        r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
+            (?: \( failed to allocate <requested> \) )?""",
+    ),
+    Wording("other", "other.program", "allocatoroutofmemory", r"\w{2,30} allocator (?: is | ran)? out of memory"),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),
-    Wording("other", "other.program", "cudasuccess:cuda", r"== cudaSuccess: CUDA: (?!out) \w+"),
+    Wording("other", "other.unreadable", "cudasuccess:cuda", r"== cudaSuccess: CUDA: (?!out) \w+"),
     Wording("other", "other.launch", "resourcesrequestedforlaunch", r"too many resources requested for launch"),
 )

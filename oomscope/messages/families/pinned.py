@@ -12,6 +12,7 @@ ANCHORS = (
     b"pinned system memory",
     b"cudaallocmapped",
     b"cuda_host_mem",
+    b"hostalloc failed",
 )
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
@@ -45,11 +46,13 @@ WORDINGS = (
         "pinnedmemory",
         r"failed to allocate <requested> of pinned memory :? (?: out of memory | invalid argument)?",
     ),
+    Wording("pinned-host", "pinned.refused", "cannotallocate", rf"{_CALL} cannot allocate <requested:bytes> bytes"),
     Wording("pinned-host", "pinned.refused", "cuda_host_mem", r"cuda_host_mem\.cpp [^;]{0,80}? out of memory"),
     Wording(
         "pinned-host",
         "pinned.refused",
         "hostalloc|mallochost|hostmalloc|hostregister|allochost",
-        rf"{_CALL} .{{0,60}}? (?: out of memory | OUT_OF_MEMORY | MemoryAllocation) | out of memory .{{0,40}}? {_CALL}",
+        rf"""{_CALL} .{{0,60}}? (?: out of memory | OUT_OF_MEMORY | MemoryAllocation) | out of memory .{{0,40}}? {_CALL}
+          | {_CALL} failed (?: : OS call failed)?""",
     ),
 )

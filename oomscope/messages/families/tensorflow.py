@@ -12,7 +12,7 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
-    b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory",
+    b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory", b"exhaustederror: oom",
 )  # fmt: skip
 
 _ITEM = {
@@ -55,7 +55,7 @@ WORDINGS = (
         r"""OOM when allocating tensor (?: of shape | with shape)? (?P<shape> \[ [\d,]* \])?
             (?: and type (?P<type> float | double | half | bfloat16 | u?int\d{1,2} | bool | complex\d{2,3} | string))?
             (?: on /job: [\w./:]{0,80}? (?: device: | /) (?: GPU | DML | XPU) : (?P<device>\d+)
-              | \[\[ (?: \{\{)? node [^\]]{0,300}? _device= \\? ["'] /job: [\w./:]{0,80}? GPU: (?P<node>\d+) )?""",
+              | \[\[ (?: \{\{)? node .{0,300}? _device= \\? ["'] /job: [\w./:]{0,80}? GPU: (?P<node>\d+) )?""",
         finish=_of_shape,
     ),
     Wording(
@@ -78,6 +78,7 @@ WORDINGS = (
         "tensorflow", "tensorflow.tensor", "failedtoallocatememory[op:", r"failed to allocate memory \[Op: \w{1,60} \]?"
     ),
     Wording("tensorflow", STATS, "stats:limit:", r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>"),
+    Wording("tensorflow", "tensorflow.tensor", "exhaustederror:oom", r"ResourceExhaustedError : OOM (?! when)"),
     Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
     Wording(
         "other",

@@ -148,8 +148,8 @@ WORDINGS = (
     Wording(
         "torch-cuda",
         "torch.tried",
-        "outofmemory|outofthememory",
-        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out of (?: the)? memory (?:\.|:|!)?
+        "outofmemory|outofthememory|out-of-memory",
+        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out -? of (?: the | -)? memory (?:\.|:|!)?
             (?: \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
         finish=_with_clauses,
     ),
@@ -173,6 +173,13 @@ WORDINGS = (
         "torch.thc",
         "thcudacheckfail",
         r"THCudaCheck FAIL file= (?P<file> .{1,200}?) line=\d+ error=2 :? out of memory",
+        finish=_by_file,
+    ),
+    Wording(
+        "torch-cuda",
+        "torch.thc",
+        "/thc/",
+        r"out of memory at (?P<file> [^\s:]{1,200}? /THC/ [^\s:]{1,80}) : \d+",
         finish=_by_file,
     ),
     Wording("torch-xpu", "torch.tried", "outofdevicememory", r"Allocation is out of device memory on current platform"),

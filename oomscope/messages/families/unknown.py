@@ -10,18 +10,18 @@ from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"outofmemory", b"out of vram", b"insufficient", b"not enough", b"not have enough",
-    b"to allocate", b"not allocate", b"failed to reserve",
-    b"allocation fail", b"allocation error", b"out_of_memory",
+    b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
+    b"insufficient", b"not enough", b"not have enough", b"to allocate", b"not allocate", b"failed to reserve",
+    b"to commit memory", b"allocation fail", b"allocation error", b"memory is not", b"out_of_memory",
 )  # fmt: skip
 
 SLUG = "other.unknown"
 _AROUND = 100
 _WHOSE = (
-    ("other", re.compile(r"webgpu|wgpu|wasm|\.m?js\b|RangeError", re.IGNORECASE)),
+    ("other", re.compile(r"wasm|\.m?js\b|RangeError", re.IGNORECASE)),
     ("pinned-host", re.compile(r"pinned|page-?locked|hostalloc", re.IGNORECASE)),
     ("serving-budget", re.compile(r"kv_?cache|cacheblock|pagedcache|max_?model_?len|maxbatch", re.IGNORECASE)),
-    ("cuda-driver", re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal", re.IGNORECASE)),
+    ("cuda-driver", re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal|graphics", re.IGNORECASE)),
     ("host-ram", re.compile(r"hostmemory|systemmemory|systemram|cpumemory|mmap|errno12", re.IGNORECASE)),
 )
 """What the words around name, the surest first."""
@@ -71,8 +71,9 @@ WORDINGS = (
     Wording(
         "other",
         SLUG,
-        "toalloc|notalloc|toreserve",
-        r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not) (?: alloc (?: ate)? | reserve)
+        "toalloc|notalloc|toreserve|tocommitmemory",
+        r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not)
+            (?: alloc (?: ate)? | reserve | commit)
             (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
             | [^.;]{0,60}? (?: memory | buffer))""",
         finish=_by_words,
@@ -80,19 +81,19 @@ WORDINGS = (
     Wording(
         "other",
         SLUG,
-        "insufficient|notenough|nothaveenough|outofvram",
+        "insufficient|notenough|nothaveenough|outofvram|outofgraph|outofvideo|outofdevice|outofmemorygraphics",
         r"""(?: insufficient | not (?: have)? enough)
             (?: GPU | device | free | available | system | video | graphics | host | virtual | physical | unified){0,3}
             (?: memory | VRAM | system resources)
-          | memory is insufficient
-          | (?: ran)? out of VRAM""",
+          | (?: GPU | device | video | graphics)? memory is (?: insufficient | not enough)
+          | (?: ran)? out of (?: VRAM | (?: graphics | video | device) memory) | OutOfMemoryGraphics""",
         finish=_by_words,
     ),
     Wording(
         "other",
         SLUG,
         "allocationfail|allocationerror",
-        r"""(?: memory | buffer | tensor | GPU | VRAM | heap) (?: object | block | pool)? allocation
+        r"""(?: memory | buffer | tensor | GPU | device | VRAM | heap) (?: object | block | pool)? allocation
             (?: failed | failure | error) (?! [a-z_]* [:=]? 0)""",
         finish=_by_words,
     ),
@@ -102,5 +103,6 @@ WORDINGS = (
         SLUG,
         "outofmemory",
         r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
+        finish=_by_words,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.messages.families.unknown import SLUG as UNKNOWN
+from oomscope.messages.families import LAST_RESORT
 from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
@@ -31,7 +31,7 @@ def judge(message: OomMessage) -> Judgement:
 
 def _proofs(message: OomMessage) -> list[Note]:
     """What its figures prove, else what its wording says."""
-    if message.reading.wording == UNKNOWN:
+    if message.reading.wording in LAST_RESORT:
         return [note("message_proofs.unknown_words")]
     found = _sized(message)
     if found is not None:
@@ -48,8 +48,6 @@ def _proofs(message: OomMessage) -> list[Note]:
 def _sized(message: OomMessage) -> Note | None:
     """What the figures prove; None where those that it takes are not printed."""
     wording = message.reading.wording
-    if wording == "driver.pool":
-        return None
     request, limit, total, free = (message.figure(name) for name in ("requested", "allowed", "total", "free"))
     used = message.figure("process_in_use")
     if message.kind == "oom-killer":
@@ -88,7 +86,7 @@ _SIZED = {
 }
 _PROOFS = {
     "driver.counting": "message_proofs.counting",
-    "driver.pool": "message_proofs.own_pool",
+    "other.pool": "message_proofs.own_pool",
     "cuda-driver": "message_proofs.driver",
     "cudnn.no_algorithm": "message_proofs.no_algorithm",
     "shared-memory": "message_proofs.on_chip_unsized",
@@ -122,6 +120,7 @@ _ADVICE = {
 }
 _GAPS = {
     "driver.counting": "message_gaps.set_up",
+    "driver.near": "message_gaps.unknown_words",
     "cuda-driver": "message_gaps.driver",
     "cublas": "message_gaps.library",
     "cudnn": "message_gaps.library",

@@ -1,0 +1,86 @@
+"""Any device that refused, whatever its brand: the code or the name of a call, or plain words that name a device.
+
+`families/driver.py` has what CUDA, ROCm, Ascend and Neuron print; here is what needs no knowledge of a runtime.
+"""
+
+from __future__ import annotations
+
+import re
+
+from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.figures import exact
+from oomscope.messages.records import Reading
+
+ANCHORS = (
+    b"out of memory", b"out_of_device_memory", b"outofdevicememory", b"insufficient memory", b"gpu video memory",
+    b"memory allocation of size", b"out of gpu memory", b"vkallocatememory", b"unable to allocate",
+    b"failed to allocate", b"dev_id =", b"dev_id=",
+)  # fmt: skip
+
+CODE = "device.code"
+"""The name of a code alone, which says neither what was asked for nor by whom."""
+
+
+def _in_hex(reading: Reading, match: re.Match[str]) -> Reading:
+    return with_figures(reading, {"requested": exact(int(match["hex"], 16))}) if match["hex"] else reading
+
+
+WORDINGS = (
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "bufferofsize",
+        r"failed to allocate (?-i: [A-Z]) [A-Za-z]{1,10} (?P<device>\d{1,2})? buffer of size <requested:bytes>",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "unabletoallocate",
+        r"unable to allocate (?-i: [A-Z]) [A-Za-z]{1,10} (?P<device>\d{1,2}) buffer",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "failed,dev_id=",
+        r"""alloc \w{0,20} failed , dev_id = (?P<device>\d{1,3}) ,
+            size = (?: 0x (?P<hex> [\da-f]{1,16}) | <requested:bytes>)""",
+        finish=_in_hex,
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "devicememoryallocation",
+        r"Device memory allocation of size <requested:bytes> failed",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "insufficientmemory",
+        r"""(?: execution failed: | ErrorDomain Code=8 \\? ["']) Insufficient Memory
+            (?: \( 0*8 : kIOGPU\w{1,60} \) )?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "gpuvideomemory",
+        r"Could not allocate tensor with <requested:bytes> bytes \. There is not enough GPU video memory available",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "outofgpumemory",
+        r"Out of GPU memory (?: trying to allocate <requested> | (?= Stacktrace) | (?! \w))",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "outofmemory",
+        r"""(?: device | GPU) error \(? \d{0,4} \)? :? out of memory
+          | Error: out of memory at \[ [\w/.-]{0,160}? (?: device | gpu | cuda) [\w/.-]{0,60} : \d+""",
+    ),
+    Wording(
+        "cuda-driver", "device.refused", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"
+    ),
+    Wording("cuda-driver", CODE, "out_of_device_memory", r"(?<! [A-Z]_) (?: [A-Z]{2,12} _){0,3} OUT_OF_DEVICE_MEMORY"),
+    Wording("cuda-driver", CODE, "outofdevicememory", r"(?<! [A-Za-z]) (?: Error)? OutOfDeviceMemory"),
+)
