@@ -92,9 +92,9 @@ CAUSES: dict[str, Sentence] = {
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
     "causes.growth.reached": "{holder:holder} reaches {bytes:bytes} of it.",
-    "causes.growth.without": "Without it, the failed request and all else in use would have come to {needs:bytes} of "
+    "causes.growth.without": "Without {it}, the failed request and all else in use would have come to {needs:bytes} of "
     "the {limit:bytes} that this process may hold.",
-    "causes.growth.without_capped": "Without it, the failed request and all else in use would have come to "
+    "causes.growth.without_capped": "Without {it}, the failed request and all else in use would have come to "
     "{needs:bytes}; this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
     "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: a stored "
     "exception holds the variables of calls that have ended.",
@@ -108,6 +108,7 @@ CAUSES: dict[str, Sentence] = {
     "code reads it again[, but for {reads:list}].",
     "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "
     "parameters are frozen by now: no backward adds to them.",
+    "causes.retained.also": "{holder:holder} keeps another {retained:bytes}[, and {others} more {more:bytes}].",
     "causes.retained.deferred": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use, for a "
     "call that waits for its time.",
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "

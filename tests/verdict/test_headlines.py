@@ -52,6 +52,10 @@ def kept(values: Values, about: Circumstances) -> bool:
     return within(values["retained"], values["live"]) and values["live"] == about.request.totals.allocated
 
 
+def kept_beside(values: Values, about: Circumstances) -> bool:
+    return 0 < values["retained"] + values.get("more", 0) <= about.piled.retained - about.piled.debris[0].retained
+
+
 def piled(values: Values, about: Circumstances) -> bool:
     return values["passes"] > 0 and within(values["bytes"], about.request.totals.active)
 
@@ -103,6 +107,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.finished": kept,
     "causes.retained.ended_training": kept,
     "causes.retained.loaded": kept,
+    "causes.retained.also": kept_beside,
     "causes.retained.calls": kept,
     "causes.retained.former_model": kept,
     "causes.retained.frozen": kept,

@@ -84,14 +84,14 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     return (note("causes.pass.first" if not found.completed else "causes.pass.after", **values),)
 
 
-def without(circumstances: Circumstances, bytes_: int) -> Note:
-    """What the process would have needed without `bytes_`, and what it may hold."""
+def without(circumstances: Circumstances, bytes_: int, *, several: bool = False) -> Note:
+    """What all would have come to without `bytes_`, of one object or of `several`, and what the process may hold."""
     request, case = circumstances.request, circumstances.shortage
-    needs = max(request.totals.active - bytes_ + request.size, 0)
+    needs, it = max(request.totals.active - bytes_ + request.size, 0), "them" if several else "it"
     if cap(circumstances) and case.cap is not None:
         free = request.device_free
-        return note("causes.growth.without_capped", needs=needs, limit=case.cap, free=free)
-    return note("causes.growth.without", needs=needs, limit=request.limit.low)
+        return note("causes.growth.without_capped", needs=needs, limit=case.cap, free=free, it=it)
+    return note("causes.growth.without", needs=needs, limit=request.limit.low, it=it)
 
 
 def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:

@@ -11,6 +11,7 @@ from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 from oomscope.analysis.verdict.suspects import reaching
 from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, said_reads
@@ -39,6 +40,8 @@ MUCH = 0.15
 in many programs."""
 MORE = 0.3
 """The same, before its backward has begun: more activations may follow, gradients, and an optimizer's state."""
+WORTH_TELLING = 0.05
+"""The same, of what keeps more beside the object that the headline names."""
 _MAY_BE_READ = ("deferred", "history")
 """Kinds that code which is still to come may read."""
 
@@ -83,7 +86,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """Which object keeps it, and by which way."""
     if not circumstances.piled.debris:
         return (_by_trace(circumstances), clauses.without(circumstances, tested.qualifying[0].bytes))
-    first = circumstances.piled.debris[0]
+    first, *others = circumstances.piled.debris
     code = _CODES.get(first.kind, "causes.retained.finished")
     if first.unread is not None and first.kind != FROZEN:
         code = "causes.retained.unread"
@@ -97,8 +100,18 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             reads=said_reads(first),
             live=circumstances.request.totals.allocated,
         ),
-        clauses.without(circumstances, tested.qualifying[0].bytes),
+        *_also(others, circumstances.request.totals.allocated),
+        clauses.without(circumstances, tested.qualifying[0].bytes, several=bool(others)),
     )
+
+
+def _also(others: list[Suspect], live: int) -> tuple[Note, ...]:
+    """What keeps more beside the first, where it is worth a sentence."""
+    if not others or others[0].retained < WORTH_TELLING * live:
+        return ()
+    more = sum(one.retained for one in others[1:])
+    values = {"others": len(others) - 1, "more": more} if more >= WORTH_TELLING * live else {}
+    return (note("causes.retained.also", holder=others[0].holder, retained=others[0].retained, **values),)
 
 
 def _by_trace(circumstances: Circumstances) -> Note:
