@@ -54,6 +54,24 @@ def made_by_other_statements(study: DeviceStudy, entry: int) -> int:
     return int(study.history.size[found].sum())
 
 
+def call_begin(study: DeviceStudy, entry: int) -> int:
+    """The entry from which on the innermost function of the script that is underway at `entry` has been called.
+
+    Where its callers have made it go on from another line, that was before; 0 where no caller is known.
+    """
+    last = _last_stack(study, entry)
+    if last is None:
+        return 0
+    script = study.loops.script
+    around = _statement(script.paths[script.path_of[last]])[:-1]
+    elsewhere = np.ones(len(script.path_of) + 1, np.bool_)
+    elsewhere[:-1] = [_statement(script.paths[path])[: len(around)] != around for path in script.path_of.tolist()]
+    stacks = study.history.trace.stack[: entry + 1]
+    mine = (stacks >= 0) & (script.thread[stacks] == MAIN)
+    before = np.flatnonzero(mine & elsewhere[stacks])
+    return int(before[-1]) + 1 if len(before) else 0
+
+
 def _statement(path: tuple[int, ...]) -> tuple[int, ...]:
     """The lines of the script down to a Module's call."""
     return path[: path.index(MODULE)] if MODULE in path else path

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.analysis.attribution.held_blocks import live_rows, ways_to
+from oomscope.analysis.passes.left_from_before import call_begin
 from oomscope.analysis.passes.loop_that_matters import in_thread, loop_that_matters, pass_begins
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
@@ -92,8 +93,7 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     if one.since == "between" or one.place == "attribute":
         # Between the loops of its function, which the pass underway may be calling: what that has made is its own.
         # An attribute that is not asked for keeps the last pass's as needlessly as what is older.
-        begins = pass_begins(study, entry)
-        return np.asarray(there & (born < begins[-1])) if len(begins) else there
+        return np.asarray(there & (born < _work_begins(study, entry)))
     loops = study.loops
     known = there & (born > BEFORE)
     if not loops.running(entry, thread=in_thread(study, entry)):
@@ -103,3 +103,11 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
         return np.asarray(known & within)
     counted = loop_that_matters(study, entry)
     return np.asarray(known & (born < (entry if counted is None else counted.begin)))
+
+
+def _work_begins(study: DeviceStudy, entry: int) -> int:
+    """The entry at which the pass underway began; outside of any loop, the call underway."""
+    if loop_that_matters(study, entry) is None:
+        return call_begin(study, entry)
+    begins = pass_begins(study, entry)
+    return int(begins[-1]) if len(begins) else entry + 1
