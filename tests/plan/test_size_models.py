@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.plan.size_models import Evidence, Hint, Point, fit
+from oomscope.analysis.plan.polynomials import Evidence, Hint, Point
+from oomscope.analysis.plan.size_models import fit
 
 LINEAR = Hint((1, 1), (1, 1), (1, 1))
 UNSURE = Hint((1, 1), (0, 1), (1, 2))
