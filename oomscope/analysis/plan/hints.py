@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
@@ -30,6 +30,7 @@ _NAMES = (
     (LENGTH, re.compile(r"seq|len|tokens|context|^ctx$|^[stlhw]$|steps$|frames|time|height|width|points|nodes",
                         re.IGNORECASE)),
 )  # fmt: skip
+_SPARSE = re.compile(r"^_?(make_)?sparse(_adam)?$|coalesce")
 _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
@@ -51,11 +52,13 @@ class Hints:
 
     Attributes:
         degree, low, high: int8[requests, parameters].
+        of_rows: bool[requests], which an optimizer makes of the rows of sparse gradients.
     """
 
     degree: IntArray
     low: IntArray
     high: IntArray
+    of_rows: BoolArray
 
 
 def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
@@ -63,7 +66,7 @@ def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
     facts = _Facts(recording)
     columns = [_column(facts, recording, name) for name in parameters]
     stacked = [np.stack([column[row] for column in columns], axis=1) for row in range(3)]
-    return Hints(*stacked)
+    return Hints(stacked[0], stacked[1], stacked[2], facts.of_rows)
 
 
 class _Facts:
@@ -80,6 +83,11 @@ class _Facts:
         fixed = np.isin(category, _CONSTANT) & ~refused
         self.fixed = fixed | np.isin(phase, (OPTIMIZER, BEFORE_RECORDING)) & ~refused
         self.fixed[: _before_steps(recording)] = True
+        weights = np.unique(self.size[(category == PARAMETER) | (category == GRADIENT)])
+        # An optimizer makes what is as large as parameters, or of as many rows as a batch draws of a table.
+        self.of_rows = (phase == OPTIMIZER) & (category == TEMPORARY) & _sparse(study, stack)
+        self.of_rows &= ~np.isin(self.size, weights) & (self.size >= SMALL)
+        self.fixed &= ~self.of_rows
         # A convolution's workspace holds its input or output in another layout, its weights, and a few bytes to align.
         # What cuDNN keeps of a recurrent layer for its backward begins with a few bytes, too.
         self.padded = (recording.at_once & (self.size >= LEAST_WORKSPACE)) | _made_by(
@@ -94,7 +102,6 @@ class _Facts:
         self.stack = stack
         self.study = study
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.
-        weights = np.unique(self.size[(category == PARAMETER) | (category == GRADIENT)])
         self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
 
 
@@ -102,6 +109,14 @@ def _made_by(study: DeviceStudy, stack: IntArray, file: str) -> BoolArray:
     """bool[requests]: which have a frame of a file of torch."""
     stacks = study.snapshot.stacks
     inside = [any(package_path(frame.filename) == file for frame in stacks[one]) for one in range(len(stacks))]
+    found: BoolArray = np.array([*inside, False])[stack]
+    return found
+
+
+def _sparse(study: DeviceStudy, stack: IntArray) -> BoolArray:
+    """bool[requests]: which have a function of torch's optimizers that is for sparse gradients."""
+    stacks = study.snapshot.stacks
+    inside = [any(_SPARSE.search(frame.name) for frame in stacks[one]) for one in range(len(stacks))]
     found: BoolArray = np.array([*inside, False])[stack]
     return found
 
@@ -122,7 +137,9 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     divides = (facts.size % value == 0) | facts.padded if kind != SIDE else np.ones(len(value), np.bool_)
     degree = np.where(free & divides, usual, 0)
     high = np.where(free, usual, 0)
+    degree[facts.of_rows & free] = usual
     low = degree.copy()
+    low[facts.of_rows] = 0
     unsure = facts.backward & facts.like_weight & free
     degree[unsure] = 0
     low[unsure] = 0

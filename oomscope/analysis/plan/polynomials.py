@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 Point = tuple[float, ...]
 Powers = tuple[int, ...]
@@ -29,6 +30,14 @@ class Polynomial:
         return total * abs(total) if self.squared else total
 
 
+class Law(Protocol):
+    """Bytes as a function of the shape."""
+
+    def at(self, point: Point, /) -> float:
+        """Bytes at a point."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """The size of a request as a function of the shape.
@@ -39,8 +48,8 @@ class Model:
         is_borne_out: whether recordings say so; else it rests on what the request is.
     """
 
-    likely: Polynomial
-    others: tuple[Polynomial, ...] = ()
+    likely: Law
+    others: tuple[Law, ...] = ()
     is_borne_out: bool = True
 
     def span(self, point: Point) -> tuple[int, int, int]:
@@ -68,6 +77,7 @@ class Evidence:
         sizes: its bytes there.
         hint: what it is.
         at_once: whether it is given back at once, as a workspace is.
+        of_rows: whether an optimizer makes it of the rows of a sparse gradient.
         usual: the usual degree of each parameter among what grows with it.
     """
 
@@ -75,6 +85,7 @@ class Evidence:
     sizes: tuple[int, ...]
     hint: Hint
     at_once: bool
+    of_rows: bool
     usual: Powers
 
 

@@ -11,7 +11,7 @@ from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
 from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
-from oomscope.analysis.plan.recordings import Recording, Shape, Unit
+from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit
 from oomscope.model import BoolArray, IntArray
 
@@ -86,9 +86,8 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    rows = np.concatenate(
-        [size[:, None], value, seen, told.degree, told.low, told.high, recording.at_once[:, None]], axis=1
-    )
+    flags = np.stack([recording.at_once, told.of_rows], axis=1)
+    rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high, flags], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
     which = np.full(count, -1, np.int64)
@@ -127,14 +126,15 @@ def _workspaces(recording: Recording) -> BoolArray:
 
 def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Model:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
-    degrees = row[1 + width + len(points) : -1]
+    degrees = row[1 + width + len(points) : -2]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
     evidence = Evidence(
         points=(own, *(point for point, _ in found)),
         sizes=(size, *(there for _, there in found)),
         hint=hint,
-        at_once=bool(row[-1]),
+        at_once=bool(row[-2]),
+        of_rows=bool(row[-1]),
         usual=usual,
     )
     return fit(evidence)
@@ -165,11 +165,16 @@ def _values(recording: Recording, parameters: Sequence[str]) -> IntArray:
 
 
 def _comparable(recording: Recording, columns: Sequence[object]) -> BoolArray:
-    """Which requests another shape could have had: not what a recording of several shapes made before its steps."""
+    """Which requests another shape could have had.
+
+    A recording of several shapes made the others before its steps, or once and for all in the first one.
+    """
     found = np.full(recording.program.requests, bool(columns))
     for unit in recording.units:
         if not unit.shape:
             found[unit.begin : unit.end] = False
+        elif unit.step == 0 and len(recording.shapes) > 1:
+            found[unit.begin : unit.end] &= given_back(recording.program)[unit.begin : unit.end]
     return found
 
 

@@ -26,6 +26,7 @@ from oomscope.analysis.plan.polynomials import (
     times,
     with_the_rest,
 )
+from oomscope.analysis.plan.row_models import row_model
 from oomscope.analysis.plan.workspace_models import changed, workspace_model
 
 HIGHEST = 3
@@ -46,6 +47,8 @@ def fit(evidence: Evidence) -> Model:
     fitting = _monomials(points, sizes, varied)
     if fitting:
         return _product(evidence, varied, fitting)
+    if evidence.of_rows and (rows := row_model(evidence, varied)) is not None:
+        return rows
     if evidence.at_once:
         return workspace_model(evidence, varied)
     return _sums(evidence, varied)
