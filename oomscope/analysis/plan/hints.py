@@ -35,6 +35,8 @@ _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
 _ITEM_SIZES = (4, 2, 8, 1)
+IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
+"""Sides of the weight of a convolution."""
 HALVINGS = 6
 """Of the side of an image, in a model of convolutions."""
 LEAST_WORKSPACE = 1 << 20
@@ -155,7 +157,14 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
 
 
 def _is_of_volumes(facts: _Facts, recording: Recording, side: IntArray) -> bool:
-    """Whether the largest input has a byte or more for each voxel of a cube; an image has a few for each pixel."""
+    """Whether a side is that of a cube: by the sides of kernels, where the recording has the shapes of weights.
+
+    Else the largest input has a byte or more for each voxel; an image has a few for each pixel.
+    """
+    tensors = recording.study.snapshot.recorded.tensors
+    sides = {len(tensor.shape) for tensor in tensors if tensor.category == "parameter" and tensor.shape}
+    if sides & {IMAGE_KERNEL, VOLUME_KERNEL}:
+        return VOLUME_KERNEL in sides
     batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
     if not batches or not facts.inputs.any():
         return False
