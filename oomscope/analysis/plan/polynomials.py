@@ -98,7 +98,7 @@ def with_the_rest(evidence: Evidence, varied: Sequence[int], found: Polynomial, 
     return Model(likely, others, is_borne_out=certain)
 
 
-def _extended(evidence: Evidence, varied: Sequence[int], found: Polynomial) -> tuple[Polynomial, ...]:
+def _extended(evidence: Evidence, varied: Sequence[int], found: Polynomial) -> tuple[Law, ...]:
     rest = [axis for axis in range(len(evidence.points[0])) if axis not in varied]
     hint = evidence.hint
     ends = {tuple(ends[axis] for axis in rest) for ends in (hint.low, hint.high)} - {
@@ -107,11 +107,26 @@ def _extended(evidence: Evidence, varied: Sequence[int], found: Polynomial) -> t
     return tuple(times(found, evidence, rest, spread(end, rest, len(hint.degree))) for end in sorted(ends))
 
 
-def times(one: Polynomial, evidence: Evidence, rest: Sequence[int], powers: Powers) -> Polynomial:
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """A law times a product of powers, which is 1 at `origin`."""
+
+    law: Law
+    powers: Powers
+    origin: Point
+
+    def at(self, point: Point) -> float:
+        """Bytes at a point."""
+        return self.law.at(point) * power(point, self.powers) / power(self.origin, self.powers)
+
+
+def times(one: Polynomial, evidence: Evidence, rest: Sequence[int], powers: Powers) -> Law:
     """`one` times what is not varied, relative to where it was seen; a constant beside another term stays."""
     extra = tuple(powers[axis] if axis in rest else 0 for axis in range(len(powers)))
-    if not any(extra) or one.squared:
+    if not any(extra):
         return one
+    if one.squared:
+        return _Times(one, extra, evidence.points[0])
     scale = power(evidence.points[0], extra)
     terms = tuple(
         (factor / scale, tuple(own + more for own, more in zip(own_powers, extra, strict=True)))

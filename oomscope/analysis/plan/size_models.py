@@ -118,12 +118,16 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
 
 
 def _likely_degrees(evidence: Evidence, varied: Sequence[int]) -> dict[int, int]:
-    """The degree in each parameter: by how fast the size grows where only that one changes, else by what it is."""
+    """The degree in each parameter: by how fast the size grows where only that one changes, else by what it is.
+
+    A part that does not grow, as text beside an image, makes the whole grow more slowly than what it is would.
+    """
     hint, found = evidence.hint, {}
     for axis in varied:
         alone = [row for row in range(1, len(evidence.points)) if _differs_in(evidence, row) == [axis]]
         if alone:
-            found[axis] = _pace(evidence, max(alone, key=lambda row: abs(_step(evidence, row, axis))), axis)
+            pace = _pace(evidence, max(alone, key=lambda row: abs(_step(evidence, row, axis))), axis)
+            found[axis] = max(pace, hint.degree[axis])
         else:
             found[axis] = max(hint.degree[axis], evidence.usual[axis])
     return found
