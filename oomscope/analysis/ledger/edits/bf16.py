@@ -19,6 +19,7 @@ from oomscope.analysis.ledger.precision import (
     scores_of_fused,
 )
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
 from oomscope.model.recorded import RecordedSource
 
@@ -38,7 +39,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """
     if is_mixed(run) or is_of_unknown_width(run) or not run.parameters.any():
         return None
-    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
+    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run) & ~whole_numbers(run)
     drafts = [run.draft.scaled(0.5, half), run.draft.scaled(0.5, half & ~_in_full(run))]
     if _is_cast_for_loss(run):
         drafts.reverse()
