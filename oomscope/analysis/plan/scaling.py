@@ -97,7 +97,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     models = [_model(row, points, len(parameters), usual) for row in distinct.tolist()]
     comparable = _comparable(recording, columns)
     matched = np.any(seen != _UNSEEN, axis=1) | ~comparable
-    copies = _workspaces(recording)
+    copies = workspaces(recording)
     unsure = np.array([not model.is_borne_out for model in models] + [False])[which] | ~matched
     workspace = copies & unsure if columns else copies
     shapes = [shape for one in (recording, *others) for shape in one.shapes]
@@ -116,7 +116,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     )
 
 
-def _workspaces(recording: Recording) -> BoolArray:
+def workspaces(recording: Recording) -> BoolArray:
     """What is given back at once, is large, and is not as large as any tensor."""
     size = recording.program.size
     tensors = np.unique(size[~recording.at_once])

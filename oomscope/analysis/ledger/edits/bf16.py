@@ -20,6 +20,7 @@ from oomscope.analysis.ledger.precision import (
 )
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
+from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
 from oomscope.model.recorded import RecordedSource
 
@@ -44,7 +45,9 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if _is_cast_for_loss(run):
         drafts.reverse()
     likely, other = drafts
-    return Edited(likely, (other, likely.without(scores_of_fused(run))), doubt=0.04)
+    # Kernels for convolutions may copy what they are given into float32.
+    copying = run.draft.scaled(0.5, half & ~workspaces(run.recording))
+    return Edited(likely, (other, likely.without(scores_of_fused(run)), copying), doubt=0.04)
 
 
 def _is_cast_for_loss(run: Run) -> bool:
