@@ -32,6 +32,8 @@ _NAMES = (
 )  # fmt: skip
 _SPARSE = re.compile(r"^_?(make_)?sparse(_adam)?$|coalesce")
 _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
+MASK = 4
+"""Times as many bytes has a float32 as a truth value."""
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
 _ITEM_SIZES = (4, 2, 8, 1)
@@ -209,11 +211,21 @@ def _unnamed_squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArr
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
         modules = {module_of(known[one]) for one in lines.tolist()}
         inside = np.array([one for one in known if module_of(known[one]) in modules], np.int64)
-        masks = (
-            here & np.isin(facts.stack, inside) & np.isin(facts.size, [tokens * tokens * item for item in _ITEM_SIZES])
-        )
+        beside = [*(tokens * tokens * item for item in _ITEM_SIZES), *_masks_and_places(sizes, tokens)]
+        masks = here & np.isin(facts.stack, inside) & np.isin(facts.size, beside)
+        sizes = np.union1d(sizes, np.setdiff1d(np.unique(facts.size[masks]), others))
         found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes))
     return found & free
+
+
+def _masks_and_places(scores: IntArray, tokens: int) -> list[int]:
+    """Bytes of the masks of a dropout of scores, and of products with relative places, of which there are 2n − 1.
+
+    A program may work on a part of the tokens that it is told, as after strided convolutions.
+    """
+    lengths = [tokens >> halvings for halvings in range(HALVINGS) if tokens >> halvings > 1]
+    places = [size * (2 * length - 1) // length for size in scores.tolist() for length in lengths]
+    return [*(scores // MASK).tolist(), *places]
 
 
 def _values(recording: Recording, name: str, count: int) -> IntArray:
