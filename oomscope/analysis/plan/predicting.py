@@ -66,7 +66,7 @@ def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
     central, ends = [_replayed(scaled, one, config) for one in sizes], list[Replay]()
     if not as_recorded:
         ends += [_replayed(scaled, one, config) for one in (least, most) if not np.array_equal(one, likely)]
-    margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=workspaces)
+    margins = _margins(scaled, shape, as_recorded=as_recorded)
     return Peaks(
         allocated=_estimate(*_each("peak_allocated", central, ends), margins.allocated),
         reserved=_estimate(*_each("peak_reserved", central, ends), margins.reserved),
@@ -80,12 +80,12 @@ def _each(peak: str, central: Sequence[Replay], ends: Sequence[Replay]) -> tuple
     return [getattr(one, peak) for one in central], [getattr(one, peak) for one in ends]
 
 
-def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool, workspaces: bool) -> _Margins:
+def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool) -> _Margins:
     if as_recorded:
         return _RECORDED
     own = scaled.recording.shapes[-1]
     assumed = any(shape[name] != own.get(name) for name in scaled.parameters if name not in scaled.varied)
-    margins = _WORKSPACES if workspaces else _ASSUMED if assumed else _BORNE_OUT
+    margins = _WORKSPACES if scaled.copies.any() else _ASSUMED if assumed else _BORNE_OUT
     alone = unmatched_share(scaled)
     return _Margins(margins.allocated + alone, margins.reserved + alone)
 
@@ -101,7 +101,7 @@ def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
     """By how many bytes more may be allocated at `shape` than a replay with these sizes does."""
     live, _ = live_at_peak(scaled.recording.program, size)
     as_recorded = np.array_equal(size, scaled.recording.program.size)
-    margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=bool(scaled.workspace.any()))
+    margins = _margins(scaled, shape, as_recorded=as_recorded)
     return round(margins.allocated * float(size[live].sum()))
 
 
