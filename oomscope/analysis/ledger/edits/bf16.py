@@ -22,7 +22,7 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
-from oomscope.model.recorded import RecordedSource
+from oomscope.model.recorded_stacks import RecordedSource
 
 SLUG = "bf16"
 _CASTS = re.compile(r"\.float\(\)|float32")
