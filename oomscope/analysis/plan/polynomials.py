@@ -108,7 +108,7 @@ def _extended(evidence: Evidence, varied: Sequence[int], found: Polynomial) -> t
 
 
 @dataclass(frozen=True, slots=True)
-class _Times:
+class _Multiple:
     """A law times a product of powers, which is 1 at `origin`."""
 
     law: Law
@@ -126,7 +126,7 @@ def times(one: Polynomial, evidence: Evidence, rest: Sequence[int], powers: Powe
     if not any(extra):
         return one
     if one.squared:
-        return _Times(one, extra, evidence.points[0])
+        return _Multiple(one, extra, evidence.points[0])
     scale = power(evidence.points[0], extra)
     terms = tuple(
         (factor / scale, tuple(own + more for own, more in zip(own_powers, extra, strict=True)))
