@@ -40,6 +40,7 @@ def predicted(program: str, others: tuple[str, ...]) -> dict[str, Prediction]:
         ("grouped", (), 0.008, 0.012),
         ("conformer", (), 0.028, 0.061),
         ("vocoder", (), 0.012, 0.029),
+        ("mmdit", (), 0.037, 0.045),
     ],
 )
 def test_peaks_are_as_near_as_the_note_says_and_in_range(

@@ -8,8 +8,9 @@ the scores of attention; the side of an image counts squared.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -149,6 +150,9 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     low[unsure] = 0
     if kind == SIDE:
         low[~_of_an_image(facts.size, value)] = 0
+        beside, joined = _beside_an_image(facts, recording, value)
+        degree[beside & free] = 0
+        low[(beside | joined) & free] = 0
     if kind == LENGTH:
         named, unnamed = _squares(facts, value, free), _unnamed_squares(facts, value, free)
         square = named | unnamed
@@ -181,6 +185,37 @@ def _of_an_image(size: IntArray, side: IntArray) -> BoolArray:
         part = side >> power
         found |= (side % (1 << power) == 0) & (part > 1) & (size % np.maximum(part * part, 1) == 0)
     return found
+
+
+def _beside_an_image(facts: _Facts, recording: Recording, side: IntArray) -> tuple[BoolArray, BoolArray]:
+    """What has a length that does not depend on the side, as text has, and what joins both.
+
+    Of an input's factors, one that is odd and in no side of a weight, nor in that of the image, is such a length.
+    Without the shapes of weights, nothing.
+    """
+    tensors = recording.study.snapshot.recorded.tensors
+    widths = {width for one in tensors if one.category == "parameter" for width in one.shape or () if width > 1}
+    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
+    found, joined = np.zeros(len(side), np.bool_), np.zeros(len(side), np.bool_)
+    if not widths or not batches:
+        return found, joined
+    samples = np.maximum(_values(recording, batches[0], len(side)), 1)
+    each = np.where(facts.size % samples == 0, facts.size // samples, 1)
+    known = {*widths, *np.unique(side[side > 1]).tolist()}
+    for length in {_without(size, known) for size in np.unique(each[facts.inputs & (side > 1)]).tolist()} - {1}:
+        found |= (each % length == 0) & (side > 1)
+        for power in range(HALVINGS):
+            tokens = length + (side >> power) ** 2
+            joined |= (each % tokens == 0) & (side >> power > 1) & ~found
+    return found, joined
+
+
+def _without(size: int, known: Iterable[int]) -> int:
+    """The odd part of a size, without what it has in common with any of `known`."""
+    for number in (2, *known):
+        while (common := gcd(size, number)) > 1:
+            size //= common
+    return size
 
 
 def _squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArray:
