@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from math import expm1
+
 import pytest
 
-from oomscope.analysis.plan.size_models import Evidence, Hint, Point, fit
+from oomscope.analysis.plan.polynomials import Evidence, Hint, Point
+from oomscope.analysis.plan.size_models import fit
 
+IMAGE = Hint((1, 2), (1, 2), (1, 2))
 LINEAR = Hint((1, 1), (1, 1), (1, 1))
 UNSURE = Hint((1, 1), (0, 1), (1, 2))
 
 
-def model_of(sizes: dict[Point, int], hint: Hint = LINEAR, *, at_once: bool = False, usual: tuple[int, ...] = (1, 1)):
-    return fit(Evidence(tuple(sizes), tuple(sizes.values()), hint, at_once, usual))
+def model_of(
+    sizes: dict[Point, int],
+    hint: Hint = LINEAR,
+    *,
+    at_once: bool = False,
+    of_rows: bool = False,
+    usual: tuple[int, ...] = (1, 1),
+):
+    return fit(Evidence(tuple(sizes), tuple(sizes.values()), hint, at_once, of_rows, usual))
 
 
 @pytest.mark.parametrize(
@@ -76,3 +87,56 @@ def test_tokens_of_an_image_are_its_square_and_one():
     points = {(4.0, float(side)): size(side) for side in (224, 288)}
     found = model_of(points, Hint((1, 2), (1, 2), (1, 2)), usual=(1, 2))
     assert found.span((4.0, 448.0))[0] == pytest.approx(size(448), rel=0.001)
+
+
+def kernel(constant: int, batch: float, side: float) -> int:
+    """Copies of weights, and of what goes in and out."""
+    return constant + round(20 * batch * side**2)
+
+
+SHAPES = ((8.0, 320.0), (12.0, 320.0), (8.0, 384.0))
+
+
+@pytest.mark.parametrize("constant", [0, 400_000, 9 << 20])
+def test_a_workspace_is_copies_that_grow_and_weights_that_do_not(constant: int):
+    found = model_of({shape: kernel(constant, *shape) for shape in SHAPES}, IMAGE, at_once=True)
+    assert found.span((2.0, 320.0))[0] == pytest.approx(kernel(constant, 2, 320), abs=8)
+    assert found.is_borne_out == (constant < 1 << 20), "a large constant is of the kernel, and may go with it"
+
+
+def test_a_workspace_that_splits_its_work_otherwise_at_each_shape_lies_beside_such_a_line():
+    sizes = {shape: round(kernel(4 << 20, *shape) * part) for shape, part in zip(SHAPES, (1, 1.01, 0.985), strict=True)}
+    found = model_of(sizes, IMAGE, at_once=True)
+    assert found.span((8.0, 512.0))[0] == pytest.approx(kernel(4 << 20, 8, 512), rel=0.1)
+
+
+def test_rows_that_are_drawn_alike_near_those_of_their_table():
+    def distinct(batch: float, history: float) -> int:
+        return round(100_000_000 * -expm1(-250 * batch * history / 100_000_000))
+
+    shapes = ((16384.0, 20.0), (24576.0, 20.0), (16384.0, 30.0))
+    found = model_of({shape: distinct(*shape) for shape in shapes}, of_rows=True)
+    for shape in ((4096.0, 20.0), (65536.0, 20.0), (16384.0, 60.0)):
+        likely, low, high = found.span(shape)
+        assert likely == pytest.approx(distinct(*shape), rel=0.001)
+        assert low <= likely <= high
+    once = model_of({shape: distinct(*shape) for shape in shapes[::2]}, of_rows=True)
+    assert once.span((65536.0, 20.0))[0] == pytest.approx(distinct(65536, 20), rel=0.001), "a batch draws, too"
+
+
+def test_rows_of_a_table_that_is_never_used_up_grow_with_what_is_drawn():
+    found = model_of({(4.0, 10.0): 40_000, (6.0, 10.0): 60_010}, of_rows=True)
+    assert found.span((8.0, 20.0))[0] == pytest.approx(160_000, rel=0.01)
+
+
+def test_what_is_a_square_in_the_side_is_linear_in_a_batch_that_no_recording_varies():
+    sizes = {(4.0, float(side)): round(4 * (100 + 3 * side) ** 2) for side in (32, 48)}
+    found = model_of(sizes, IMAGE, usual=(1, 2))
+    assert found.span((8.0, 32.0))[0] == pytest.approx(2 * sizes[4.0, 32.0], rel=0.001)
+
+
+def test_text_beside_an_image_is_a_part_that_does_not_grow_with_its_side():
+    sizes = {(16.0, float(side)): 16 * 2560 * (77 + side**2 // 4) for side in (32, 48)}
+    likely, low, high = model_of(sizes, IMAGE, usual=(1, 2)).span((16.0, 64.0))
+    assert low <= 16 * 2560 * (77 + 64**2 // 4) <= high
+    assert likely == pytest.approx(16 * 2560 * (77 + 64**2 // 4), rel=0.08)

@@ -22,6 +22,10 @@ LEAST_REQUESTS = 3
 """Of a block: what one line makes again and again is none."""
 SMALL_SHARE = 1 / 16
 """Of the largest that a block leaves: what is smaller is no output, but a statistic."""
+OF_THE_PROGRAM, IN_A_MODEL = 1, 2
+"""Depths of calls."""
+IN_A_LOOP = 0.5
+"""Of what a call made: where more lies before the line that it goes back to, the call goes on with a loop."""
 _LAYER = re.compile(r"torch/nn/modules/(?!container|transformer)")
 """torch's own layers are no blocks, but what holds several of them is."""
 
@@ -53,12 +57,19 @@ def blocks(run: Run) -> tuple[Block, ...]:
 
 
 def _blocks(run: Run) -> tuple[Block, ...]:
+    """Blocks of models; where they have none, what the program itself calls again and again.
+
+    A model that the program calls several times, as a discriminator, is no block.
+    """
     tree = _Tree(paths(run))
-    found = [
-        _block(run, np.array(call, np.int64), depth)
-        for rows in forwards(run)
-        for call, depth in tree.blocks(rows.tolist(), run.stack[rows].tolist())
-    ]
+    for least in (IN_A_MODEL, OF_THE_PROGRAM):
+        found = [
+            _block(run, np.array(call, np.int64), depth)
+            for rows in forwards(run)
+            for call, depth in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
+        ]
+        if any(len(block.inner) for block in found):
+            break
     return tuple(block for block in found if len(block.inner))
 
 
@@ -101,14 +112,20 @@ class _Tree:
         self.known = known
         self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
 
-    def blocks(self, rows: list[int], stacks: list[int]) -> list[tuple[list[int], int]]:
-        """The requests of each call of a block with its depth: the outermost calls of one kind from one line."""
+    def blocks(self, rows: list[int], stacks: list[int], least: int) -> list[tuple[list[int], int]]:
+        """The requests of each call of a block with its depth: the outermost calls of one kind from one line.
+
+        Args:
+            rows: the requests of a forward.
+            stacks: the number of the stack of each.
+            least: how deep a block is at least.
+        """
         pending = [(list(range(len(rows))), 1)]
         found: list[tuple[list[int], int]] = []
         while pending:
             part, depth = pending.pop(0)
             for alike in self._alike(part, stacks, depth):
-                if self._is_loop(alike, stacks, depth):
+                if depth >= least and self._is_loop(alike, stacks, depth):
                     found += [([rows[place] for place in call], depth) for call in alike]
                 else:
                     pending.append(([place for call in alike for place in call], depth + 1))
@@ -133,16 +150,18 @@ class _Tree:
     def _calls(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
         """Requests of one module below one line, cut where another call begins: where something else was made between.
 
-        Or where its lines go back from the last of them. A loop within a call has lines behind it, and a statement of
-        several lines has others behind it.
+        Or where its lines go back from the last of them to where it began. A loop within a call has lines behind it, or
+        most of what the call does before it, and a statement of several lines has others behind it.
         """
         lines = [self.known[stacks[place]][depth][0][1] for place in places]
-        end, reached = max(lines), False
+        end, reached, first = max(lines), False, 0
         calls: list[list[int]] = []
         for number, (place, line) in enumerate(zip(places, lines, strict=True)):
-            if not calls or place != calls[-1][-1] + 1 or (reached and line < lines[number - 1]):
+            back = reached and line < lines[number - 1]
+            before = sum(one < line for one in lines[first:number]) if back else 0
+            if not calls or place != calls[-1][-1] + 1 or (back and before <= IN_A_LOOP * (number - first)):
                 calls.append([])
-                reached = False
+                reached, first = False, number
             reached = reached or line == end
             calls[-1].append(place)
         return calls

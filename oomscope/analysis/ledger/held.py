@@ -12,6 +12,9 @@ from oomscope.analysis.ledger.precision import autocast_copies
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
 
+LONGEST_TURN = 64
+"""Requests of a statement that a loop repeats."""
+
 
 def held_until(run: Run) -> IntArray:
     """int64[requests]: the moment from which nothing in Python refers to what a forward made.
@@ -51,7 +54,7 @@ def _last_use(row_paths: list[Path], number: int) -> int:
             # No statement follows in this call, whose result is what it made last: this one went into that.
             return following - 1
         if found is not None:
-            return _end_of(row_paths, following, prefix, whole_call=call_ends)
+            return _end_of(row_paths, number, following, prefix, whole_call=call_ends)
     return len(row_paths) - 1
 
 
@@ -79,21 +82,39 @@ def _order(one: Part, other: Part) -> int:
     return 0
 
 
-def _end_of(row_paths: list[Path], begin: int, prefix: Path, *, whole_call: bool) -> int:
+def _end_of(row_paths: list[Path], number: int, begin: int, prefix: Path, *, whole_call: bool) -> int:
     """The last request of the statement that begins there, or of the whole call.
 
-    A statement in a loop ends where what it calls begins anew.
+    A statement in a loop ends where what it calls begins anew, or where its turn does that request `number` goes into.
     """
     level = len(prefix)
     last, before = begin, row_paths[begin]
-    for number in range(begin + 1, len(row_paths)):
-        path = row_paths[number]
+    for following in range(begin + 1, len(row_paths)):
+        path = row_paths[following]
         found = _at(path, prefix, level)
         if found is None:
             break
         order = _order(before[level], found)
         again = len(before) > level + 1 < len(path) and _order(before[level + 1], path[level + 1]) < 0
-        if order < 0 if whole_call else (order != 0 or again):
+        if again and not whole_call:
+            return last
+        if order < 0 if whole_call else order != 0:
             break
-        last, before = number, path
+        last, before = following, path
+    return last if whole_call else _turn_of(row_paths, number, last, prefix)
+
+
+def _turn_of(row_paths: list[Path], number: int, last: int, prefix: Path) -> int:
+    """The last request of the turn of a loop of one statement that request `number` goes into, up to `last`.
+
+    What a turn makes last is its result, and goes into the next one. Without a loop, `last`.
+    """
+    level, first = len(prefix), number
+    while first and (found := _at(row_paths[first - 1], prefix, level)) and not _order(found, row_paths[first][level]):
+        first -= 1
+    rows = row_paths[first : last + 1]
+    for length in range(2, min(len(rows) // 2, LONGEST_TURN) + 1):
+        if len(rows) % length == 0 and rows[length:] == rows[:-length]:
+            turn = (number + 1 - first) // length
+            return min(first + (turn + 1) * length - 1, last)
     return last

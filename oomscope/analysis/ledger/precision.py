@@ -15,6 +15,7 @@ from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import written_out
+from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
@@ -107,7 +108,7 @@ def halves(run: Run) -> Halves:
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     products = _products_fed(run, rows, known)
-    whole = only_full(run)
+    always_full = only_full(run)
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
     copied = np.zeros(len(run.size), np.bool_)
@@ -117,7 +118,7 @@ def halves(run: Run) -> Halves:
         path = known[int(run.stack[row])]
         if run.step[row] != begun:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
-        told = False if whole[row] or softmaxes[row] > 0 else _told(path[-1])
+        told = False if always_full[row] or softmaxes[row] > 0 else _told(path[-1])
         half = (
             told if told is not None else _followed(path, last, _least_depth(run, row, path, inside.get(row)), stream)
         )
@@ -137,6 +138,8 @@ def halves(run: Run) -> Halves:
     most = _with_backward(run, np.where(doubtful & (likely < 1), 0.75, likely), copied)
     likely = _with_backward(run, likely, copied)
     likely[written_out] = least[written_out] = 0.0
+    whole = whole_numbers(run)
+    likely[whole] = least[whole] = most[whole] = 1.0
     return Halves(likely, least, most)
 
 

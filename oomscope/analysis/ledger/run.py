@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 
 import numpy as np
@@ -98,8 +99,20 @@ class Run:
 
     @cached_property
     def gradients(self) -> BoolArray:
-        """Gradients of parameters."""
-        return self.of(GRADIENT)
+        """Gradients of parameters: of a step at most one for each, that which is there to the last.
+
+        Weights that are used twice have a gradient from each use, which are added.
+        """
+        found = self.of(GRADIENT)
+        left = Counter(self.size[self.parameters].tolist())
+        for step in range(self.steps):
+            rows = self.rows_of_step(step)
+            rows = rows[found[rows]]
+            sizes = Counter(self.size[rows].tolist())
+            for size in (one for one, number in sizes.items() if 0 < left[one] < number):
+                alike = rows[self.size[rows] == size]
+                found[alike[np.argsort(self.end[alike], kind="stable")][: -left[size]]] = False
+        return found
 
     @cached_property
     def states(self) -> BoolArray:

@@ -8,12 +8,13 @@ the scores of attention; the side of an image counts squared.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
+from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
@@ -30,10 +31,15 @@ _NAMES = (
     (LENGTH, re.compile(r"seq|len|tokens|context|^ctx$|^[stlhw]$|steps$|frames|time|height|width|points|nodes",
                         re.IGNORECASE)),
 )  # fmt: skip
+_SPARSE = re.compile(r"^_?(make_)?sparse(_adam)?$|coalesce")
 _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
+MASK = 4
+"""Times as many bytes has a float32 as a truth value."""
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
 _ITEM_SIZES = (4, 2, 8, 1)
+IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
+"""Sides of the weight of a convolution."""
 HALVINGS = 6
 """Of the side of an image, in a model of convolutions."""
 LEAST_WORKSPACE = 1 << 20
@@ -51,11 +57,13 @@ class Hints:
 
     Attributes:
         degree, low, high: int8[requests, parameters].
+        of_rows: bool[requests], which an optimizer makes of the rows of sparse gradients.
     """
 
     degree: IntArray
     low: IntArray
     high: IntArray
+    of_rows: BoolArray
 
 
 def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
@@ -63,7 +71,7 @@ def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
     facts = _Facts(recording)
     columns = [_column(facts, recording, name) for name in parameters]
     stacked = [np.stack([column[row] for column in columns], axis=1) for row in range(3)]
-    return Hints(*stacked)
+    return Hints(stacked[0], stacked[1], stacked[2], facts.of_rows)
 
 
 class _Facts:
@@ -80,6 +88,11 @@ class _Facts:
         fixed = np.isin(category, _CONSTANT) & ~refused
         self.fixed = fixed | np.isin(phase, (OPTIMIZER, BEFORE_RECORDING)) & ~refused
         self.fixed[: _before_steps(recording)] = True
+        weights = np.unique(self.size[(category == PARAMETER) | (category == GRADIENT)])
+        # An optimizer makes what is as large as parameters, or of as many rows as a batch draws of a table.
+        self.of_rows = (phase == OPTIMIZER) & (category == TEMPORARY) & _sparse(study, stack)
+        self.of_rows &= ~np.isin(self.size, weights) & (self.size >= SMALL)
+        self.fixed &= ~self.of_rows
         # A convolution's workspace holds its input or output in another layout, its weights, and a few bytes to align.
         # What cuDNN keeps of a recurrent layer for its backward begins with a few bytes, too.
         self.padded = (recording.at_once & (self.size >= LEAST_WORKSPACE)) | _made_by(
@@ -94,7 +107,6 @@ class _Facts:
         self.stack = stack
         self.study = study
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.
-        weights = np.unique(self.size[(category == PARAMETER) | (category == GRADIENT)])
         self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
 
 
@@ -102,6 +114,14 @@ def _made_by(study: DeviceStudy, stack: IntArray, file: str) -> BoolArray:
     """bool[requests]: which have a frame of a file of torch."""
     stacks = study.snapshot.stacks
     inside = [any(package_path(frame.filename) == file for frame in stacks[one]) for one in range(len(stacks))]
+    found: BoolArray = np.array([*inside, False])[stack]
+    return found
+
+
+def _sparse(study: DeviceStudy, stack: IntArray) -> BoolArray:
+    """bool[requests]: which have a function of torch's optimizers that is for sparse gradients."""
+    stacks = study.snapshot.stacks
+    inside = [any(_SPARSE.search(frame.name) for frame in stacks[one]) for one in range(len(stacks))]
     found: BoolArray = np.array([*inside, False])[stack]
     return found
 
@@ -122,12 +142,17 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     divides = (facts.size % value == 0) | facts.padded if kind != SIDE else np.ones(len(value), np.bool_)
     degree = np.where(free & divides, usual, 0)
     high = np.where(free, usual, 0)
+    degree[facts.of_rows & free] = usual
     low = degree.copy()
+    low[facts.of_rows] = 0
     unsure = facts.backward & facts.like_weight & free
     degree[unsure] = 0
     low[unsure] = 0
     if kind == SIDE:
         low[~_of_an_image(facts.size, value)] = 0
+        beside, joined = _beside_an_image(facts, recording, value)
+        degree[beside & free] = 0
+        low[(beside | joined) & free] = 0
     if kind == LENGTH:
         named, unnamed = _squares(facts, value, free), _unnamed_squares(facts, value, free)
         square = named | unnamed
@@ -138,7 +163,14 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
 
 
 def _is_of_volumes(facts: _Facts, recording: Recording, side: IntArray) -> bool:
-    """Whether the largest input has a byte or more for each voxel of a cube; an image has a few for each pixel."""
+    """Whether a side is that of a cube: by the sides of kernels, where the recording has the shapes of weights.
+
+    Else the largest input has a byte or more for each voxel; an image has a few for each pixel.
+    """
+    tensors = recording.study.snapshot.recorded.tensors
+    sides = {len(tensor.shape) for tensor in tensors if tensor.category == "parameter" and tensor.shape}
+    if sides & {IMAGE_KERNEL, VOLUME_KERNEL}:
+        return VOLUME_KERNEL in sides
     batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
     if not batches or not facts.inputs.any():
         return False
@@ -153,6 +185,37 @@ def _of_an_image(size: IntArray, side: IntArray) -> BoolArray:
         part = side >> power
         found |= (side % (1 << power) == 0) & (part > 1) & (size % np.maximum(part * part, 1) == 0)
     return found
+
+
+def _beside_an_image(facts: _Facts, recording: Recording, side: IntArray) -> tuple[BoolArray, BoolArray]:
+    """What has a length that does not depend on the side, as text has, and what joins both.
+
+    Of an input's factors, one that is odd and in no side of a weight, nor in that of the image, is such a length.
+    Without the shapes of weights, nothing.
+    """
+    tensors = recording.study.snapshot.recorded.tensors
+    widths = {width for one in tensors if one.category == "parameter" for width in one.shape or () if width > 1}
+    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
+    found, joined = np.zeros(len(side), np.bool_), np.zeros(len(side), np.bool_)
+    if not widths or not batches:
+        return found, joined
+    samples = np.maximum(_values(recording, batches[0], len(side)), 1)
+    each = np.where(facts.size % samples == 0, facts.size // samples, 1)
+    known = {*widths, *np.unique(side[side > 1]).tolist()}
+    for length in {_without(size, known) for size in np.unique(each[facts.inputs & (side > 1)]).tolist()} - {1}:
+        found |= (each % length == 0) & (side > 1)
+        for power in range(HALVINGS):
+            tokens = length + (side >> power) ** 2
+            joined |= (each % tokens == 0) & (side >> power > 1) & ~found
+    return found, joined
+
+
+def _without(size: int, known: Iterable[int]) -> int:
+    """The odd part of a size, without what it has in common with any of `known`."""
+    for number in (2, *known):
+        while (common := gcd(size, number)) > 1:
+            size //= common
+    return size
 
 
 def _squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArray:
@@ -183,11 +246,21 @@ def _unnamed_squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArr
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
         modules = {module_of(known[one]) for one in lines.tolist()}
         inside = np.array([one for one in known if module_of(known[one]) in modules], np.int64)
-        masks = (
-            here & np.isin(facts.stack, inside) & np.isin(facts.size, [tokens * tokens * item for item in _ITEM_SIZES])
-        )
+        beside = [*(tokens * tokens * item for item in _ITEM_SIZES), *_masks_and_places(sizes, tokens)]
+        masks = here & np.isin(facts.stack, inside) & np.isin(facts.size, beside)
+        sizes = np.union1d(sizes, np.setdiff1d(np.unique(facts.size[masks]), others))
         found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes))
     return found & free
+
+
+def _masks_and_places(scores: IntArray, tokens: int) -> list[int]:
+    """Bytes of the masks of a dropout of scores, and of products with relative places, of which there are 2n − 1.
+
+    A program may work on a part of the tokens that it is told, as after strided convolutions.
+    """
+    lengths = [tokens >> halvings for halvings in range(HALVINGS) if tokens >> halvings > 1]
+    places = [size * (2 * length - 1) // length for size in scores.tolist() for length in lengths]
+    return [*(scores // MASK).tolist(), *places]
 
 
 def _values(recording: Recording, name: str, count: int) -> IntArray:

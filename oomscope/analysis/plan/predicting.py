@@ -19,7 +19,7 @@ from oomscope.analysis.plan.records import Estimate
 from oomscope.analysis.plan.scaling import Scaled
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.extraction import by_request
-from oomscope.model import IntArray
+from oomscope.model import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +62,11 @@ def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
     likely, least, most = scaled.sizes(shape)
     as_recorded = np.array_equal(likely, scaled.recording.program.size)
     workspaces = bool(scaled.workspace.any()) and not as_recorded
-    central, ends = [_replayed(scaled, likely, config)], list[Replay]()
-    if workspaces:
-        # What a kernel takes at another shape is not known: as much as here, half of it, or hardly any. Algorithms that
-        # need much are chosen where there is much to do, so that only a smaller shape may do with less.
-        smaller = [_replayed(scaled, _shrunk(scaled, likely, part), config) for part in (2, 0)]
-        grown = likely[scaled.workspace].sum() >= scaled.recording.program.size[scaled.workspace].sum()
-        (ends if grown else central).extend(smaller)
+    sizes = [likely, *(_other_workspaces(scaled, shape, likely) if workspaces else ())]
+    central, ends = [_replayed(scaled, one, config) for one in sizes], list[Replay]()
     if not as_recorded:
-        ends += [_replayed(scaled, sizes, config) for sizes in (least, most) if not np.array_equal(sizes, likely)]
-    margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=workspaces)
+        ends += [_replayed(scaled, one, config) for one in (least, most) if not np.array_equal(one, likely)]
+    margins = _margins(scaled, shape, as_recorded=as_recorded)
     return Peaks(
         allocated=_estimate(*_each("peak_allocated", central, ends), margins.allocated),
         reserved=_estimate(*_each("peak_reserved", central, ends), margins.reserved),
@@ -85,12 +80,12 @@ def _each(peak: str, central: Sequence[Replay], ends: Sequence[Replay]) -> tuple
     return [getattr(one, peak) for one in central], [getattr(one, peak) for one in ends]
 
 
-def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool, workspaces: bool) -> _Margins:
+def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool) -> _Margins:
     if as_recorded:
         return _RECORDED
     own = scaled.recording.shapes[-1]
     assumed = any(shape[name] != own.get(name) for name in scaled.parameters if name not in scaled.varied)
-    margins = _WORKSPACES if workspaces else _ASSUMED if assumed else _BORNE_OUT
+    margins = _WORKSPACES if scaled.copies.any() else _ASSUMED if assumed else _BORNE_OUT
     alone = unmatched_share(scaled)
     return _Margins(margins.allocated + alone, margins.reserved + alone)
 
@@ -106,7 +101,7 @@ def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
     """By how many bytes more may be allocated at `shape` than a replay with these sizes does."""
     live, _ = live_at_peak(scaled.recording.program, size)
     as_recorded = np.array_equal(size, scaled.recording.program.size)
-    margins = _margins(scaled, shape, as_recorded=as_recorded, workspaces=bool(scaled.workspace.any()))
+    margins = _margins(scaled, shape, as_recorded=as_recorded)
     return round(margins.allocated * float(size[live].sum()))
 
 
@@ -117,10 +112,28 @@ def _estimate(central: list[int], ends: list[int], margin: float) -> Estimate:
     return Estimate(middle, min(low, round(middle * (1 - margin))), max(high, round(middle * (1 + margin))))
 
 
-def _shrunk(scaled: Scaled, size: IntArray, part: int) -> IntArray:
-    """`size` with workspaces divided by `part`; with 0, as small as one that does not count."""
+def _other_workspaces(scaled: Scaled, shape: Shape, likely: IntArray) -> list[IntArray]:
+    """Sizes that are as likely, with other workspaces: what kernels take at another shape is not known.
+
+    What depends on the kernel alone may be gone with it, and another kernel may take half of all. Kernels for images
+    may even do without any copies where there is less to do; those for volumes have none that can.
+    """
+    if scaled.of_volumes and not scaled.varied:
+        return []
+    unsure = scaled.workspace
+    in_proportion = np.where(unsure, scaled.in_proportion(shape), likely)
+    found = [likely] if np.array_equal(in_proportion, likely) else [likely, in_proportion]
+    every = scaled.copies
+    smaller = likely[every].sum() < scaled.recording.program.size[every].sum()
+    if smaller and not scaled.of_volumes:
+        return [*found[1:], _shrunk(likely, every, 2), _shrunk(likely, every, 0)]
+    return [*found[1:], *(_shrunk(sizes, unsure, 2) for sizes in found)]
+
+
+def _shrunk(size: IntArray, rows: BoolArray, part: int) -> IntArray:
+    """`size` with that of `rows` divided by `part`; with 0, as small as a workspace that does not count."""
     shrunk = size // part if part else np.full_like(size, LEAST_WORKSPACE // 2)
-    return np.where(scaled.workspace, np.minimum(size, np.maximum(shrunk, 1)), size)
+    return np.where(rows, np.minimum(size, np.maximum(shrunk, 1)), size)
 
 
 def _replayed(scaled: Scaled, size: IntArray, config: AllocatorConfig, limit: Limit | None = None) -> Replay:

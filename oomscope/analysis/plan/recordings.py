@@ -147,6 +147,13 @@ def given_back_at_once(program: Program) -> BoolArray:
     return found
 
 
+def given_back(program: Program) -> BoolArray:
+    """bool[requests]: which are freed before the recording ends."""
+    found = np.zeros(program.requests, np.bool_)
+    found[program.argument[(program.op == Op.FREE) | (program.op == Op.FREE_REQUESTED)]] = True
+    return found
+
+
 def _units(name: str, study: DeviceStudy, subject: Subject, at: Shape | None) -> tuple[Unit, ...]:
     """The steps, and what stands before them, by the numbers of their requests."""
     made = _made_at(study, subject)

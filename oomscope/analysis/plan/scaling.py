@@ -10,14 +10,15 @@ import numpy as np
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
 from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
-from oomscope.analysis.plan.recordings import Recording, Shape, Unit
-from oomscope.analysis.plan.size_models import Evidence, Hint, Model, fit
+from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
+from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
+from oomscope.analysis.plan.size_models import fit
 from oomscope.model import BoolArray, IntArray
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
-MANY = 0.15
-"""Of the bytes of all workspaces."""
+VOLUME = 3
+"""The degree of a side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +30,10 @@ class Scaled:
         models: the distinct ones.
         which: int64[requests], the model of each; -1: of a fixed size.
         matched: bool[requests], which were found at another shape too, or could be: see `is_alone`.
-        workspace: bool[requests], the workspaces that kernels choose anew at every shape.
+        value: int64[requests, parameters], the shape that each was made at; 0: not known.
+        degree: int8[requests, parameters], how each grows by what it is.
+        copies: bool[requests], the workspaces of kernels.
+        workspace: bool[requests], those of them whose size no recording bears out.
         varied: the parameters that differ between the shapes that were seen.
     """
 
@@ -38,6 +42,9 @@ class Scaled:
     models: tuple[Model, ...]
     which: IntArray
     matched: BoolArray
+    value: IntArray
+    degree: IntArray
+    copies: BoolArray
     workspace: BoolArray
     varied: tuple[str, ...]
 
@@ -51,6 +58,19 @@ class Scaled:
         has_model = self.which >= 0
         columns = [np.where(has_model, spans[self.which, part], own) for part in range(3)] if len(spans) else [own] * 3
         return columns[LIKELY], columns[LEAST], columns[MOST]
+
+    @property
+    def of_volumes(self) -> bool:
+        """Whether something grows with the cube of a side."""
+        return bool((self.degree >= VOLUME).any())
+
+    def in_proportion(self, shape: Shape) -> IntArray:
+        """int64[requests]: the recorded sizes, grown as what each request is suggests."""
+        size = self.recording.program.size.astype(np.float64)
+        for axis, name in enumerate(self.parameters):
+            own = np.maximum(self.value[:, axis], 1)
+            size *= np.where(self.value[:, axis] > 0, shape[name] / own, 1.0) ** self.degree[:, axis]
+        return np.maximum(np.round(size), 1).astype(np.int64)
 
     def program(self, size: IntArray) -> Program:
         """The recorded program with other sizes."""
@@ -66,9 +86,8 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    rows = np.concatenate(
-        [size[:, None], value, seen, told.degree, told.low, told.high, recording.at_once[:, None]], axis=1
-    )
+    flags = np.stack([recording.at_once, told.of_rows], axis=1)
+    rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high, flags], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
     which = np.full(count, -1, np.int64)
@@ -78,37 +97,44 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     models = [_model(row, points, len(parameters), usual) for row in distinct.tolist()]
     comparable = _comparable(recording, columns)
     matched = np.any(seen != _UNSEEN, axis=1) | ~comparable
-    workspace = _workspaces(recording, models, which, matched, alone=not columns)
+    copies = workspaces(recording)
+    unsure = np.array([not model.is_borne_out for model in models] + [False])[which] | ~matched
+    workspace = copies & unsure if columns else copies
     shapes = [shape for one in (recording, *others) for shape in one.shapes]
     varied = tuple(name for name in parameters if len({shape.get(name) for shape in shapes}) > 1)
-    return Scaled(recording, tuple(parameters), tuple(models), which, matched, workspace, varied)
+    return Scaled(
+        recording=recording,
+        parameters=tuple(parameters),
+        models=tuple(models),
+        which=which,
+        matched=matched,
+        value=value,
+        degree=told.degree,
+        copies=copies,
+        workspace=workspace,
+        varied=varied,
+    )
 
 
-def _workspaces(
-    recording: Recording, models: Sequence[Model], which: IntArray, matched: BoolArray, *, alone: bool
-) -> BoolArray:
-    """What is given back at once, is large, is not as large as any tensor, and whose size no recording bears out.
-
-    Where that is so for many bytes of them, kernels are chosen anew at every shape, and none is sure.
-    """
+def workspaces(recording: Recording) -> BoolArray:
+    """What is given back at once, is large, and is not as large as any tensor."""
     size = recording.program.size
     tensors = np.unique(size[~recording.at_once])
-    found = recording.at_once & (size >= LEAST_WORKSPACE) & ~np.isin(size, tensors)
-    unsure = np.array([not model.is_borne_out for model in models] + [False])[which] | ~matched
-    many = float(size[found & unsure].sum()) > MANY * float(size[found].sum())
-    return found if alone or many else np.asarray(found & unsure)
+    found: BoolArray = recording.at_once & (size >= LEAST_WORKSPACE) & ~np.isin(size, tensors)
+    return found
 
 
 def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Model:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
-    degrees = row[1 + width + len(points) : -1]
+    degrees = row[1 + width + len(points) : -2]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
     evidence = Evidence(
         points=(own, *(point for point, _ in found)),
         sizes=(size, *(there for _, there in found)),
         hint=hint,
-        at_once=bool(row[-1]),
+        at_once=bool(row[-2]),
+        of_rows=bool(row[-1]),
         usual=usual,
     )
     return fit(evidence)
@@ -139,11 +165,16 @@ def _values(recording: Recording, parameters: Sequence[str]) -> IntArray:
 
 
 def _comparable(recording: Recording, columns: Sequence[object]) -> BoolArray:
-    """Which requests another shape could have had: not what a recording of several shapes made before its steps."""
+    """Which requests another shape could have had.
+
+    A recording of several shapes made the others before its steps, or once and for all in the first one.
+    """
     found = np.full(recording.program.requests, bool(columns))
     for unit in recording.units:
         if not unit.shape:
             found[unit.begin : unit.end] = False
+        elif unit.step == 0 and len(recording.shapes) > 1:
+            found[unit.begin : unit.end] &= given_back(recording.program)[unit.begin : unit.end]
     return found
 
 

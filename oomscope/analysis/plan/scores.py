@@ -1,7 +1,7 @@
 """Scores of attention that a program writes out, where no name says attention: told by their sizes.
 
 The square of the number of tokens divides them, and does not divide what the linear layers beside them make; or a
-softmax makes one of them.
+softmax makes one of them; or one call makes several as large, beside its queries, keys and values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from oomscope.model import BoolArray, IntArray, StackTable
 LARGER = 1.25
 """Times the largest output of a linear layer of the same module."""
 LEAST_TOKENS = 32
+MOST = 0.5
+PROJECTIONS, STAGES = 3, 3
+"""Linear layers of an attention, and what it makes of the size of its scores."""
 _ELEMENTWISE = re.compile(r"torch/nn/modules/(dropout|activation)\.py")
 LEAST_CALLS = 2
 """Of such a module in a step: a model has several layers."""
@@ -50,11 +53,23 @@ def written_out(
         far = own[size[own] > LARGER * int(outputs.max())]
         for tokens in sorted(told):
             square = far[size[far] % (tokens * tokens) == 0]
-            by_size = (outputs % tokens == 0).all() and (outputs % (tokens * tokens) != 0).all()
-            tells = (by_size or bool(is_softmax[square].any())) and _are_of_one_size(size[square])
+            tells = is_softmax[square].any() or _by_size(outputs, tokens) or _in_place_of_one(square, stack[linear])
+            tells = tells and _are_of_one_size(size[square])
             if tokens >= LEAST_TOKENS and tells and len(square) >= LEAST_CALLS * steps:
                 found.append(square)
     return np.unique(np.concatenate(found))
+
+
+def _by_size(outputs: IntArray, tokens: int) -> bool:
+    """Whether the linear layers have so many tokens, most of them, and none the square of that."""
+    linear = outputs % tokens == 0
+    return bool(linear.mean() > MOST and (outputs[linear] % (tokens * tokens) != 0).all())
+
+
+def _in_place_of_one(square: IntArray, linear: IntArray) -> bool:
+    """Whether each call makes several as large beside queries, keys and values: scores, scaled, masked, a softmax."""
+    layers = len(np.unique(linear))
+    return layers >= PROJECTIONS and len(square) >= STAGES * len(linear) / layers
 
 
 def _modules(

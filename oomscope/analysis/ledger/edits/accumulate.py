@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION, INPUT, TEMPORARY
-from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import SCALAR, Run
@@ -19,7 +19,8 @@ def edit(run: Run, value: int | None) -> Edited | None:
     """What grows with the batch is 1/n; gradients are there from the first micro-batch on, and new ones are added."""
     if not run.trains or not run.grows_with_batch.any():
         return None
-    shrinks = run.grows_with_batch & ~_kept(run)
+    # The optimizer steps once, with the rows of all micro-batches.
+    shrinks = run.grows_with_batch & ~_kept(run) & ~_sparse_gradients(run) & ~run.during(OPTIMIZER)
     draft = run.draft.scaled(1 / (value or DEFAULT), shrinks)
     whole_inputs = run.draft.scaled(1 / (value or DEFAULT), shrinks & ~run.of(INPUT))
     others = (draft,) if not run.gradients.any() else ()
@@ -35,6 +36,14 @@ def _kept(run: Run) -> BoolArray:
     pairs = np.stack([run.stack.astype(np.int64), run.size], axis=1)
     which = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
     found: BoolArray = mine & np.isin(which, which[kept])
+    return found
+
+
+def _sparse_gradients(run: Run) -> BoolArray:
+    """What a backward leaves to the optimizer that is as large as no parameter: rows, to which new ones are joined."""
+    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)[run.step]
+    left = run.during(BACKWARD) & (last >= 0) & (run.end > last)
+    found: BoolArray = left & ~run.like_parameter & (run.size > SCALAR)
     return found
 
 

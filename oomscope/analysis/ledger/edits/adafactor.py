@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
+from oomscope.analysis.labels.kinds import OPTIMIZER_STATE, WORKSPACE
+from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
@@ -17,6 +19,11 @@ SLUG = "adafactor"
 VECTOR = 64 << 10
 """Bytes up to which a parameter counts as a vector, a bias or a norm's weight, whose state is not factored."""
 ITEM = 4
+_HOPPER = re.compile(r"\bG?H(20|100|200|800)\b")
+OF_HOPPER, OF_OTHERS = 32 << 20, (8 << 20) + (128 << 10)
+"""Bytes of the workspace that torch gives to cuBLAS."""
+OF_LT = 4 << 20
+"""Bytes; that of cublasLt is smaller."""
 LEAST_KNOWN = 0.95
 """Of the bytes of all parameters."""
 SIDES = (7, 5, 3)
@@ -31,7 +38,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     first = first_states(run)
     matrix = run.states & (run.size > VECTOR)
     dropped = run.of(OPTIMIZER_STATE) & ~first
-    draft = run.draft.without(dropped | run.optimizer_temporaries)
+    draft = _with_workspace(run, run.draft.without(dropped | run.optimizer_temporaries))
     known = _factors(run)
     if known:
         rows = first & np.isin(run.size, np.array(list(known)))
@@ -45,6 +52,20 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     factored = _one_at_a_time(run, factored)
     likely, other = (plain, factored) if _mostly_matrices(run) else (factored, plain)
     return Edited(likely, (other,), doubt=0.05)
+
+
+def _with_workspace(run: Run, draft: Draft) -> Draft:
+    """`draft` with the workspace of the product of rows and columns, where nothing else has called cuBLAS before.
+
+    Each thread has its own, and the backward runs in another one.
+    """
+    begins = np.array([run.first_of(step, OPTIMIZER) for step in range(run.steps)], np.int64)
+    there = run.of(WORKSPACE) & ~run.during(BACKWARD) & (run.size >= OF_LT)
+    if not (begins < NEVER).any() or there.any():
+        return draft
+    names = [one.name or "" for one in run.study.snapshot.recorded.devices if one.index == run.study.index]
+    size = OF_HOPPER if any(_HOPPER.search(name) for name in names) else OF_OTHERS
+    return draft.added(np.array([size]), begins.min(keepdims=True), np.array([NEVER]))
 
 
 def _factors(run: Run) -> dict[int, float]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
@@ -16,9 +19,13 @@ from oomscope.analysis.ledger.precision import (
     scores_of_fused,
 )
 from oomscope.analysis.ledger.run import Run
-from oomscope.model import BoolArray
+from oomscope.analysis.ledger.whole_numbers import whole_numbers
+from oomscope.analysis.plan.scaling import workspaces
+from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
+from oomscope.model.recorded_stacks import RecordedSource
 
 SLUG = "bf16"
+_CASTS = re.compile(r"\.float\(\)|float32")
 LEAST = 1 << 20
 """Bytes of a loss over many classes."""
 FLAG = 64
@@ -28,14 +35,42 @@ FLAG = 64
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """Everything but workspaces, counters and tokens is half as large.
 
-    A loss may still be computed in float32, and attention that no fused kernel took may find one in 16 bits.
+    A loss may still be computed in float32, as its line says where the recording has that, and attention that no fused
+    kernel took may find one in 16 bits.
     """
     if is_mixed(run) or is_of_unknown_width(run) or not run.parameters.any():
         return None
-    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
-    draft = run.draft.scaled(0.5, half)
-    others = (run.draft.scaled(0.5, half & ~_in_full(run)), draft.without(scores_of_fused(run)))
-    return Edited(draft, others, doubt=0.04)
+    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run) & ~whole_numbers(run)
+    drafts = [run.draft.scaled(0.5, half), run.draft.scaled(0.5, half & ~_in_full(run))]
+    if _is_cast_for_loss(run):
+        drafts.reverse()
+    likely, other = drafts
+    # Kernels for convolutions may copy what they are given into float32.
+    copying = run.draft.scaled(0.5, half & ~workspaces(run.recording))
+    return Edited(likely, (other, likely.without(scores_of_fused(run)), copying), doubt=0.04)
+
+
+def _is_cast_for_loss(run: Run) -> bool:
+    """Whether a line that calls a loss writes that it casts what it gives to it."""
+    sources = run.study.snapshot.recorded.sources
+    texts = {(one.filename, one.line): one.text[one.line - one.first] for one in sources if _holds(one)}
+    stacks = run.study.snapshot.stacks
+    lines = [_calling_line(stacks[one]) for one in np.unique(run.stack[loss_rows(run)]).tolist() if one >= 0]
+    return any(line is not None and _CASTS.search(texts.get(line, "")) for line in lines)
+
+
+def _holds(source: RecordedSource) -> bool:
+    return 0 <= source.line - source.first < len(source.text)
+
+
+def _calling_line(frames: Sequence[Frame]) -> tuple[str, int] | None:
+    """The innermost line of a stack outside torch."""
+    own = (one for one in frames if frame_kind(one.filename) is not FrameKind.CPP and not _of_torch(one))
+    return next(((frame.filename, frame.line) for frame in own), None)
+
+
+def _of_torch(frame: Frame) -> bool:
+    return (package_path(frame.filename) or "").startswith("torch/")
 
 
 def _in_full(run: Run) -> BoolArray:

@@ -56,11 +56,14 @@ def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]
 
 
 def _with_inputs(draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
-    """`draft` in which what a block returns is there until the next one is made again, whose input it is."""
+    """`draft` in which what a block returns is there until the next one is made again, whose input it is.
+
+    What is gone when the next one begins went into something else.
+    """
     inputs = [
         (block.output, following)
-        for block, own, following in zip(found, again, again[1:], strict=False)
-        if block.output >= 0 and draft.end[block.output] < following < own
+        for block, after, own, following in zip(found, found[1:], again, again[1:], strict=False)
+        if block.output >= 0 and draft.begin[after.rows[0]] < draft.end[block.output] < following < own
     ]
     rows = np.array([row for row, _ in inputs], np.int64)
     return draft.lasting(rows, end=np.array([moment for _, moment in inputs], np.int64))

@@ -6,6 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
@@ -19,12 +20,30 @@ ALIKE = 0.02
 
 
 def edit(run: Run, value: int | None) -> Edited | None:
-    """Everything as large as the logits, in either precision, is 1/n."""
+    """Everything as large as the logits, in either precision, is 1/n.
+
+    Each piece has a gradient of the weight that makes the logits; the sum of those before may be there beside it.
+    """
     rows = _logits(run)
     if not rows.any():
         return None
     pieces = value or DEFAULT
-    return Edited(run.draft.scaled(1 / pieces, rows), (run.draft.scaled(2 / pieces, rows),), doubt=0.06)
+    likely = run.draft.scaled(1 / pieces, rows)
+    return Edited(likely, (run.draft.scaled(2 / pieces, rows), _with_sums(run, rows, likely)), doubt=0.06)
+
+
+def _with_sums(run: Run, logits: BoolArray, draft: Draft) -> Draft:
+    """`draft` with one more gradient as large as the first that follows those of the logits, to the backward's end."""
+    weights = run.during(BACKWARD) & run.like_parameter
+    size, begin, end = [], [], []
+    for step in range(run.steps):
+        first = np.flatnonzero(logits & run.during(BACKWARD) & (run.step == step))[:1]
+        after = np.flatnonzero(weights & (run.step == step) & (run.begin > run.begin[first].min(initial=NEVER)))[:1]
+        if len(after):
+            size.append(int(run.size[after[0]]))
+            begin.append(int(run.begin[first[0]]) - 1)
+            end.append(run.last_of(step, BACKWARD))
+    return draft.added(*(np.array(column, np.int64) for column in (size, begin, end)))
 
 
 def _logits(run: Run) -> BoolArray:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.labels.kinds import INPUT
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.run import Run
@@ -36,7 +37,15 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         np.minimum(np.maximum(_function_begins(run.end[rows]), run.end[rows] - 8 * SPACING), late), ends + 1
     )
     likely = draft.added(run.size[rows], early, run.end[rows], rows)
-    return Edited(likely, (draft.added(run.size[rows], late, run.end[rows], rows),), doubt=0.15)
+    others = (draft.added(run.size[rows], late, run.end[rows], rows), _with_inputs(run, likely))
+    return Edited(likely, others, doubt=0.15)
+
+
+def _with_inputs(run: Run, draft: Draft) -> Draft:
+    """`draft` in which a backward finds copies of its inputs beside them, which their variables hold."""
+    begins = np.array([run.first_of(step, BACKWARD) for step in range(run.steps)] + [NEVER], np.int64)
+    rows = np.flatnonzero(run.of(INPUT) & (run.size >= LEAST) & (run.end > begins[run.step]))
+    return draft.added(run.size[rows], begins[run.step[rows]], run.end[rows], rows)
 
 
 def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:

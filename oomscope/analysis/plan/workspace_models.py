@@ -1,0 +1,104 @@
+"""How workspaces of kernels follow from the shape: copies, which grow with it, and what the kernel itself needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from oomscope.analysis.plan.polynomials import (
+    EXACT,
+    Evidence,
+    Model,
+    Point,
+    Polynomial,
+    Powers,
+    power,
+    proportional,
+    spread,
+    with_the_rest,
+)
+
+STEADY = 0.001
+"""Of a workspace: so much below a pure proportion is still one, for it is padded."""
+
+NEARLY = 0.05
+"""Of a workspace: by so much a line misses what one kernel takes that splits its work otherwise at each shape."""
+
+OF_THE_KERNEL = 0.1
+"""Of a workspace: a larger constant is of the algorithm, which may be another one where there is less or more to do."""
+
+
+def workspace_model(evidence: Evidence, varied: Sequence[int]) -> Model:
+    """The model of what is given back at once and is in no pure proportion to the shapes it was seen at."""
+    found = _steady(evidence, varied, STEADY)
+    if found is None and any(evidence.hint.degree[axis] > 1 for axis in varied):
+        # Of an image or a volume. A recurrent layer has a third part, which only looks like a line.
+        found = _steady(evidence, varied, NEARLY)
+    return found or changed(evidence)
+
+
+def _steady(evidence: Evidence, varied: Sequence[int], tolerance: float) -> Model | None:
+    """A workspace of one algorithm: a constant and a part in proportion, neither negative; None where it is not.
+
+    It holds copies of inputs and outputs, which grow, and of weights, which do not. One whose algorithm changed may lie
+    on such a line by chance, but then others do not; one that splits its work otherwise at each shape lies beside it.
+    """
+    points, sizes, likely = evidence.points, evidence.sizes, evidence.hint.degree
+    degrees = [(likely[axis],) if likely[axis] else (1,) if len(varied) == 1 else (1, 2, 3) for axis in varied]
+    for chosen in product(*degrees):
+        powers = spread(chosen, varied, len(points[0]))
+        found = _line(points, sizes, powers, tolerance)
+        if found is not None:
+            return _of_line(evidence, varied, found, powers)
+    return None
+
+
+def _of_line(evidence: Evidence, varied: Sequence[int], line: tuple[float, float], powers: Powers) -> Model:
+    """A constant and a factor. What mostly depends on the kernel and not on the shape is not sure at another one."""
+    constant, factor = line
+    terms = ((constant, spread((), (), len(powers))), (factor, powers))
+    model = with_the_rest(evidence, varied, Polynomial(terms), borne_out=True)
+    if constant <= OF_THE_KERNEL * evidence.sizes[0]:
+        return Model(model.likely, model.others)
+    return Model(model.likely, (*model.others, proportional(evidence, 0)), is_borne_out=False)
+
+
+def _line(
+    points: Sequence[Point], sizes: Sequence[int], powers: Powers, tolerance: float
+) -> tuple[float, float] | None:
+    """A constant and a factor of a product, neither negative, that give all sizes but for what aligns them."""
+    values = np.array([power(point, powers) for point in points])
+    if len(set(values.tolist())) < 2:
+        return None
+    factor, constant = np.polyfit(values, np.array(sizes, np.float64), 1)
+    missed = np.abs(constant + factor * values - np.array(sizes, np.float64))
+    steady = np.all(missed <= np.maximum(tolerance * np.array(sizes, np.float64), EXACT))
+    return (float(constant), float(factor)) if steady and factor > 0 and constant >= -STEADY * sizes[0] else None
+
+
+def changed(evidence: Evidence) -> Model:
+    """A kernel's workspace whose algorithm changed: the own size, in proportion, or any that was seen."""
+    likely = _three_parts(evidence) or proportional(evidence, 0)
+    others = [proportional(evidence, row) for row in range(1, len(evidence.points))]
+    return Model(likely, tuple(others), is_borne_out=False)
+
+
+def _three_parts(evidence: Evidence) -> Polynomial | None:
+    """A constant, a part in proportion to one parameter and one to the product of two: weights, states, activations.
+
+    As the reserve of a recurrent layer is. Three shapes tell them, and none may be negative.
+    """
+    points, sizes, width = evidence.points, evidence.sizes, len(evidence.points[0])
+    varied = [axis for axis in range(width) if len({point[axis] for point in points}) > 1]
+    if len(varied) != 2 or len(points) != 3:
+        return None
+    for axis in varied:
+        powers = [(0,) * width, spread((1,), [axis], width), spread((1, 1), varied, width)]
+        table = np.array([[power(point, one) for one in powers] for point in points])
+        if np.linalg.matrix_rank(table / table[0], tol=1e-9) == len(powers):
+            factors = np.linalg.solve(table / table[0], np.array(sizes, np.float64)) / table[0]
+            if (factors >= 0).all():
+                return Polynomial(tuple(zip(factors.tolist(), powers, strict=True)))
+    return None
