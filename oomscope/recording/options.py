@@ -31,8 +31,10 @@ class Options:
     """``"all"`` keeps a history of allocations, ``"state"`` only the stacks of live blocks, at the least cost."""
     stacks: str = "python"
     """``"python"``, or ``"all"`` with C++ frames: these cost minutes when the dump is written."""
-    context: str | None = "all"
-    """Which entries have a stack: ``"all"``, ``"alloc"`` (no frees), ``"state"`` (live blocks only) or None."""
+    context: str | None = "alloc"
+    """Which entries have a stack of their own: ``"alloc"`` (all but frees), ``"state"`` (live blocks only), None, or
+    ``"all"``: torch then looks at the Python stack while an exception unwinds, too, which may be lost, as that with
+    which `torch.utils.checkpoint` ends its recomputation (seen in torch 2.11)."""
     max_entries: int = 200_000
     """How many of the last entries each device keeps; 200,000 are some 40 MB of dump."""
     all_threads: bool = True

@@ -60,7 +60,7 @@ RECORDING: dict[str, Sentence] = {
         "tensors, but no segments, no stacks and no timeline."
     ),
     "recording.no_stacks": (
-        'No stacks were recorded. Record with context="all" and stacks="python" to see what allocates.'
+        'No stacks were recorded. Record with context="alloc" and stacks="python" to see what allocates.'
     ),
     "recording.python_stacks_only": (
         "Only Python stacks were recorded: what C++ code allocates in backward has no frames of its own."
