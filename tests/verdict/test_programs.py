@@ -29,6 +29,12 @@ WRONG = {
     ("flow_tts", False): "who keeps what a failed call left is not in a bare snapshot",
     ("ptq_ranges", False): "whether what a loop has collected is read again is not in a bare snapshot",
     ("latent_dit", False): "whether data is read again is not in a bare snapshot",
+    ("ddpm_notebook", False): "whether what a statement has left is read again is not in a bare snapshot",
+    ("ocr_lines", False): "who keeps what a failed call left is not in a bare snapshot",
+    ("protein_probe", False): "whether what a call has left is read again is not in a bare snapshot",
+    ("superres_preview", False): "whether what a call has left is read again is not in a bare snapshot",
+    ("quant_calib", True): "a list that a forward asks for only while it calibrates counts as asked for",
+    ("quant_calib", False): "whether what a loop has collected is read again is not in a bare snapshot",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",
