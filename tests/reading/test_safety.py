@@ -8,6 +8,7 @@ import gc
 import io
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,36 @@ def test_names_in_messages_cannot_speak_to_the_terminal() -> None:
             text = str(error)
         assert text.isprintable()
         assert len(text) < 1000
+
+
+def remembered(index: int, protocol: int, before: int = 0) -> io.BytesIO:
+    """A snapshot that remembers an object under `index`, after `before` others that it remembers too."""
+    texts = [f"name {number}" for number in range(before)]
+    start = pickle.dumps(texts, protocol)[:-1] + (b"0" if before else b"")
+    put = b"r" + index.to_bytes(4, "little") if protocol else b"p%d\n" % index
+    document = pickle.dumps(snapshot([], extra=0), protocol).removeprefix(b"\x80\x02")
+    return io.BytesIO(start + b"N" + put + b"0" + document)
+
+
+@pytest.mark.parametrize("protocol", [0, 2])
+@pytest.mark.parametrize("index", [1 << 17, 9_999_999, (1 << 24) - 1])
+def test_a_small_file_gets_no_room_for_millions_of_objects(index: int, protocol: int) -> None:
+    for before in (0, 5_000):
+        tracemalloc.start()
+        try:
+            with pytest.raises(SnapshotError):
+                load(remembered(index, protocol, before))
+            assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_as_many_objects_are_remembered_as_the_file_has_room_for(protocol: int) -> None:
+    assert load(remembered(1, protocol, 150_000)).devices == ()
+    assert load(remembered(150_001, protocol, 150_000)).devices == ()
+    with pytest.raises(SnapshotError):
+        load(remembered(9_000_000, protocol, 150_000))
 
 
 @pytest.mark.parametrize("depth", [10_000, 300_000])
