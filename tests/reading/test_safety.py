@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from oomscope.errors import OomscopeError, SnapshotError, UnsafePickleError
 from oomscope.reading import load
+from oomscope.reading.unpickling import SafeUnpickler
 from tests.builders import block, entry, pickled, segment, snapshot
 from tests.said import said
 
@@ -154,6 +155,35 @@ def test_as_many_objects_are_remembered_as_the_file_has_room_for(protocol: int) 
     assert load(remembered(150_001, protocol, 150_000)).devices == ()
     with pytest.raises(SnapshotError):
         load(remembered(9_000_000, protocol, 150_000))
+
+
+WHOLE = pickle.dumps(snapshot([], [[entry("alloc", row * 512, 512) for row in range(2000)]]), 4)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WHOLE,
+        WHOLE[:-500],
+        WHOLE[:-500] + b"_" + WHOLE[-499:],
+        WHOLE[:-1] + b"R.",
+        WHOLE[:-1] + b"cos\nsystem\n.",
+        b"\x80\x02_",
+        b"cos\nsystem\n.",
+    ],
+    ids=["whole", "cut", "damaged", "refused", "looked up", "nothing", "looked up at once"],
+)
+def test_nothing_of_a_file_is_kept_once_it_is_read(data: bytes) -> None:
+    """A cycle through the unpickler's memo is not seen by Python's collector."""
+    before = {id(found) for found in unpicklers()}
+    with contextlib.suppress(SnapshotError):
+        load(io.BytesIO(data))
+    assert [found for found in unpicklers() if id(found) not in before] == []
+
+
+def unpicklers() -> list[SafeUnpickler]:
+    gc.collect()
+    return [found for found in gc.get_objects() if isinstance(found, SafeUnpickler)]
 
 
 @pytest.mark.parametrize("depth", [10_000, 300_000])
