@@ -73,7 +73,7 @@ class SnapshotStudy:
     @cached_property
     def device_kind(self) -> str:
         """``cuda``, ``npu`` or ``xpu``."""
-        return device_kind(self.snapshot)
+        return device_kind(self.snapshot, self.padding)
 
     @cached_property
     def histories(self) -> tuple[DeviceHistory, ...]:

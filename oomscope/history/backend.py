@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.allocator import AllocatorConfig, round_size, round_sizes
+from oomscope.allocator import AllocatorConfig, round_sizes
 from oomscope.allocator.config import ASCEND_ALIGNMENT, ASCEND_PADDING
 from oomscope.allocator.rounding import ROUND_LARGE
 from oomscope.model import Action, Device, Layout, Snapshot, Trace, package_path
@@ -28,14 +28,19 @@ _LEAST_NEIGHBOURS = 4
 """A block may lie 512 bytes behind another by chance; that all do so, and several, is none."""
 
 
-def device_kind(snapshot: Snapshot) -> str:
-    """``cuda``, ``npu``, ``xpu`` or ``mtia``: what torch calls the devices; ``cuda`` where nothing tells."""
+def device_kind(snapshot: Snapshot, padding: int | None = None) -> str:
+    """``cuda``, ``npu``, ``xpu`` or ``mtia``: what torch calls the devices; ``cuda`` where nothing tells.
+
+    Args:
+        snapshot: of the devices.
+        padding: what `find_padding` says of it, where that is known.
+    """
     for frame in snapshot.stacks.frames:
         path = package_path(frame.filename) or ""
         found = next((kind for package, kind in _PACKAGES.items() if path.startswith(package)), None)
         if found is not None:
             return found
-    if find_padding(snapshot):
+    if find_padding(snapshot) if padding is None else padding:
         return NPU
     recorded = snapshot.recorded.device_type
     return recorded if recorded in _RECORDED else CUDA
@@ -54,10 +59,9 @@ def find_padding(snapshot: Snapshot) -> int:
         plain, padded = plain + with_one, padded + with_other
     if plain or padded:
         return ASCEND_PADDING if padded > plain else 0
-    for device in snapshot.devices:
-        with_one, with_other = _by_neighbours(device.trace)
-        plain, padded = plain + with_one, padded + with_other
-    return ASCEND_PADDING if plain == 0 and padded >= _LEAST_NEIGHBOURS else 0
+    neighbours = [_padded_neighbours(device.trace) for device in snapshot.devices]
+    known = [count for count in neighbours if count is not None]
+    return ASCEND_PADDING if known == neighbours and sum(known) >= _LEAST_NEIGHBOURS else 0
 
 
 def expands(device: Device, settings_say: bool | None) -> bool:
@@ -96,27 +100,33 @@ def _by_blocks(layout: Layout) -> tuple[int, int]:
     return int(((size == plain) & (size != padded)).sum()), int(((size == padded) & (size != plain)).sum())
 
 
-def _by_neighbours(trace: Trace) -> tuple[int, int]:
-    """How many blocks begin where plain rounding, and where padded rounding alone lets the one before them end."""
+def _padded_neighbours(trace: Trace) -> int | None:
+    """How many blocks begin where only padded rounding lets the one before them end.
+
+    None as soon as one begins where plain rounding lets it end: of CUDA's millions, one of the first.
+    """
     live: set[int] = set()
     ends: dict[int, tuple[int, int]] = {}  # of live blocks that tell: both ends
     begins: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    found = [0, 0]
+    padded_neighbours = 0
     entries = trace.entries(Action.ALLOC, Action.FREE_COMPLETED)[:_MOST_ENTRIES]
-    columns = (trace.action[entries].tolist(), trace.address[entries].tolist(), trace.size[entries].tolist())
-    for action, address, size in zip(*columns, strict=True):
+    actions, addresses, sizes = trace.action[entries], trace.address[entries], trace.size[entries]
+    rounded = round_sizes(sizes, _PLAIN).tolist(), round_sizes(sizes, _PADDED).tolist()
+    for action, address, plain, padded in zip(actions.tolist(), addresses.tolist(), *rounded, strict=True):
         if action != Action.ALLOC:
             live.discard(address)
             for which, end in enumerate(ends.pop(address, ())):
                 begins[which].pop(end, None)
             continue
         live.add(address)
-        plain, padded = round_size(size, _PLAIN), round_size(size, _PADDED)
-        for which in (0, 1):
-            found[which] += address in begins[which]
+        if address in begins[0]:
+            return None
+        padded_neighbours += address in begins[1]
         if plain != padded:
             ends[address] = (address + plain, address + padded)
+            if ends[address][0] in live:
+                return None
+            padded_neighbours += ends[address][1] in live
             for which, end in enumerate(ends[address]):
-                found[which] += end in live
                 begins[which][end] = address
-    return found[0], found[1]
+    return padded_neighbours

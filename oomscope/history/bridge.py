@@ -16,6 +16,7 @@ import numpy as np
 
 from oomscope.history.lifetimes import pair
 from oomscope.model import NO_STACK, Action, Blocks, BlockState, Device, IntArray, Layout, Trace
+from oomscope.model.ordering import ascending
 
 _Row = tuple[int, int, int, int, int, int]
 """Action, address, size, stream, stack and pool of an entry."""
@@ -133,7 +134,7 @@ class _Pieces:
         events = trace.entries(obtain, give_back)
         low, end = trace.address[events], trace.address[events] + trace.size[events]
         first, last = layout.segments.address[rows], (layout.segments.address + layout.segments.total_size)[rows]
-        bounds = np.unique(np.concatenate([low, end, first, last]))
+        bounds = ascending(np.concatenate([low, end, first, last]))
         self.held: dict[tuple[int, int], int] = {}
         self.known: set[tuple[int, int]] = set()
         columns = (low, end, trace.action[events], trace.stream[events])

@@ -20,7 +20,7 @@ from oomscope.allocator.rounding import MIN_BLOCK_SIZE, SMALL_SIZE, round_sizes
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.history.spans import Spans
 from oomscope.model import Blocks, IntArray
-from oomscope.model.ordering import stable_order
+from oomscope.model.ordering import ascending, stable_order
 
 
 def block_sizes(
@@ -67,7 +67,7 @@ def _follow(
     size, slack = rounded_size.tolist(), [0] * len(rows)
     max_split = config.max_split_size if config.max_split_size is not None else 1 << 62
     # Each row's neighbours: the addresses of live blocks in its span, ascending.
-    starts: dict[int, list[int]] = {number: [] for number in np.unique(span).tolist()}
+    starts: dict[int, list[int]] = {number: [] for number in ascending(span).tolist()}
     neighbours = [starts[number] for number in span.tolist()]
     unsure: dict[int, int] = {}
 

@@ -11,6 +11,7 @@ from oomscope.allocator.rounding import SMALL_BUFFER
 from oomscope.history.lifetimes import BEFORE
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Layout, Trace
 from oomscope.model.arrays import StackArray
+from oomscope.model.ordering import ascending
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +103,7 @@ def _ranges(trace: Trace, layout: Layout, obtain: Action, give_back: Action, *, 
 
 def _cut(ranges: _Ranges) -> _Ranges:
     """Ranges cut at every boundary of any of them, so that two pieces are the same or apart."""
-    bounds = np.unique(np.concatenate([ranges.address, ranges.address + ranges.size]))
+    bounds = ascending(np.concatenate([ranges.address, ranges.address + ranges.size]))
     low = np.searchsorted(bounds, ranges.address)
     pieces = np.searchsorted(bounds, ranges.address + ranges.size) - low
     row = np.repeat(np.arange(len(low)), pieces)
@@ -154,7 +155,7 @@ def locate(spans: Spans, address: IntArray, entry: IntArray) -> IntArray:
     if not len(spans):
         return np.full(len(address), -1, np.int64)
     # Between two neighbouring bounds a stretch of addresses always lies in the same rows, ordered by `begin`.
-    bounds = np.unique(np.concatenate([spans.address, spans.address + spans.size]))
+    bounds = ascending(np.concatenate([spans.address, spans.address + spans.size]))
     low = np.searchsorted(bounds, spans.address)
     stretches = np.searchsorted(bounds, spans.address + spans.size) - low
     row = np.repeat(np.arange(len(spans)), stretches)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # numpy.typing writes itself a documentation when it is loaded
+    import numpy as np
+    import numpy.typing as npt
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
+IntArray: TypeAlias = "npt.NDArray[np.int64]"
 """One int64 a row. Addresses of 2**63 and above (XPU) stand as their two's complement; see `address_text`."""
 
-StackArray: TypeAlias = npt.NDArray[np.int32]
-UInt8Array: TypeAlias = npt.NDArray[np.uint8]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
+StackArray: TypeAlias = "npt.NDArray[np.int32]"
+UInt8Array: TypeAlias = "npt.NDArray[np.uint8]"
+BoolArray: TypeAlias = "npt.NDArray[np.bool_]"
+FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 
 
 def address_text(address: int) -> str:

@@ -7,19 +7,24 @@ together, for which a table of all values between the least and the greatest ans
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from oomscope.model.arrays import BoolArray, IntArray, UInt8Array
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _WIDEST = 4
 """A table has at most so many values for each value in the columns."""
 
 
-def ascending(values: IntArray) -> IntArray:
-    """The distinct values, ascending: `np.unique`, which is slow where most values differ."""
+_Integer = TypeVar("_Integer", bound=np.integer[Any])
+
+
+def ascending(values: npt.NDArray[_Integer]) -> npt.NDArray[_Integer]:
+    """The distinct values, ascending: `np.unique`, which is slow where most values differ, and loads `numpy.ma`."""
     ordered = np.sort(values)
     return ordered[_changes(ordered)]
 

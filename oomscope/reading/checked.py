@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import BinaryIO, TypeAlias
 
 from oomscope.reading.instructions import FRAME, Instructions
@@ -70,7 +71,7 @@ class CheckedStream:
             return False
         if found.problem is not None:
             if not self._is_last or self._left.strip(b"\0"):
-                raise found.problem
+                raise copy(found.problem)  # what is kept here must not keep the frames that it was raised in
             # The rest is zeros, which a machine that went down leaves where it had made room for the file.
             self.is_cut, found.problem = True, None
             return True

@@ -6,14 +6,16 @@ import struct
 from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from oomscope.errors import SnapshotError
 from oomscope.model import IntArray
 from oomscope.reading.printable import printable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Rows = Sequence[dict[Any, Any]]
 Columns = dict[Any, list[Any]]

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from oomscope.model import BoolArray, IntArray
-from oomscope.model.ordering import numbered
+from oomscope.model.ordering import ascending, numbered
 from oomscope.reading.entry_walk import EntryWalk
 from oomscope.reading.traces import ACTION_NUMBERS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 BEGIN = b"}\x94("  # EMPTY_DICT MEMOIZE MARK
 _MEMOIZED = b"\x94"
@@ -35,7 +37,7 @@ _LONGEST_STACK = 4096
 _ROOM = 16
 """Bytes that may be read beyond an entry."""
 
-ByteArray = npt.NDArray[np.uint8]
+ByteArray: TypeAlias = "npt.NDArray[np.uint8]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -361,7 +363,7 @@ def _distinct(octets: ByteArray, begin: IntArray, end: IntArray) -> tuple[IntArr
 
 def _numbered(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
     """The distinct values, ascending, and for each value which it is: for few distinct ones faster than `np.unique`."""
-    distinct = np.unique(values)
+    distinct = ascending(values)
     return distinct, np.searchsorted(distinct, values)
 
 

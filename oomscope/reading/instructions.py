@@ -11,6 +11,7 @@ The walk also knows where each instruction ends. So a file that was cut off is r
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from oomscope.errors import UnsafePickleError
 
@@ -23,24 +24,32 @@ _LONG = rb"\x8a(?:\x06.{6}|\x07.{7}|\x08.{8}|\x05.{5}|\x04....|\x09.{8}\x00|\x03
 _VALUE = rb"(?:h.|j....|" + _LONG + rb"|M..|J....|K.(?:K.\x86\x94)?|" + _TEXT + rb"\x94)"
 # An entry of a trace as most releases write it, its first seven pairs: to try them in a row is faster than one by one.
 _ENTRY = rb"\}\x94\(" + (rb"(?:j....|h.)" + _VALUE) * 7
-_USUAL = re.compile(
-    rb"(?:"
-    + rb"|".join(
-        (
-            _ENTRY,
-            rb"j....|K.K.\x86|[hKq].|[\x94()}\]ueasN\x88\x89ld012\x8f\x90\x91]|M..|J....",
-            _LONG,
-            # The index of what is remembered: beyond 2**24 it has to be plausible.
-            rb"r...\x00",
-            rb"G.{8}",
-            _TEXT,
-            # Protocol 0 writes lines.
-            rb"g[0-9]{1,10}\n|p[0-9]{1,7}\n|[IL]-?[0-9]{1,19}L?\n|F[^\n]{0,40}\n|[SV][^\n]{0,400}\n",
+_FEWEST_BITS, _MOST_BITS = 16, 24
+
+
+@cache
+def _usual(bits: int) -> re.Pattern[bytes]:
+    """Runs of instructions that can do no harm, where no object is remembered under a number of more than `bits`."""
+    highest = re.escape(bytes([(1 << bits - 16) - 1]))
+    digits = len(str(1 << bits)) - 1
+    return re.compile(
+        rb"(?:"
+        + rb"|".join(
+            (
+                _ENTRY,
+                rb"j....|K.K.\x86|[hKq].|[\x94()}\]ueasN\x88\x89ld012\x8f\x90\x91]|M..|J....",
+                _LONG,
+                rb"r..[\x00-" + highest + rb"]\x00",
+                rb"G.{8}",
+                _TEXT,
+                # Protocol 0 writes lines.
+                rb"g[0-9]{1,10}\n|p[0-9]{1,%d}\n|[IL]-?[0-9]{1,19}L?\n|F[^\n]{0,40}\n|[SV][^\n]{0,400}\n" % digits,
+            )
         )
+        + rb"){0,20000}",
+        re.DOTALL,
     )
-    + rb"){0,20000}",
-    re.DOTALL,
-)
+
 
 # How many bytes follow an instruction; for texts and the like, how many bytes say how many follow; and how many lines.
 _FIXED = dict.fromkeys(b"()}]ueasNld012to.RbQ\x81\x92\x93\x85\x86\x87\x88\x89\x8f\x90\x91\x94\x97\x98", 0)
@@ -97,6 +106,7 @@ class Instructions:
         self.wanted = 0
         self.problem: Exception | None = None
         self.lookup: RefusedError | None = None
+        self._bits = _FEWEST_BITS
         self._long_integers = 0
         self._tuples = 0
 
@@ -109,7 +119,7 @@ class Instructions:
         """
         parts, at, kept, size = [], 0, 0, len(data)
         while not (self.has_ended or self.problem):
-            at = _USUAL.match(data, at).end()  # type: ignore[union-attr]  # it also matches nothing
+            at = _usual(self._bits).match(data, at).end()  # type: ignore[union-attr]  # it also matches nothing
             if at >= size:
                 break
             code, end = data[at], self._end(data, at)
@@ -159,6 +169,9 @@ class Instructions:
             index = _index(data[at + 1 : end], is_text=code == ord("p"))
             if not 0 <= index <= place:
                 self.problem = ValueError(f"it remembers {index:,} objects at byte {place:,}")
+            # The unpickler makes room for twice the number. A file that remembers so many may do so without a look at
+            # each, up to as many as there were bytes.
+            self._bits = min(max(place.bit_length() - 1, _FEWEST_BITS), _MOST_BITS)
         elif code in _INTEGERS:
             self._long_integers += 1
             if end - at > _LONGEST_INTEGER or self._long_integers > _MOST_LONG_INTEGERS:

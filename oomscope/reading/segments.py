@@ -19,6 +19,7 @@ from oomscope.model import (
     note,
 )
 from oomscope.model.arrays import StackArray
+from oomscope.model.ordering import ascending
 from oomscope.reading import checks
 from oomscope.reading.bounds import check_ends, check_sizes
 from oomscope.reading.columns import Columns, columns_of, integers, kind_of
@@ -74,7 +75,7 @@ class SegmentReader:
         segments, blocks = self._segments(), self._read_blocks()
         order = np.lexsort((segments.address, device))
         layouts = {}
-        for index in np.unique(device).tolist():
+        for index in ascending(device).tolist():
             rows = order[device[order] == index]
             layouts[index] = self._one_device(index, rows, segments, blocks)
         return layouts

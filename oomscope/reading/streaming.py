@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from typing import Any, BinaryIO
+from weakref import proxy
 
 from oomscope.reading.checked import CheckedStream
 from oomscope.reading.fast_traces import Stretch, TraceReader
@@ -55,9 +56,11 @@ def load_streaming(stream: BinaryIO, tables: Tables, source: Source) -> Any:
         TooMuchError: the file asks for more than any snapshot needs.
     """
     patch = _Patch()
-    reader = TraceReader(tables, patch, lambda: unpickler.memo.copy())
+    reader = TraceReader(tables, patch, lambda: told.memo.copy())
     checked = CheckedStream(stream, source.limits, reader)
     unpickler = _CollectingUnpickler(checked, patch, reader, tables, source)
+    # Its memo, into which Python's collector does not look, holds collectors, and these hold the reader.
+    told = proxy(unpickler)
     try:
         document = unpickler.load()
     except CutOffError as cut:

@@ -13,6 +13,7 @@ import gc
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, NoReturn
 
 from oomscope.errors import SnapshotError, UnsafePickleError
@@ -76,7 +77,7 @@ class SafeUnpickler(pickle.Unpickler):
             if self._stream.is_cut and self._stream.closed:
                 raise CutOffError(self._levels, self._stream.instructions.walked) from None
             if self._stream.instructions.lookup is not None:
-                raise self._stream.instructions.lookup from None
+                raise copy(self._stream.instructions.lookup) from None
             raise
 
     def find_class(self, module: str, name: str) -> NoReturn:

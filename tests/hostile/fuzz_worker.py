@@ -35,8 +35,10 @@ MEMORY = 8 << 30
 TIMES, AT_LEAST, SECONDS = 5.0, 0.25, 5.0
 """A case is slow that takes so many times the CPU time of its whole file, and this many seconds; or so many seconds.
 
-What any file may cost at most is no hang: a single index may ask the unpickler for 128 MiB, which takes 0.06 s.
+What any file may cost at most is no hang: a chart that its whole file has no reason for takes 0.07 s.
 """
+LARGE = 256
+"""MiB by which a case may raise the peak of its process: all files that are tried are small."""
 
 STARTS = frozenset({"os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "socket.connect"})
 """What no reading of a file does: events of ``sys.addaudithook``."""
@@ -86,7 +88,7 @@ def work(connection: Connection, first: int, step: int, base_seed: int, folder: 
     while True:
         kind = kind_of(batch)
         tally = _batch(trial, kind, base_seed * 1_000_003 + batch)
-        connection.send((batch, kind, tally, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+        connection.send((batch, kind, tally, _peak_kib()))
         batch += step
 
 
@@ -132,7 +134,9 @@ class Trial:
     def run(self, case: Case, how: Asked, kind: str, tally: Tally) -> None:
         """Try one case and count how it ends; what ends wrongly or is slow is kept as a file."""
         self._underway.write_bytes(case.data)
+        before = _peak_kib()
         taken, end, said = _tried(case.data, how)
+        grown = (_peak_kib() - before) >> 10
         times = 0.0
         if end in ("report", "sentence") and taken > TIMES * self._quickest:
             times = taken / self._whole_seconds(case.whole, how)
@@ -141,6 +145,8 @@ class Trial:
                 times = taken / self._whole_seconds(case.whole, how, again=True)
             if _is_slow(taken, times):
                 end, said = f"slow {end}", f"{taken:.2f} s, {times:.1f} times the whole file"
+        if grown > LARGE:
+            end, said = f"large {end}", f"{grown:,} MiB. {said}"
         if end not in ("report", "sentence"):
             self._keep(case, how, kind, f"{end}: {said}")
         tally.ends[end] += 1
@@ -157,6 +163,10 @@ class Trial:
         name = f"{kind.split()[0]}-{hashlib.sha256(case.data).hexdigest()[:12]}"
         (self._folder / f"{name}.bin").write_bytes(case.data)
         (self._folder / f"{name}.txt").write_text(f"{kind}\n{how}\n{said}\n", errors="backslashreplace")
+
+
+def _peak_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _is_slow(taken: float, times: float) -> bool:

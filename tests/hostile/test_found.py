@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pickle
 import time
+import tracemalloc
 
 import pytest
 
-from tests.builders import block, segment, settings, snapshot
+from tests.builders import block, entry, segment, settings, snapshot
 from tests.hostile.catalogue import A, base
 from tests.hostile.outcomes import outcome
 
-PIB = 1 << 50
+MIB, TIB, PIB = 1 << 20, 1 << 40, 1 << 50
 
 
 def ascii_of(value: object) -> str:
@@ -35,3 +36,20 @@ def test_a_pebibyte_of_small_pages_is_not_walked_page_by_page() -> None:
     start = time.process_time()
     assert outcome(pickle.dumps(snapshot(held))) == "report"
     assert time.process_time() - start < 5
+
+
+def test_a_request_that_fails_in_a_trace_without_any_stack() -> None:
+    trace = [entry("segment_unmap", A, 20 * MIB), entry("oom", A, 20 * MIB)]
+    assert outcome(pickle.dumps(snapshot([], [trace]))) == "report"
+
+
+def test_pages_that_segments_claim_to_have_take_no_memory() -> None:
+    held = [segment(A, [block(TIB, frames=[]) for _ in range(8)], kind="small", expandable=True) for _ in range(3)]
+    data = pickle.dumps(snapshot(held))
+    outcome(data)
+    tracemalloc.start()
+    try:
+        assert outcome(data) == "report"
+        assert tracemalloc.get_traced_memory()[1] < 32 * MIB
+    finally:
+        tracemalloc.stop()

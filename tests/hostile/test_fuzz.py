@@ -7,6 +7,7 @@ kept in hypothesis's database (``.hypothesis``) and tried again first.
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections import Counter
 from multiprocessing.connection import Connection
@@ -21,7 +22,7 @@ from tests.hostile.outcomes import WrongEndError, outcome
 from tests.hostile.strategies import BASES, KINDS, Asked, Case, asked
 
 EXAMPLES = int(os.environ.get("OOMSCOPE_FUZZ", "60"))
-SECONDS = 5.0
+SECONDS, MIB = 5.0, 1 << 20
 
 often = settings(
     max_examples=EXAMPLES,
@@ -99,6 +100,17 @@ def test_what_is_slow_beside_its_whole_file_is_counted(tmp_path: Path, monkeypat
         trial.run(Case(data, b"whole"), TEXT, "soups of instructions", tally)
     assert tally.ends == {"report": 2, "slow report": 1}
     assert tally.most_times > 5
+
+
+def test_what_takes_much_memory_is_counted_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz_worker, "LARGE", 32)
+    monkeypatch.setattr(fuzz_worker, "outcome", lambda data, **_: (data * MIB) and "report")
+    trial, tally = Trial(tmp_path), Tally()
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    for size in (1, peak_mib + 100):
+        trial.run(Case(b"x" * size, b"whole"), TEXT, "soups of instructions", tally)
+    assert tally.ends == {"report": 1, "large report": 1}
+    assert len(list(tmp_path.glob("soups-*.bin"))) == 1
 
 
 def dies(connection: Connection, batch: int, step: int, seed: int, folder: Path) -> None:

@@ -8,6 +8,7 @@ import gc
 import io
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from oomscope.errors import OomscopeError, SnapshotError, UnsafePickleError
 from oomscope.reading import load
+from oomscope.reading.unpickling import SafeUnpickler
 from tests.builders import block, entry, pickled, segment, snapshot
 from tests.said import said
 
@@ -123,6 +125,65 @@ def test_names_in_messages_cannot_speak_to_the_terminal() -> None:
             text = str(error)
         assert text.isprintable()
         assert len(text) < 1000
+
+
+def remembered(index: int, protocol: int, before: int = 0) -> io.BytesIO:
+    """A snapshot that remembers an object under `index`, after `before` others that it remembers too."""
+    texts = [f"name {number}" for number in range(before)]
+    start = pickle.dumps(texts, protocol)[:-1] + (b"0" if before else b"")
+    put = b"r" + index.to_bytes(4, "little") if protocol else b"p%d\n" % index
+    document = pickle.dumps(snapshot([], extra=0), protocol).removeprefix(b"\x80\x02")
+    return io.BytesIO(start + b"N" + put + b"0" + document)
+
+
+@pytest.mark.parametrize("protocol", [0, 2])
+@pytest.mark.parametrize("index", [1 << 17, 9_999_999, (1 << 24) - 1])
+def test_a_small_file_gets_no_room_for_millions_of_objects(index: int, protocol: int) -> None:
+    for before in (0, 5_000):
+        tracemalloc.start()
+        try:
+            with pytest.raises(SnapshotError):
+                load(remembered(index, protocol, before))
+            assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_as_many_objects_are_remembered_as_the_file_has_room_for(protocol: int) -> None:
+    assert load(remembered(1, protocol, 150_000)).devices == ()
+    assert load(remembered(150_001, protocol, 150_000)).devices == ()
+    with pytest.raises(SnapshotError):
+        load(remembered(9_000_000, protocol, 150_000))
+
+
+WHOLE = pickle.dumps(snapshot([], [[entry("alloc", row * 512, 512) for row in range(2000)]]), 4)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WHOLE,
+        WHOLE[:-500],
+        WHOLE[:-500] + b"_" + WHOLE[-499:],
+        WHOLE[:-1] + b"R.",
+        WHOLE[:-1] + b"cos\nsystem\n.",
+        b"\x80\x02_",
+        b"cos\nsystem\n.",
+    ],
+    ids=["whole", "cut", "damaged", "refused", "looked up", "nothing", "looked up at once"],
+)
+def test_nothing_of_a_file_is_kept_once_it_is_read(data: bytes) -> None:
+    """A cycle through the unpickler's memo is not seen by Python's collector."""
+    before = {id(found) for found in unpicklers()}
+    with contextlib.suppress(SnapshotError):
+        load(io.BytesIO(data))
+    assert [found for found in unpicklers() if id(found) not in before] == []
+
+
+def unpicklers() -> list[SafeUnpickler]:
+    gc.collect()
+    return [found for found in gc.get_objects() if isinstance(found, SafeUnpickler)]
 
 
 @pytest.mark.parametrize("depth", [10_000, 300_000])

@@ -15,6 +15,7 @@ import numpy as np
 
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import IntArray
+from oomscope.model.ordering import ascending
 from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor
 
 BELONGINGS = frozenset({"parameter", "buffer", "gradient", "optimizer_state"})
@@ -164,6 +165,6 @@ def _blocks(study: DeviceStudy, tensors: list[RecordedTensor], recorded: int | N
     rows = live_rows(study, len(study.history.curves.allocated) - 2, [one.address or 0 for one in tensors])
     if not recorded or not len(rows) or (rows < 0).any():
         return recorded
-    blocks = int(study.history.size[np.unique(rows)].sum())
+    blocks = int(study.history.size[ascending(rows)].sum())
     same = sum(one.bytes or 0 for one in tensors) == recorded
     return blocks if same or (joined and blocks < recorded) else recorded

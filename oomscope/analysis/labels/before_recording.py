@@ -19,6 +19,7 @@ from oomscope.analysis.labels.size_matching import SCALAR, one_for_each
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray, UInt8Array
+from oomscope.model.ordering import ascending
 
 _MOST_STATES = 2
 """For each parameter: Adam's two moments. More tensors of its size are no known optimizer's, but another model."""
@@ -126,7 +127,7 @@ def _model_sizes(facts: LifetimeFacts, category: UInt8Array, is_parameter: BoolA
         return ModelSizes(size, count, count)
     if state.any():
         size, count = np.unique(facts.bytes[state], return_counts=True)
-        each = max(1, len(np.unique(facts.lifetimes.stack[state])))
+        each = max(1, len(ascending(facts.lifetimes.stack[state])))
         kept = facts.bytes[(category == GRADIENT) & ~facts.before & facts.lives]
         return ModelSizes(size, np.maximum(count // min(each, _MOST_STATES), 1), _count(kept, size))
     return _accumulated(facts, rows)
@@ -146,7 +147,7 @@ def _accumulated(facts: LifetimeFacts, rows: IntArray) -> ModelSizes:
     """Where a backward adds to gradients that are there: it makes one tensor for each parameter, and drops it."""
     nothing = np.zeros(0, np.int64)
     made = np.flatnonzero(facts.happens(BACKWARD) & ~facts.lives)
-    passes = max(1, len(np.unique(facts.next_forward[made])))
+    passes = max(1, len(ascending(facts.next_forward[made])))
     size, older = np.unique(facts.bytes[rows[facts.lives[rows]]], return_counts=True)
     count = _count(facts.bytes[made], size) // passes
     size, older, count = size[count > 0], older[count > 0], count[count > 0]

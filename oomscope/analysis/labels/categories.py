@@ -32,7 +32,7 @@ from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray
-from oomscope.model.ordering import is_any, places
+from oomscope.model.ordering import ascending, is_any, places
 
 __all__ = [
     "ACTIVATION", "BUFFER", "GRADIENT", "INPUT", "OPTIMIZER_STATE", "PARAMETER", "TEMPORARY", "UNKNOWN", "WORKSPACE",
@@ -192,7 +192,7 @@ class _Inference:
         sizes = self.bytes[self.is_parameter]
         if not len(sizes):
             sizes = self.bytes[(self.category == OPTIMIZER_STATE) & (self.bytes > SCALAR)]
-        return np.unique(sizes)
+        return ascending(sizes)
 
     def _forwards(self) -> None:
         """What a forward makes is an activation if the backward finds it, else temporary.
@@ -315,7 +315,7 @@ class _Inference:
         rows = np.flatnonzero(made & ~self.facts.marked(Mark.GRADIENT_BUFFER))
         if not len(rows):
             return
-        trained = np.unique(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
+        trained = ascending(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
         runs = bool(np.any(self.role == Role.FORWARD)) and not self.is_parameter.any()
         if len(trained):
             learns, other = np.isin(self.bytes[rows], trained), BUFFER

@@ -12,7 +12,7 @@ from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.model import BoolArray, IntArray
-from oomscope.model.ordering import places
+from oomscope.model.ordering import ascending, places
 
 _LEAST_LAYERS = 4
 """Blocks of one stack that go at once; the last layers of a pass without a graph leave one or two."""
@@ -42,7 +42,7 @@ def dropped_graphs(facts: LifetimeFacts, rows: IntArray) -> BoolArray:
 
 def _copies_of_weights(facts: LifetimeFacts) -> BoolArray:
     """Autocast keeps its copies of weights, half as large, until it ends; with a graph or without."""
-    weights = np.unique(facts.bytes[(facts.before & facts.lives) | (facts.role == Role.LOAD)])
+    weights = ascending(facts.bytes[(facts.before & facts.lives) | (facts.role == Role.LOAD)])
     halves = np.isin(facts.bytes * 2, weights)
     # Where C++ frames are recorded, they name autocast's copies.
     named = facts.marked(Mark.CAST | Mark.PRODUCT | Mark.COMPUTED).any()

@@ -15,6 +15,7 @@ from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.size_matching import LEAST_SIZES, shared_bytes
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 
 _PARAMETERS_WITHIN = 40
 """Lines behind the recursive call. In all releases (1.13 to 2.15) parameters are moved 22 to 32 lines behind it, and
@@ -35,7 +36,7 @@ def find_moves(facts: LifetimeFacts, recursive_line: int) -> tuple[BoolArray, Bo
     nothing = np.zeros(len(facts), np.bool_)
     moved = np.flatnonzero((facts.apply_line >= 0) & (facts.role == Role.LOAD))
     line = facts.apply_line[moved]
-    lines = [one for one in np.unique(line).tolist() if one != recursive_line]
+    lines = [one for one in ascending(line).tolist() if one != recursive_line]
     if not lines:
         return nothing, nothing
     if len(lines) == 1:
@@ -71,7 +72,7 @@ def _moves_gradients(facts: LifetimeFacts, moved: IntArray, lines: list[int]) ->
     recorded = second[~facts.before[second]]
     if not len(recorded):
         size, model = facts.bytes[second], facts.bytes[first]
-        is_varied = len(np.unique(size)) >= LEAST_SIZES
+        is_varied = len(ascending(size)) >= LEAST_SIZES
         return is_varied and shared_bytes(size, model) >= _NEARLY_ALL * max(int(size.sum()), int(model.sum()))
     follows = facts.bytes[recorded[np.isin(recorded, _behind_its_like(facts, moved, lines[0]))]]
     return int(follows.sum()) >= _NEARLY_ALL * max(int(facts.bytes[recorded].sum()), 1)

@@ -10,6 +10,7 @@ from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
 from oomscope.analysis.labels.size_matching import SCALAR
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import NO_STACK, IntArray, package_path
+from oomscope.model.ordering import ascending
 
 USUAL_STATES = {
     "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "sparseadam": 2, "fusedadam": 2, "lamb": 2,
@@ -52,7 +53,7 @@ def states_of_lines(study: DeviceStudy, at_entry: int, parameters: IntArray) -> 
     asked = np.where(lifetimes.requested >= 0, lifetimes.requested, study.history.size)
     rows = np.flatnonzero(lifetimes.allocated_at(at_entry) & (study.categories == OPTIMIZER_STATE) & (asked > SCALAR))
     line = study.roles.site_line[lifetimes.stack[rows]]
-    found = [_of_line(one, asked[rows[line == one]], parameters) for one in np.unique(line).tolist()]
+    found = [_of_line(one, asked[rows[line == one]], parameters) for one in ascending(line).tolist()]
     lines = tuple(one for one in found if one is not None)
     fitting = sum(float(line.parameters.sum()) * line.factor for line in lines)
     # An optimizer that factors its states (Adafactor) keeps whole ones for vectors alone.
@@ -114,6 +115,6 @@ def _class_name(annotation: str) -> str:
 def _files(study: DeviceStudy) -> set[str]:
     """The names of torch's own optimizer files among the frames that made states."""
     lifetimes, stacks = study.history.lifetimes, study.snapshot.stacks
-    made = np.unique(lifetimes.stack[study.categories == OPTIMIZER_STATE])
+    made = ascending(lifetimes.stack[study.categories == OPTIMIZER_STATE])
     paths = {package_path(frame.filename) or "" for one in made.tolist() if one != NO_STACK for frame in stacks[one]}
     return {path.rpartition("/")[2].removesuffix(".py") for path in paths if path.startswith("torch/optim/")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 
 
 def next_birth(born: IntArray, births: IntArray, end: int) -> IntArray:
@@ -70,7 +71,7 @@ def copies_all(size: IntArray, model: IntArray) -> bool:
         size: bytes of each tensor that may be a copy.
         model: bytes of each parameter; the model may be there more than once already.
     """
-    if len(np.unique(size)) < LEAST_SIZES or not len(model):
+    if len(ascending(size)) < LEAST_SIZES or not len(model):
         return False
     shared = shared_bytes(size, model)
     times = max(1, round(float(model.sum()) / float(size.sum())))

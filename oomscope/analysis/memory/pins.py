@@ -19,21 +19,26 @@ from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray, Layout
+from oomscope.model.ordering import ascending, numbered
 
 MOST_PINS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _BlockPieces:
-    """Live blocks cut at unit bounds; one row a piece."""
+class _Edges:
+    """The units where blocks begin and end, in which alone free bytes can lie beside one: what is between is full.
+
+    So however many pages the segments of a file claim to have, there are at most two units a block.
+
+    Attributes:
+        unit: int64[pieces], the place in `stranded` of each such unit of each block.
+        row: int64[pieces], the block's lifetime.
+        stranded: int64[units], the free bytes of each distinct unit in the default pool; 0 in others.
+    """
 
     unit: IntArray
     row: IntArray
-    """The lifetime."""
-
-
-_MOST_UNITS = 1 << 24
-"""32 TiB of small pages: more than any device has, and enough for a file's claim to fill the memory."""
+    stranded: IntArray
 
 
 def find_pins(study: DeviceStudy, entry: int, layout: Layout) -> tuple[Pin, ...]:
@@ -49,9 +54,6 @@ def find_pins(study: DeviceStudy, entry: int, layout: Layout) -> tuple[Pin, ...]
     segments = layout.segments
     if not len(rows) or not len(segments):
         return ()
-    first_unit, page = _units(layout, history.config)
-    if first_unit[-1] > _MOST_UNITS:
-        return ()
     segment = np.searchsorted(segments.address, history.lifetimes.address[rows], side="right") - 1
     end = segments.address + segments.total_size
     size = history.size[rows]
@@ -60,9 +62,7 @@ def find_pins(study: DeviceStudy, entry: int, layout: Layout) -> tuple[Pin, ...]
     rows, segment = rows[inside], segment[inside]
     if not len(rows):
         return ()
-    pieces = _cut(history, rows, segment, segments.address, first_unit, page)
-    stranded = _stranded(history, layout, rows, segment, first_unit, page)
-    return _rank(history, study.attribution, study.sites, pieces, stranded)
+    return _rank(history, study.attribution, study.sites, _edges(history, layout, rows, segment))
 
 
 def _units(layout: Layout, config: AllocatorConfig) -> tuple[IntArray, IntArray]:
@@ -74,69 +74,45 @@ def _units(layout: Layout, config: AllocatorConfig) -> tuple[IntArray, IntArray]
     return np.concatenate([[0], np.cumsum(units)]), page
 
 
-def _cut(
-    history: DeviceHistory, rows: IntArray, segment: IntArray, start: IntArray, first_unit: IntArray, page: IntArray
-) -> _BlockPieces:
-    offset = history.lifetimes.address[rows] - start[segment]
-    low = offset // page[segment]
-    high = (offset + history.size[rows] - 1) // page[segment]
-    count = high - low + 1
-    owner = np.repeat(np.arange(len(rows)), count)
-    step = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    unit = np.minimum(first_unit[segment[owner]] + low[owner] + step, first_unit[-1] - 1)
-    return _BlockPieces(unit, rows[owner])
-
-
-def _stranded(
-    history: DeviceHistory, layout: Layout, rows: IntArray, segment: IntArray, first_unit: IntArray, page: IntArray
-) -> IntArray:
-    """Free bytes of each unit that holds a live block in the default pool; 0 elsewhere."""
+def _edges(history: DeviceHistory, layout: Layout, rows: IntArray, segment: IntArray) -> _Edges:
+    """The first and the last unit of each of the blocks `rows`, which lie in `segment`."""
     segments = layout.segments
-    units = int(first_unit[-1])
-    owner = np.repeat(np.arange(len(segments)), np.diff(first_unit))
-    step = np.arange(units) - first_unit[owner]
-    size = np.minimum(page[owner], segments.total_size[owner] - step * page[owner])
-    used = np.zeros(units, np.int64)
+    first_unit, page = _units(layout, history.config)
+    base, inner = first_unit[segment], page[segment]
     offset = history.lifetimes.address[rows] - segments.address[segment]
     end = offset + history.size[rows]
-    low, high = offset // page[segment], (end - 1) // page[segment]
-    base = first_unit[segment]
-    inner = page[segment]
-    np.add.at(used, base + low, np.minimum(end, (low + 1) * inner) - offset)
+    low, high = offset // inner, (end - 1) // inner
     split = high > low
-    np.add.at(used, (base + high)[split], (end - high * inner)[split])
-    # Units between the first and the last of a block are full: they hold nothing free.
-    full_from, full_to = (base + low + 1)[split], (base + high)[split]
-    fill = np.zeros(units + 1, np.int64)
-    np.add.at(fill, full_from, 1)
-    np.subtract.at(fill, full_to, 1)
-    used = np.where(np.cumsum(fill)[:-1] > 0, size, used)
-    return np.where((used > 0) & (segments.pool[owner] == 0), size - used, 0)
+    number, unit = numbered(np.concatenate([base + low, (base + high)[split]]))
+    in_first, in_last = np.minimum(end, (low + 1) * inner) - offset, (end - high * inner)[split]
+    used = np.zeros(len(number), np.int64)
+    np.add.at(used, unit, np.concatenate([in_first, in_last]))
+    # Of a file that lies, one block may be between the ends of another.
+    begun = np.searchsorted(np.sort((base + low)[split]), number, side="left")
+    ended = np.searchsorted(np.sort((base + high)[split]), number, side="right")
+    owner = np.searchsorted(first_unit, number, side="right") - 1
+    size = np.minimum(page[owner], segments.total_size[owner] - (number - first_unit[owner]) * page[owner])
+    is_free = (begun <= ended) & (segments.pool[owner] == 0)
+    return _Edges(unit, np.concatenate([rows, rows[split]]), np.where(is_free, size - used, 0))
 
 
-def _rank(
-    history: DeviceHistory,
-    attribution: Attribution,
-    sites: SiteTable,
-    pieces: _BlockPieces,
-    stranded: IntArray,
-) -> tuple[Pin, ...]:
-    group = attribution.group[pieces.row]
-    pairs = np.unique(np.stack([pieces.unit, group]), axis=1)
-    pairs = pairs[:, stranded[pairs[0]] > 0]
-    if not pairs.shape[1]:
+def _rank(history: DeviceHistory, attribution: Attribution, sites: SiteTable, edges: _Edges) -> tuple[Pin, ...]:
+    stranded, groups = edges.stranded, len(attribution.site)
+    pinning = stranded[edges.unit] > 0
+    unit, row = edges.unit[pinning], edges.row[pinning]
+    if not len(unit):
         return ()
-    groups = len(attribution.site)
+    group = attribution.group[row]
+    pairs = np.stack(np.divmod(ascending(unit * groups + group), groups))
     holds = np.bincount(pairs[0], minlength=len(stranded))
     shared, alone = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     np.add.at(shared, pairs[1], stranded[pairs[0]])
     sole = holds[pairs[0]] == 1
     np.add.at(alone, pairs[1][sole], stranded[pairs[0]][sole])
     units = np.bincount(pairs[1], minlength=groups)
-    pinning = np.isin(pieces.unit, np.flatnonzero(stranded > 0))
     pins = []
     for chosen, together in _most_freed_first(pairs, stranded, shared, holds):
-        mine = np.unique(pieces.row[pinning & (group == chosen)])
+        mine = ascending(row[group == chosen])
         pins.append(
             Pin(
                 site=sites.location(int(attribution.site[chosen])),

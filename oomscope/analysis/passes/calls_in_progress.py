@@ -11,6 +11,7 @@ import numpy as np
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
+from oomscope.model.ordering import ascending
 
 LEAST_AT_ONCE = 2
 """Calls; one alone is not at the same time as another."""
@@ -38,11 +39,11 @@ def _find(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
     stack = stack[script.task[stack] >= 0]
     function = script.function[script.task[stack]]
     found = []
-    for number in np.unique(function).tolist():
+    for number in ascending(function).tolist():
         mine = function == number
         calls = _underway(stack[mine])
         if calls >= LEAST_AT_ONCE:
-            places = np.unique(script.task[stack[mine]])
+            places = ascending(script.task[stack[mine]])
             first = script.frames[int(places[np.argmin(script.line[places])])]
             found.append(CallsInProgress(first.name, first.filename, first.line, calls))
     return tuple(sorted(found, key=lambda one: -one.calls))

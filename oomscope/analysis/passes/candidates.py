@@ -16,7 +16,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import StackArray
-from oomscope.model.ordering import among, is_any
+from oomscope.model.ordering import among, ascending, is_any
 
 LEAST_BYTES = 1 << 20
 LEAST_SHARE = 0.005
@@ -99,7 +99,7 @@ class Candidates:
     def rows_like(self, growth: Growth) -> IntArray:
         """The lifetimes of the site and caller of `growth`."""
         count = len(self.sites)
-        keys = np.unique(self.key)
+        keys = ascending(self.key)
         same = [
             key
             for key in keys.tolist()

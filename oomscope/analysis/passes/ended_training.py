@@ -16,6 +16,7 @@ from oomscope.analysis.labels.phases import OPTIMIZER
 from oomscope.analysis.passes.finished import training_entries
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
+from oomscope.model.ordering import ascending
 
 LEAST_STEPS = 3
 """Passes with a backward each. Fewer may be the first half of a step that trains two networks in turn."""
@@ -68,7 +69,7 @@ def _trained_and_ended(study: DeviceStudy, run: LoopRun, entry: int) -> bool:
         return False  # micro-batches, whose gradients wait for one step after the loop
     entries = training_entries(study)
     number = np.searchsorted(run.starts, entries[(entries >= run.begin) & (entries < run.end)], side="right")
-    return len(np.unique(number)) >= LEAST_STEPS
+    return len(ascending(number)) >= LEAST_STEPS
 
 
 def _optimizes(study: DeviceStudy, run: LoopRun) -> bool:

@@ -9,6 +9,7 @@ from oomscope.analysis.passes.loop_that_matters import loop_that_matters, pass_b
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, Frame, IntArray
+from oomscope.model.ordering import ascending
 
 
 def passes_of(study: DeviceStudy, rows: IntArray, entry: int) -> IntArray:
@@ -49,7 +50,7 @@ def trains_within(study: DeviceStudy, entry: int) -> bool:
         return False
     telling = training_entries(study)
     number = np.searchsorted(begins, telling[(telling >= begins[0]) & (telling < begins[-1])], side="right")
-    return 2 * len(np.unique(number)) >= len(begins) - 1
+    return 2 * len(ascending(number)) >= len(begins) - 1
 
 
 def optimizes_within(study: DeviceStudy, entry: int) -> bool:

@@ -25,6 +25,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
+from oomscope.model.ordering import ascending
 
 LEAST_LEFT = 0.5
 """Of the least bytes: what finished passes must have left, for the pass in progress may have made the rest."""
@@ -114,7 +115,7 @@ def _grids(study: DeviceStudy, candidates: Candidates) -> Iterator[tuple[PassGri
     threads = loops.script.thread[lifetimes.stack] if len(loops.script.thread) else np.zeros(len(lifetimes), np.int64)
     innermost = loops.around(lifetimes.born, (threads == 2) & (lifetimes.stack >= 0))
     innermost[lifetimes.born < 0] = -1
-    used = np.unique(innermost[candidates.eligible & lifetimes.allocated_at(at) & (innermost >= 0)]).tolist()
+    used = ascending(innermost[candidates.eligible & lifetimes.allocated_at(at) & (innermost >= 0)]).tolist()
     depth: dict[int, int] = {}
     for run in used:
         for number in loops.chain(run):
@@ -179,7 +180,7 @@ def _may_grow(
             return False
     tasks = study.loops.script.task
     if (tasks[candidates.history.lifetimes.stack[live]] >= 0).any() and not _outnumber_calls(
-        study, candidates, np.unique(number)
+        study, candidates, ascending(number)
     ):
         return False
     share = _share_kept(candidates, grid, inside)
@@ -256,7 +257,7 @@ def _of_site(
     `least` of them must have left something, if it has gone on from the first.
     """
     history, last = candidates.history, grid.finished
-    alive = np.unique(number)
+    alive = ascending(number)
     old = alive[alive < last]
     earlier = _before_the_trace(candidates, live[number < last]) if len(old) else live[:0]
     goes_on = len(old) == last or len(earlier) >= LEAST_BEFORE
@@ -310,7 +311,7 @@ def _at_pass_ends(candidates: Candidates, grid: PassGrid, inside: BoolArray, key
     """
     lifetimes, sizes = candidates.history.lifetimes, candidates.history.size
     mine = candidates.eligible & inside & (candidates.key == key)
-    alike = (lifetimes.stack < 0) & np.isin(sizes, np.unique(sizes[mine & lifetimes.allocated_at(candidates.at)]))
+    alike = (lifetimes.stack < 0) & np.isin(sizes, ascending(sizes[mine & lifetimes.allocated_at(candidates.at)]))
     rows = np.flatnonzero(mine | (candidates.replaced & ((candidates.key == key) | alike)))
     size = sizes[rows].astype(np.float64)
     change = np.zeros(grid.finished + 1)

@@ -9,6 +9,7 @@ from oomscope.analysis.passes.candidates import Candidates
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import IntArray
+from oomscope.model.ordering import ascending
 
 LEAST_BLOCKS = 16
 """Without passes there is less to go on than a line through three of them."""
@@ -32,7 +33,7 @@ def grown_over_time(study: DeviceStudy, candidates: Candidates) -> list[Growth]:
     if len(live) < LEAST_BLOCKS or not len(passing):
         return []
     found = [
-        _of_site(candidates, live[candidates.key[live] == key], passing) for key in np.unique(candidates.key[live])
+        _of_site(candidates, live[candidates.key[live] == key], passing) for key in ascending(candidates.key[live])
     ]
     return [one for one in found if one is not None]
 

@@ -96,5 +96,6 @@ def ended_function(study: DeviceStudy, entry: int) -> IntArray:
 def _last_stack(study: DeviceStudy, entry: int) -> int | None:
     """The last stack of the program's own thread up to `entry`: autograd's threads have none of it."""
     stacks = study.history.trace.stack[: entry + 1]
-    mine = np.flatnonzero((stacks >= 0) & (study.loops.script.thread[stacks] == MAIN))
-    return int(stacks[mine[-1]]) if len(mine) else None
+    known = stacks[stacks >= 0]
+    mine = known[study.loops.script.thread[known] == MAIN]
+    return int(mine[-1]) if len(mine) else None

@@ -15,6 +15,7 @@ from oomscope.analysis.labels.size_matching import LEAST_SIZES, NEARLY_ALL, one_
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, Frame, IntArray, StackTable, package_path
+from oomscope.model.ordering import ascending
 
 LEAST_TENSORS = 4
 """Of fewer, equal sizes may be chance."""
@@ -49,7 +50,7 @@ def find_loaded_copies(study: DeviceStudy, entry: int) -> LoadedCopies | None:
     others = np.flatnonzero(alive & lasting & ~loads[lifetimes.stack])
     size = study.history.size
     twice = _copied(size, rows, others, lifetimes.born[rows])
-    if len(twice) < LEAST_TENSORS or len(np.unique(size[twice])) < LEAST_SIZES:
+    if len(twice) < LEAST_TENSORS or len(ascending(size[twice])) < LEAST_SIZES:
         return None
     largest = int(lifetimes.stack[twice[np.argmax(size[twice])]])
     return LoadedCopies(int(size[twice].sum()), study.sites.location(int(study.sites.caller_of[largest])))

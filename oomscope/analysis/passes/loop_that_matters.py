@@ -13,7 +13,7 @@ from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAM
 from oomscope.analysis.passes.loops import LoopRun, Loops
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
-from oomscope.model.ordering import is_any
+from oomscope.model.ordering import ascending, is_any
 
 GIVEN_BACK = 0.02
 """Of the bytes that a run had gathered: what may remain although it gave back, such as its last output."""
@@ -86,7 +86,7 @@ def _gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
     rows = born_in(study, run.begin, run.end)
     rows = rows[may_pass(study)[rows]]
     held = rows[lifetimes.freed[rows] >= run.end]
-    passes = np.unique(np.searchsorted(run.starts, lifetimes.born[held], side="right"))
+    passes = ascending(np.searchsorted(run.starts, lifetimes.born[held], side="right"))
     if len(passes) < max(2, GATHERS * len(run.starts)):
         return False
     left = held[lifetimes.freed[held] >= end_of_step(study.loops, run)]

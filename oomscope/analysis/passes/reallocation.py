@@ -12,6 +12,7 @@ import numpy as np
 
 from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 
 LEAST_BIRTHS = 8
 """Blocks of one stack; fewer may be batches that happened to become longer."""
@@ -89,7 +90,7 @@ def _follow(history: DeviceHistory, rows: IntArray, at: int) -> Reallocation | N
     """Whether each of `rows`, in order of birth, replaces the one `lag` before it."""
     lifetimes, size = history.lifetimes, history.size[rows]
     live = rows[lifetimes.freed[rows] > at]
-    if len(np.unique(size)) < LEAST_SIZES or not len(live):
+    if len(ascending(size)) < LEAST_SIZES or not len(live):
         return None
     lag = int(np.median(np.diff(np.flatnonzero(np.append(True, size[1:] != size[:-1])))))
     for guess in dict.fromkeys((lag, len(live), len(live) - 1)):

@@ -16,7 +16,7 @@ from oomscope.analysis.said.marked_passes import marked_passes
 from oomscope.analysis.said.ranges import Ranges
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, Action, IntArray, Snapshot, UInt8Array
-from oomscope.model.ordering import numbered, places
+from oomscope.model.ordering import ascending, numbered, places
 from oomscope.model.recorded import RecordedStep
 
 
@@ -54,7 +54,7 @@ def find_steps(
             marked, names = marked_passes(ranges, history, after)
             if len(marked) and (made := _distinct(marked, names, history)).count:
                 return made
-        if len(after := np.unique(after[after > 0])):
+        if len(after := ascending(after[after > 0])):
             found = _from_ends(_whole_rounds(after, history, phases), history, phases, "annotations")
             return replace(found, by_optimizer=True)
     births = np.flatnonzero(history.lifetimes.born > BEFORE)
@@ -161,7 +161,7 @@ def _from_ends(after: IntArray, history: DeviceHistory, phases: UInt8Array, sour
     failed = history.trace.entries(Action.OOM)
     if len(after) and not ((working >= after[-1]).any() or (failed >= after[-1]).any()):
         begins = begins[:-1]
-    return _made(np.unique(begins[begins < history.entries]), [], history, source)
+    return _made(ascending(begins[begins < history.entries]), [], history, source)
 
 
 MOST_OPTIMIZERS = 4

@@ -13,6 +13,7 @@ from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray
+from oomscope.model.ordering import ascending
 
 LEAST_CALLS = 3
 """Two calls of one function at a time may be a recursion, or a producer beside its consumer."""
@@ -32,7 +33,7 @@ def bytes_of_calls(study: DeviceStudy, live: BoolArray, calls: CallsInProgress) 
         if (frame.filename, frame.name.rpartition(".")[2]) == (calls.file, calls.function)
     ]
     members = np.flatnonzero(np.isin(table.members, within))
-    stacks = np.unique(np.searchsorted(table.offsets, members, side="right") - 1)
+    stacks = ascending(np.searchsorted(table.offsets, members, side="right") - 1)
     return int(study.history.size[live & np.isin(study.history.lifetimes.stack, stacks)].sum())
 
 

@@ -51,6 +51,7 @@ from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import BoolArray
+from oomscope.model.ordering import ascending
 
 OF_THIS_ORDER = 8
 """Times that a block may be smaller than a request, and still be of its order."""
@@ -246,7 +247,7 @@ class Circumstances:
     def varied_sizes(self) -> int:
         """How many different sizes the stack that failed has asked for."""
         lifetimes, stack = self.study.history.lifetimes, self._stack
-        return len(np.unique(lifetimes.requested[lifetimes.stack == stack])) if stack >= 0 else 0
+        return len(ascending(lifetimes.requested[lifetimes.stack == stack])) if stack >= 0 else 0
 
     @property
     def in_forward(self) -> bool:

@@ -8,6 +8,7 @@ from oomscope.analysis.passes.loop_that_matters import may_pass
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
+from oomscope.model.ordering import ascending
 
 
 def left_by_failed_tries(study: DeviceStudy, entry: int) -> int:
@@ -46,7 +47,7 @@ def _rows(study: DeviceStudy, entry: int) -> IntArray:
     starts = run.starts[run.starts <= entry]
     finished = len(starts) - run.is_running(entry)
     number = np.searchsorted(starts, failed[failed < run.end], side="right") - 1
-    tries = np.unique(number[(number >= 0) & (number < finished)])
+    tries = ascending(number[(number >= 0) & (number < finished)])
     lifetimes = study.history.lifetimes
     rows = np.flatnonzero(
         lifetimes.allocated_at(entry) & may_pass(study) & (lifetimes.born >= starts[0]) & (lifetimes.born < run.end)

@@ -21,6 +21,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.unread import find_unread
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 from oomscope.model.recorded_holders import RecordedHolder
 
 LEAST_SHARE = 0.02
@@ -186,7 +187,7 @@ def _suspect(
         retained=retained,
         share=round(min(retained / allocated, 1.0), 4),
         tensors=holder.tensors or 0,
-        passes=len(np.unique(passes_of(study, rows[finished], entry))),
+        passes=len(ascending(passes_of(study, rows[finished], entry))),
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
         earlier_bytes=min(int(size[made_before(study, rows, entry)].sum()), retained),
@@ -273,5 +274,5 @@ def saved_share(study: DeviceStudy, entry: int) -> float:
     """The share of the allocated bytes that the recording saw saved for a backward."""
     told = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.saved_for and one.address is not None]
     rows = live_rows(study, entry, [one.address or 0 for one in told])
-    size = int(study.history.size[np.unique(rows[rows >= 0])].sum())
+    size = int(study.history.size[ascending(rows[rows >= 0])].sum())
     return size / max(study.history.curves.at(entry)[0], 1)

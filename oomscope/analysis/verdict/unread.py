@@ -19,6 +19,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 from oomscope.model.recorded_holders import RecordedTensor
 from oomscope.model.recorded_unread import RecordedUnread
 
@@ -54,7 +55,7 @@ def said_reads(suspect: Suspect) -> tuple[str, ...]:
 
 
 def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[RecordedTensor]) -> Suspect:
-    rows = np.unique(live_rows(study, entry, [tensor.address or 0 for tensor in tensors]))
+    rows = ascending(live_rows(study, entry, [tensor.address or 0 for tensor in tensors]))
     retained = int(study.history.size[rows].sum())
     allocated = max(study.history.curves.at(entry)[0], 1)
     return Suspect(

@@ -10,6 +10,7 @@ from oomscope.analysis.memory.fragmentation import free_bytes
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest, pool_of
 from oomscope.model import PoolId
+from oomscope.model.ordering import ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def find_walls(study: DeviceStudy, request: FailedRequest) -> tuple[Wall, ...]:
     in_segment = np.zeros(len(segments), np.int64)
     np.add.at(in_segment, of, free)
     found = []
-    for number in np.unique(segments.pool).tolist():
+    for number in ascending(segments.pool).tolist():
         inside = segments.pool == number
         if number in (0, pool_of(study.history, request.entry)) or not in_segment[inside].any():
             continue

@@ -10,6 +10,7 @@ import numpy as np
 from oomscope.allocator.rounding import allocation_size, round_size
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, StackTable, Trace
+from oomscope.model.ordering import ascending
 
 RETURNS = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 OBTAINS = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
@@ -80,7 +81,7 @@ def _has_empty_cache(trace: Trace, stacks: StackTable, entries: IntArray) -> Boo
     numbers = trace.stack[entries]
     calls = {
         int(number)
-        for number in np.unique(numbers)
+        for number in ascending(numbers)
         if number != NO_STACK and any(frame.name.endswith(("empty_cache", "emptyCache")) for frame in stacks[number])
     }
     return np.isin(numbers, list(calls))

@@ -40,6 +40,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray, UInt8Array
+from oomscope.model.ordering import ascending
 
 _ALL: tuple[DriverModule, ...] = (
     unknown, activations, parameters, gradients, optimizer_state, workspace, optimizer_temporaries, attention_scores,
@@ -63,7 +64,7 @@ def find_drivers(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...] =
         growth: what grows until then; its sites are named by the way in which they grow.
     """
     live, number = _named(study, at_entry, growth)
-    found = [_driver(live, number == one, _ALL[one]) for one in np.unique(number).tolist()]
+    found = [_driver(live, number == one, _ALL[one]) for one in ascending(number).tolist()]
     return tuple(sorted(found, key=lambda driver: -driver.bytes))
 
 

@@ -9,6 +9,7 @@ from oomscope.analysis.labels.drivers.calls import calls
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.model import BoolArray
+from oomscope.model.ordering import ascending
 
 SLUG = "attention_scores"
 CATEGORIES = (kinds.ACTIVATION, kinds.TEMPORARY)
@@ -49,7 +50,7 @@ def find(live: LiveBlocks) -> BoolArray:
     named = live.marked(Mark.ATTENTION)
     for whole_module in (False, True):
         call = calls(live, live.passing, whole_module=whole_module)
-        for one in np.unique(call[linear & (call >= 0)]).tolist():
+        for one in ascending(call[linear & (call >= 0)]).tolist():
             same = live.passing & (call == one)
             largest = int(live.bytes[same & linear].max())
             far = same & ~linear & (live.bytes >= max(LARGER * largest, LEAST_BYTES))
@@ -79,9 +80,9 @@ def _outgrows(live: LiveBlocks, same: BoolArray, linear: BoolArray, far: BoolArr
     def grown(rows: BoolArray, past_rows: BoolArray) -> float:
         return float(live.bytes[rows].max()) / max(float(requested[past_rows].max(initial=0)), 1.0)
 
-    linear_sites = np.unique(live.site[same & linear])
+    linear_sites = ascending(live.site[same & linear])
     tokens = grown(same & linear, past & is_linear & np.isin(past_site, linear_sites))
-    for one in np.unique(live.site[far]).tolist():
+    for one in ascending(live.site[far]).tolist():
         here = past & ~is_linear & (past_site == one)
         mine = far & (live.site == one)
         if here.any() and tokens >= LEAST_LONGER and grown(mine, here) >= tokens**FASTER:

@@ -8,6 +8,7 @@ import numpy as np
 
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.model import BoolArray, Frame, IntArray
+from oomscope.model.ordering import ascending
 
 
 def calls(live: LiveBlocks, wanted: BoolArray, *, whole_module: bool) -> IntArray:
@@ -21,7 +22,7 @@ def calls(live: LiveBlocks, wanted: BoolArray, *, whole_module: bool) -> IntArra
     number: dict[tuple[object, ...], int] = {}
     sites, stacks = live.study.sites, live.study.snapshot.stacks
     of_stack = np.full(len(stacks) + 1, -1, np.int64)
-    for stack in np.unique(live.stack[wanted & (live.stack >= 0)]).tolist():
+    for stack in ascending(live.stack[wanted & (live.stack >= 0)]).tolist():
         site = sites.location(int(sites.site_of[stack]))
         frames = stacks[stack]
         for level, frame in enumerate(frames):

@@ -9,6 +9,7 @@ from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.size_matching import LEAST_SIZES, NEARLY_ALL, one_for_each, shared_bytes
 from oomscope.analysis.records import Location
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 
 SLUG = "duplicate_model"
 CATEGORIES = (kinds.PARAMETER, kinds.GRADIENT, kinds.OPTIMIZER_STATE)
@@ -95,7 +96,7 @@ def _makers(live: LiveBlocks, rows: IntArray) -> IntArray:
     number: dict[tuple[object, ...], int] = {}
     sites, stacks, stack = live.study.sites, live.study.snapshot.stacks, live.stack[rows]
     made = np.full(len(stacks) + 1, -1, np.int64)
-    for one in np.unique(stack[stack >= 0]).tolist():
+    for one in ascending(stack[stack >= 0]).tolist():
         caller = sites.location(int(sites.caller_of[one]))
         inner = None
         for frame in stacks[one]:
@@ -108,7 +109,7 @@ def _makers(live: LiveBlocks, rows: IntArray) -> IntArray:
 
 def _contains(whole: IntArray, part: IntArray) -> bool:
     """Whether nearly all of `part` comes again in `whole`, and is most of it."""
-    if len(np.unique(part)) < LEAST_SIZES:
+    if len(ascending(part)) < LEAST_SIZES:
         return False
     same = shared_bytes(part, whole)
     return same >= NEARLY_ALL * int(part.sum()) and same >= LEAST_OF_MODEL * int(whole.sum())

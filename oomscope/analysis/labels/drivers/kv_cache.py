@@ -8,6 +8,7 @@ from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.model import BoolArray
+from oomscope.model.ordering import ascending
 
 SLUG = "kv_cache"
 CATEGORIES = (kinds.ACTIVATION, kinds.TEMPORARY, kinds.BUFFER, kinds.INPUT, kinds.UNKNOWN)
@@ -61,7 +62,7 @@ def _reserved(live: LiveBlocks) -> BoolArray:
     if not live.only_infers:
         return chosen
     early = live.of(kinds.UNKNOWN) & live.before_first_run & (live.stack >= 0)
-    for stack in np.unique(live.stack[early]).tolist():
+    for stack in ascending(live.stack[early]).tolist():
         mine = early & (live.stack == stack)
         equal = bool((np.unique(live.bytes[mine], return_counts=True)[1] >= LEAST_CACHES).all())
         if equal and live.bytes[mine].sum() >= LEAST_SHARE * live.bytes.sum():

@@ -8,6 +8,7 @@ from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.model import BoolArray
+from oomscope.model.ordering import ascending
 
 SLUG = "logits"
 CATEGORIES = (kinds.ACTIVATION, kinds.TEMPORARY)
@@ -23,7 +24,7 @@ equal by chance, and no verdict hangs on them."""
 def find(live: LiveBlocks) -> BoolArray:
     """What a loss made, what is as large in either precision and made as rarely, and the gradients of those."""
     loss = live.passing & live.marked(Mark.LOSS) & (live.role != Role.UNFRAMED)
-    sizes = np.unique(live.bytes[loss & (live.bytes >= LEAST_BYTES)])
+    sizes = ascending(live.bytes[loss & (live.bytes >= LEAST_BYTES)])
     if not len(sizes):
         return np.asarray(loss)
     # Half and twice: logits in 16 bits beside a softmax in float32.
@@ -33,6 +34,6 @@ def find(live: LiveBlocks) -> BoolArray:
     # One more: the pass before may not have been dropped yet. What every layer makes is more often there.
     rare = (live.stack >= 0) & (count[np.maximum(live.stack, 0)] <= most + 1)
     chosen = loss | (live.passing & alike & rare)
-    others = np.unique(live.bytes[live.passing & ~chosen & (live.stack >= 0)])
+    others = ascending(live.bytes[live.passing & ~chosen & (live.stack >= 0)])
     gradient = live.passing & (live.stack < 0) & np.isin(live.bytes, np.setdiff1d(sizes, others))
     return np.asarray(chosen | gradient)

@@ -9,6 +9,7 @@ from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 
 SLUG = "retained_graph"
 CATEGORIES = (kinds.ACTIVATION, kinds.TEMPORARY, kinds.INPUT, kinds.UNKNOWN)
@@ -37,7 +38,7 @@ def is_graph(live: LiveBlocks, grown: BoolArray) -> bool:
         return False
     lifetimes, size = live.study.history.lifetimes, live.study.history.size
     # The line that is met most often divides the passes.
-    births = np.unique(lifetimes.born[live.rows[grown & (live.stack == stacks[np.argmax(count)])]])
+    births = ascending(lifetimes.born[live.rows[grown & (live.stack == stacks[np.argmax(count)])]])
     births = births[births > BEFORE]
     if len(births) < 2:
         return False
