@@ -113,6 +113,12 @@ def stored_note(name: str, per_pass: int | None = None, *, kept: bool = False) -
     return f"stored in {name} here{more}"
 
 
+def before_note(slug: str, name: str | None, *, is_loop: bool) -> str:
+    """What is to be done before a line: `slug` of the advice, `name` of what a person would let go of."""
+    what = "gc.collect()" if slug == "collect_garbage" else f"let go of {name or 'it'}"
+    return f"{what} before {'this loop' if is_loop else 'this line'}"
+
+
 def growth_note(growth: Growth, per_pass: int | None = None) -> str:
     """What a line whose memory grows does; `per_pass`: what all that it calls leaves behind."""
     if per_pass:

@@ -59,6 +59,7 @@ def _shown_earlier(study: DeviceStudy) -> bool:
 def is_within(path: str, holder: str) -> bool:
     """Whether `path` leads through `holder`: ``metric.outputs[3]['loss']`` through ``metric.outputs``."""
     start, pattern = _pattern(holder)
+    path = path.removeprefix(_CYCLE)
     return path.startswith(start) and pattern.match(path) is not None
 
 

@@ -37,6 +37,8 @@ def _told_by_text(suspect: Suspect, function: str, name: str, sources: Sources) 
 
 def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | None:
     """The line to change; where it is only that of the function that holds an object, the line that stores into it."""
+    if advice.values.get("before") is not None:
+        return advice.at
     suspect = next((one for one in oom.verdict.suspects if one.holder == advice.values.get("holder")), None)
     if suspect is None or advice.at not in (None, suspect.at):
         return advice.at

@@ -57,6 +57,8 @@ def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culpr
 
 def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Location, str] | None:
     verdict = oom.verdict
+    if verdict.cause == "retained" and (before := _of_what_follows(oom)) is not None:
+        return before
     if verdict.cause in ("growth", "retained"):
         named = {note.values.get("holder") for note in verdict.headline}
         per_pass = next((note.values["per_pass"] for note in verdict.headline if note.values.get("per_pass")), None)
@@ -87,6 +89,16 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
     return None if where is None else (where, words.asked_note(oom))
+
+
+def _of_what_follows(oom: Oom) -> tuple[Location, str] | None:
+    """The call or the loop before which the best advice has something go."""
+    best = next((one for one in oom.verdict.advice if not one.refuted), None)
+    work = None if best is None else best.values.get("before")
+    if best is None or work is None or best.at != work.at:
+        return None
+    kept = next((one for one in oom.verdict.suspects if one.holder == best.values.get("holder")), None)
+    return work.at, words.before_note(best.slug, None if kept is None else name_of(kept), is_loop=work.is_loop)
 
 
 def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Location, str] | None:
