@@ -113,19 +113,27 @@ def stored_note(name: str, per_pass: int | None = None, *, kept: bool = False) -
     return f"stored in {name} here{more}"
 
 
-def before_note(slug: str, name: str | None, *, is_loop: bool) -> str:
-    """What is to be done before a line: `slug` of the advice, `name` of what a person would let go of."""
+def before_note(slug: str, name: str | None, kind: str) -> str:
+    """What is to be done before a line: `slug` of the advice, `name` of what a person would let go of.
+
+    `kind` is that of the work underway there.
+    """
     what = "gc.collect()" if slug == "collect_garbage" else f"let go of {name or 'it'}"
-    return f"{what} before {'this loop' if is_loop else 'this line'}"
+    return f"{what} before this {'line' if kind == 'call' else kind}"
 
 
-def growth_note(growth: Growth, per_pass: int | None = None) -> str:
-    """What a line whose memory grows does; `per_pass`: what all that it calls leaves behind."""
-    if per_pass:
-        return f"leaves {format_bytes(per_pass)} behind every pass"
-    if growth.kind == "time":
-        return f"{format_bytes(growth.live_bytes)} made here is never freed"
-    return f"leaves {format_bytes(growth.bytes_per_step)} behind every pass"
+def growth_note(growth: Growth, where: Location, per_pass: int | None = None) -> str:
+    """What a line has to do with memory that grows: it allocates it, or calls what does; neither need keep it.
+
+    Args:
+        growth: what grows.
+        where: the line.
+        per_pass: what all that is called there leaves behind.
+    """
+    made = "allocated here" if where == growth.site else "called here"
+    if growth.kind == "time" and not per_pass:
+        return f"{made}: {format_bytes(growth.live_bytes)} that is never freed"
+    return f"{made}: {format_bytes(per_pass or growth.bytes_per_step)} more stays every pass"
 
 
 TWO_ALIVE = "here the pass before is still alive"

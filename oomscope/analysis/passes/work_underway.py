@@ -18,15 +18,23 @@ from oomscope.model import Frame, IntArray
 
 MOST_STACKS = 50
 """Of those that made what is left over, by their bytes."""
+MOST_INDENT = 8
+"""Columns before the first statement of a method."""
+MODULE = "<module>"
+_TAB = 4
 MOSTLY = 0.5
 """Of the bytes that the reader's own code made: how many must part from the work underway at one line."""
 
 
 class WorkUnderway(NamedTuple):
-    """The call in progress `at` a line; where `is_loop`, a loop of which that is the first line that allocates."""
+    """What is in progress `at` a line.
+
+    `kind`: ``call``, of that line; ``block``, of which the line is a part, such as a loop in its first pass; ``loop``,
+    of which it is the first line that allocates.
+    """
 
     at: Location
-    is_loop: bool
+    kind: str = "call"
 
 
 def work_since(study: DeviceStudy, entry: int, rows: IntArray) -> WorkUnderway | None:
@@ -54,8 +62,32 @@ def work_at(study: DeviceStudy, entry: int, at: Location, rows: IntArray) -> Wor
         where = loops.location(run)
         is_around = (where.file, where.function) == (at.file, at.function) and not run.one_line
         if is_around and len(run.starts) > 1 and bool(np.all(born < run.begin)):
-            return WorkUnderway(where, is_loop=True)
-    return WorkUnderway(at, is_loop=False)
+            return WorkUnderway(where, "loop")
+    return WorkUnderway(at, "block" if _is_indented(study, at) else "call")
+
+
+def _is_indented(study: DeviceStudy, at: Location) -> bool:
+    """Whether a line stands further in than another one of its function, or than any could that is in no block."""
+    indents = _indents(study)
+    here = indents.get((at.file, at.line))
+    lines = {
+        frame.line for frame in study.snapshot.stacks.frames if (frame.filename, frame.name) == (at.file, at.function)
+    }
+    known = [one for line in lines if (one := indents.get((at.file, line))) is not None]
+    return here is not None and here > min(*known, 0 if at.function == MODULE else MOST_INDENT, here)
+
+
+def _indents(study: DeviceStudy) -> dict[tuple[str, int], int]:
+    """By file and line, how far in a line of source stands, of those that the dump brought."""
+    return study.once(
+        "indents",
+        lambda: {
+            (one.filename, one.first + at): len(text.expandtabs(_TAB)) - len(text.expandtabs(_TAB).lstrip())
+            for one in study.snapshot.recorded.sources
+            for at, text in enumerate(one.text)
+            if text.strip()
+        },
+    )
 
 
 def _parting(making: list[Frame], asking: list[Frame]) -> Location | None:
