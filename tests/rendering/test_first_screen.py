@@ -363,6 +363,26 @@ def test_table_and_bar_tell_the_same_of_what_others_keep_as_well():
     assert not any(row.shared for row in holder_rows(device, live_parts(device, str), sources))
 
 
+@pytest.mark.parametrize(
+    ("name", "holder"),
+    [
+        ("two_stages", "main: stage1"),
+        ("search_train", "main: searcher"),
+        ("distill", "reference cycle: Trainer.callbacks[0] → LossPrinter.trainer → Trainer"),
+    ],
+)
+def test_headline_bar_and_table_count_what_is_finished_with_alike(name: str, holder: str):
+    """A variable that is not read again stands for all that it leads to, and no object within it stands beside it."""
+    device, sources = recorded_device(name)
+    assert device.oom is not None
+    told = live_parts(device, str)
+    rows = [row for row in holder_rows(device, told, sources) if row.holder.holder == holder]
+    (part,) = [part for part in told.parts if part.holder == holder]
+    assert [row.holder.retained for row in rows] == [part.bytes] == [device.oom.verdict.headline[0].values["retained"]]
+    variable = holder.rpartition(": ")[2]
+    assert not [one for one in device.holders if one.holder.startswith(variable)]
+
+
 def test_where_an_object_keeps_most_the_line_that_stores_it_is_shown():
     device, sources = recorded_device("slide_viewer")
     found = culprit(device, str, sources)
