@@ -14,7 +14,7 @@ from oomscope.wording import cut
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
-from oomscope.wording.loops import counts_agree, counts_others, step_underway
+from oomscope.wording.loops import counted, counts_agree, counts_others, step_underway
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
 from oomscope.wording.window import brief_part
@@ -85,18 +85,19 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
         return step_underway(device, oom.entry)
     if counts_others(oom, known.completed):
         return ""  # two counts, one of passes of other runs of the loop or of another one, only puzzle
-    number = f"pass {known.index + 1:,}"
+    finished = counted(oom, known)
+    number = f"pass {finished + 1:,}"
     told = {note.code for note in oom.verdict.headline}
-    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None and not counts_agree(device, known.completed):
+    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None and not counts_agree(device, finished):
         number = f"{number} of the loop in {place(known.loop)}"  # steps elsewhere are others
-    if not known.completed:
+    if not finished:
         return f"{number}, the first"
     failed = any(_fails_earlier(other.verdict.failing_pass, known) for other in device.ooms)
-    return number if failed or told & _TELLS_WHAT_FITTED else f"{number}, after {known.completed:,} that fitted"
+    return number if failed or told & _TELLS_WHAT_FITTED else f"{number}, after {finished:,} that fitted"
 
 
 def _fails_earlier(other: FailingPass | None, known: FailingPass) -> bool:
-    return other is not None and other.loop == known.loop and other.index < known.index
+    return other is not None and other.loop == known.loop and other.before + other.index < known.before + known.index
 
 
 def stored_note(name: str, per_pass: int | None = None, *, kept: bool = False) -> str:
