@@ -116,6 +116,26 @@ def test_a_line_that_stands_further_in_than_its_function_is_part_of_a_block() ->
     assert MOST_INDENT == 8
 
 
+def with_unread(name: str, **told: object) -> Snapshot:
+    """The recording with other values of the variables that are not read again."""
+    snapshot = recorded(name)
+    context: dict[str, Any] = dict(snapshot.context or {})
+    context["unread"] = [{**one, **told} for one in context["unread"]]
+    return replace(snapshot, context=context)
+
+
+def test_the_loop_that_the_recording_tells_is_the_one_to_let_go_before() -> None:
+    snapshot = with_unread("baseline_tune", loop=25)
+    assert "before the loop in main (baseline_tune.py:25): `del` it" in first_action(snapshot)
+    found = culprit(analyzed(snapshot), str, Sources(snapshot))
+    assert found is not None
+    assert (found.line, found.note) == (25, "let go of baseline before this loop")
+
+
+def test_what_a_pass_has_written_can_go_within_it() -> None:
+    assert "before line 26 of main" in first_action(with_unread("baseline_tune", since="pass"))
+
+
 def test_work_is_told_by_its_kind() -> None:
     at = Location("/p/train.py", 9, "<module>")
     assert work(None) == ""

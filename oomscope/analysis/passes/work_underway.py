@@ -30,7 +30,7 @@ class WorkUnderway(NamedTuple):
     """What is in progress `at` a line.
 
     `kind`: ``call``, of that line; ``block``, of which the line is a part, such as a loop in its first pass; ``loop``,
-    of which it is the first line that allocates.
+    of which it is the first line, or the first that allocates.
     """
 
     at: Location

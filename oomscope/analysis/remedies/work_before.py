@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +29,13 @@ def work_before(circumstances: Circumstances, suspect: Suspect) -> WorkUnderway 
     told = _variable(study, suspect)
     if told is None or suspect.at is None:
         return work_since_rows(circumstances, rows)
-    return None if _is_handed_on(study, told) else work_at(study, entry, suspect.at, rows)
+    if _is_handed_on(study, told):
+        return None
+    if told.loop is not None:
+        return WorkUnderway(replace(suspect.at, line=told.loop), "loop")
+    if told.since == "pass":
+        return WorkUnderway(suspect.at)
+    return work_at(study, entry, suspect.at, rows)
 
 
 def work_since_rows(circumstances: Circumstances, rows: IntArray) -> WorkUnderway | None:
@@ -52,7 +59,7 @@ def _is_handed_on(study: DeviceStudy, one: RecordedUnread) -> bool:
     Told from the line's text; where that is not known, from whether a variable of another call keeps the same.
     """
     assert one.at is not None
-    text = _statement(study, one.at.filename, one.at.line)
+    text = _statement(study, one.at.filename, one.loop or one.at.line)
     if not text:
         return bool(one.others)
     name = (one.holder or "").rpartition(": ")[2]
