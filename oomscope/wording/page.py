@@ -119,7 +119,7 @@ def before_note(slug: str, name: str | None, kind: str) -> str:
 
     `kind` is that of the work underway there.
     """
-    what = "gc.collect()" if slug == "collect_garbage" else f"let go of {name or 'it'}"
+    what = "call gc.collect()" if slug == "collect_garbage" else f"let go of {name or 'it'}"
     return f"{what} before this {'line' if kind == 'call' else kind}"
 
 

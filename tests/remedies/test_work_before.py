@@ -65,7 +65,7 @@ def test_the_advice_says_before_which_line(name: str, said: str) -> None:
     ("name", "line", "text", "note"),
     [
         ("two_stages", 39, "stage2.fit(codes, 1024, 4)", "let go of stage1 before this line"),
-        ("distill", 79, "student.fit(zip(transfer, soft))", "gc.collect() before this line"),
+        ("distill", 79, "student.fit(zip(transfer, soft))", "call gc.collect() before this line"),
         ("baseline_tune", 26, "loss = F.mse_loss(model(x), x)", "let go of baseline before this block"),
     ],
 )

@@ -30,7 +30,7 @@ _MOST_INSTRUCTIONS = 20_000
 _MOST_STEPS = 4
 
 
-class Loop(NamedTuple):
+class LoopAround(NamedTuple):
     """A loop of some code: its first line, None where no line is known, and the variables that it writes."""
 
     line: int | None
@@ -57,7 +57,7 @@ def uses_after(code: CodeType, offset: int) -> frozenset[Use] | None:
 
 
 @functools.lru_cache(maxsize=512)
-def loops_around(code: CodeType, offset: int) -> tuple[Loop, ...]:
+def loops_around(code: CodeType, offset: int) -> tuple[LoopAround, ...]:
     """The loops that the instruction at `offset` is in, innermost first."""
     flow = _flow_of(code)
     return () if flow is None else flow.loops_around(offset)
@@ -183,7 +183,7 @@ class _Flow:
             open_ones += new
         return seen
 
-    def loops_around(self, offset: int) -> tuple[Loop, ...]:
+    def loops_around(self, offset: int) -> tuple[LoopAround, ...]:
         """The loops around the instruction, innermost first."""
         here = self._at(offset)
         whole = self._reached(here, self.following) & self._reached(here, self._before)
@@ -192,7 +192,7 @@ class _Flow:
         inner = sorted(back, key=lambda loop: loop[1] - loop[0])
         found = [{one for one in whole if begin <= one <= end} for begin, end in inner] + ([whole] if whole else [])
         return tuple(
-            Loop(
+            LoopAround(
                 min((line for one in loop if (line := self._lines[one]) is not None), default=None),
                 frozenset(name for one in loop for name in self.writes[one]),
             )

@@ -24,7 +24,7 @@ from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.holding import Holding, is_graph_node
 from oomscope.recording.census.idle import Idle, find_idle, without
 from oomscope.recording.census.kept import Kept
-from oomscope.recording.census.liveness import Loop, Use, global_reads, loops_around, uses_after
+from oomscope.recording.census.liveness import LoopAround, Use, global_reads, loops_around, uses_after
 from oomscope.recording.census.storages import Key, Storage
 
 NEWEST = (3, 13)
@@ -82,7 +82,7 @@ class Roots:
         looping = [place for place, frame in enumerate(inner) if _may_loop(frame) and self._loops(frame)]
         self._looping.update(id(frame) for frame in stack[: max(looping, default=0)])
 
-    def _loops(self, frame: FrameType) -> tuple[Loop, ...]:
+    def _loops(self, frame: FrameType) -> tuple[LoopAround, ...]:
         return loops_around(frame.f_code, self._offset(frame))
 
     def _since(self, frame: FrameType, name: str) -> str | None:

@@ -42,7 +42,7 @@ class Culprit:
     excerpt: Excerpt | None
 
 
-class _Line(NamedTuple):
+class _Marked(NamedTuple):
     """A line and what it does; `is_cause`: whether it stores what keeps the memory, or something has to go before."""
 
     where: Location
@@ -70,7 +70,7 @@ def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culpr
     )
 
 
-def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Line | None:
+def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
     verdict = oom.verdict
     if verdict.cause == "retained" and (before := _of_what_follows(oom)) is not None:
         return before
@@ -79,7 +79,7 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Line | N
         per_pass = next((note.values["per_pass"] for note in verdict.headline if note.values.get("per_pass")), None)
         for suspect in verdict.suspects if verdict.cause == "growth" else ():
             if suspect.holder in named and (stores := store_line(suspect, sources)) is not None:
-                return _Line(stores, words.stored_note(name_of(suspect), per_pass), is_cause=True)
+                return _Marked(stores, words.stored_note(name_of(suspect), per_pass), is_cause=True)
         for growth in device.growth if verdict.cause == "growth" else ():
             if (grows := _of_growth(device, oom, growth)) is not None:
                 return grows
@@ -89,7 +89,7 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Line | N
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
                 made = sum(use.bytes for use in device.sites if use.site == driver.site)
-                return _Line(driver.site, words.made_note(made or driver.bytes))
+                return _Marked(driver.site, words.made_note(made or driver.bytes))
     if verdict.cause == "capacity":
         found = _of_last_pass(device, oom, sources) or _of_keeper(oom, sources)
         if found is not None:
@@ -99,14 +99,14 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Line | N
             where = pin.caller or pin.site
             if where is not None:
                 told = words.pin_note(pin) if verdict.cause == "fragmentation" else words.kept_note(pin)
-                return _Line(where, told)
+                return _Marked(where, told)
     asked = verdict.asked
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
-    return None if where is None else _Line(where, words.asked_note(oom))
+    return None if where is None else _Marked(where, words.asked_note(oom))
 
 
-def _of_what_follows(oom: Oom) -> _Line | None:
+def _of_what_follows(oom: Oom) -> _Marked | None:
     """The call or the loop before which the best advice has something go."""
     best = next((one for one in oom.verdict.advice if not one.refuted), None)
     work = None if best is None else best.values.get("before")
@@ -114,10 +114,10 @@ def _of_what_follows(oom: Oom) -> _Line | None:
         return None
     kept = next((one for one in oom.verdict.suspects if one.holder == best.values.get("holder")), None)
     name = None if kept is None else name_of(kept)
-    return _Line(work.at, words.before_note(best.slug, name, work.kind), is_cause=True)
+    return _Marked(work.at, words.before_note(best.slug, name, work.kind), is_cause=True)
 
 
-def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> _Line | None:
+def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
     """Where most of the memory is of the pass before: the line that stores it, or the loop's line that goes on."""
     first = oom.verdict.headline[0]
     failing = oom.verdict.failing_pass
@@ -125,15 +125,15 @@ def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> _Line |
         return None
     keeper = next((one for one in oom.verdict.suspects if one.holder == first.values["holder"]), None)
     if keeper is not None and (stores := store_line(keeper, sources)) is not None:
-        return _Line(stores, words.stored_note(name_of(keeper)), is_cause=True)
+        return _Marked(stores, words.stored_note(name_of(keeper)), is_cause=True)
     loop = failing.loop
     for frame in device.study.snapshot.stacks[int(device.history.trace.stack[oom.entry])]:
         if (frame.filename, frame.name) == (loop.file, loop.function):
-            return _Line(Location(frame.filename, frame.line, frame.name), words.TWO_ALIVE)
+            return _Marked(Location(frame.filename, frame.line, frame.name), words.TWO_ALIVE)
     return None
 
 
-def _of_keeper(oom: Oom, sources: Sources) -> _Line | None:
+def _of_keeper(oom: Oom, sources: Sources) -> _Marked | None:
     """Where the headline begins with an object that keeps most of the memory: the line that stores it."""
     first = oom.verdict.headline[0]
     if first.code != "causes.capacity.keeper":
@@ -141,11 +141,11 @@ def _of_keeper(oom: Oom, sources: Sources) -> _Line | None:
     keeper = next((one for one in oom.verdict.suspects if one.holder == first.values["holder"]), None)
     stores = None if keeper is None else store_line(keeper, sources)
     return (
-        None if keeper is None or stores is None else _Line(stores, words.stored_note(name_of(keeper)), is_cause=True)
+        None if keeper is None or stores is None else _Marked(stores, words.stored_note(name_of(keeper)), is_cause=True)
     )
 
 
-def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Line | None:
+def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Marked | None:
     """The line of the loop that the headline counts passes of, or else the line that makes what grows."""
     told = next((note.values for note in oom.verdict.headline if note.values.get("per_pass")), None)
     failing = oom.verdict.failing_pass
@@ -154,16 +154,16 @@ def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Line | None
         loop = growth.loop if same else failing.loop if failing is not None else None
         inside = _in_loop(device, growth, loop)
         if inside is not None:
-            return _Line(inside, words.growth_note(growth, inside, told["per_pass"]))
+            return _Marked(inside, words.growth_note(growth, inside, told["per_pass"]))
     where = growth.caller or growth.site
-    return None if where is None else _Line(where, words.growth_note(growth, where))
+    return None if where is None else _Marked(where, words.growth_note(growth, where))
 
 
-def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _Line | None:
+def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _Marked | None:
     """The line that stores what `suspect` keeps; where that is not known, the line that made most of it."""
     stores = store_line(suspect, sources)
     if stores is not None:
-        return _Line(stores, words.stored_note(name_of(suspect), kept=keeps_error(suspect)), is_cause=True)
+        return _Marked(stores, words.stored_note(name_of(suspect), kept=keeps_error(suspect)), is_cause=True)
     if device.oom is None or device.oom.entry != device.at_entry:
         return None
     sites, history = device.study.sites, device.history
@@ -176,7 +176,7 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _L
     for number in np.argsort(-made, kind="stable").tolist():
         location = sites.location(int(numbers[number]))
         if location is not None:
-            return _Line(location, words.made_of_it(int(made[number])))
+            return _Marked(location, words.made_of_it(int(made[number])))
     return None
 
 
@@ -199,10 +199,10 @@ def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> L
     return None
 
 
-def _of_largest(device: DeviceFindings) -> _Line | None:
+def _of_largest(device: DeviceFindings) -> _Marked | None:
     """Without a failure: the line that made most of what was live."""
     for use in device.sites:
         where = use.caller or use.site
         if where is not None:
-            return _Line(where, words.made_note(use.bytes))
+            return _Marked(where, words.made_note(use.bytes))
     return None
