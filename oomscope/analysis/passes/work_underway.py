@@ -37,8 +37,11 @@ class WorkUnderway(NamedTuple):
     kind: str = "call"
 
 
-def work_since(study: DeviceStudy, entry: int, rows: IntArray) -> WorkUnderway | None:
-    """The work that has followed what made `rows`, lifetimes; None where both come from the same lines."""
+def work_since(study: DeviceStudy, entry: int, rows: IntArray, *, least: float = MOSTLY) -> WorkUnderway | None:
+    """The work that has followed what made `rows`, lifetimes; None where both come from the same lines.
+
+    `least`: the share of what the reader's own code made that it must have followed.
+    """
     asking = _asking(study, entry)
     stacks, where = np.unique(study.history.lifetimes.stack[rows], return_inverse=True)
     size = np.bincount(where, weights=study.history.size[rows], minlength=len(stacks))
@@ -51,7 +54,7 @@ def work_since(study: DeviceStudy, entry: int, rows: IntArray) -> WorkUnderway |
             if (at := _parting(making, asking)) is not None:
                 found[at] = found.get(at, 0) + size[one]
     first = max(found, key=lambda at: found[at], default=None)
-    return None if first is None or found[first] < MOSTLY * total else work_at(study, entry, first, rows)
+    return None if first is None or found[first] < least * total else work_at(study, entry, first, rows)
 
 
 def work_at(study: DeviceStudy, entry: int, at: Location, rows: IntArray) -> WorkUnderway:
@@ -64,6 +67,16 @@ def work_at(study: DeviceStudy, entry: int, at: Location, rows: IntArray) -> Wor
         if is_around and len(run.starts) > 1 and bool(np.all(born < run.begin)):
             return WorkUnderway(where, "loop")
     return WorkUnderway(at, "block" if _is_indented(study, at) else "call")
+
+
+def goes_on_making(study: DeviceStudy, entry: int, work: WorkUnderway, rows: IntArray) -> bool:
+    """Whether most of `rows`, lifetimes, were made by passes of a loop of the same function that is still running."""
+    loops, born = study.loops, study.history.lifetimes.born[rows]
+    for number in loops.running(entry, thread=in_thread(study, entry)):
+        where = loops.location(loops.runs[number])
+        if (where.file, where.function) == (work.at.file, work.at.function):
+            return bool(2 * np.count_nonzero(born >= loops.runs[number].begin) >= len(born))
+    return False
 
 
 def _is_indented(study: DeviceStudy, at: Location) -> bool:
