@@ -36,9 +36,13 @@ def _told_by_text(suspect: Suspect, function: str, name: str, sources: Sources) 
 
 
 def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | None:
-    """The line to change; where it is only that of the function that holds an object, the line that stores into it."""
-    if advice.values.get("before") is not None:
-        return advice.at
+    """The line to change; where it is only that of the function that holds an object, the line that stores into it.
+
+    None where something has to go before a block of which only a line within it is known.
+    """
+    work = advice.values.get("before")
+    if work is not None:
+        return None if work.kind == "block" and work.at == advice.at else advice.at
     suspect = next((one for one in oom.verdict.suspects if one.holder == advice.values.get("holder")), None)
     if suspect is None or advice.at not in (None, suspect.at):
         return advice.at

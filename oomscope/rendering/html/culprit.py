@@ -114,7 +114,7 @@ def _of_what_follows(oom: Oom) -> _Marked | None:
         return None
     kept = next((one for one in oom.verdict.suspects if one.holder == best.values.get("holder")), None)
     name = None if kept is None else name_of(kept)
-    return _Marked(work.at, words.before_note(best.slug, name, work.kind), is_cause=True)
+    return _Marked(work.at, words.before_note(best.slug, name, work.kind), is_cause=work.kind != "block")
 
 
 def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
