@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oomscope.analysis.attribution.names_and_holders import holders, named_tensors
+from oomscope.analysis.attribution.records import Holder
 from oomscope.analysis.attribution.site_uses import site_uses
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.instants import choose_instant, entry_at
@@ -28,9 +29,11 @@ from oomscope.analysis.verdict.judge import judge
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.verdict.refused import find_refused
+from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.analysis.verdict.unread import FROZEN
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
-from oomscope.model import Snapshot
+from oomscope.model import IntArray, Snapshot
 
 
 def analyze(
@@ -113,6 +116,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
     categories = categories_at(study, entry, growth)
     fragments = fragmentation(layout, history.config, snapshot.pools)
     ooms = tuple(_judged(study, request, replay) for request in requests)
+    failed = the_one_that_matters(ooms)
     return DeviceFindings(
         device=study.index,
         study=study,
@@ -127,11 +131,11 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         categories_source=study.categories_source,
         phases=study.live_by(study.phases, PHASES, entry),
         names=named_tensors(snapshot, study.index),
-        holders=holders(study),
+        holders=holders(study, _unread(study, failed)),
         pins=find_pins(study, entry, layout),
         growth=growth,
         steps=study.steps,
-        oom=the_one_that_matters(ooms),
+        oom=failed,
         ooms=ooms,
         bill=make_bill(study, entry),
         device_total=snapshot.recorded.device(study.index).total,
@@ -139,6 +143,17 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         named=named_uses(history, study.ranges, entry),
         pools=pool_figures(snapshot, study.index, fragments),
     )
+
+
+def _unread(study: DeviceStudy, oom: Oom | None) -> list[tuple[Holder, IntArray]]:
+    """The variables that the verdict says are not read again, as holders, each with the lifetimes that it keeps."""
+    if oom is None:
+        return []
+    found = [one for one in oom.verdict.suspects if one.unread is not None and one.kind != FROZEN]
+    return [
+        (Holder(one.holder, one.kind, one.reaches, one.retained, one.tensors), held_rows(study, oom.entry, one.holder))
+        for one in found
+    ]
 
 
 def _judged(study: DeviceStudy, request: FailedRequest, replay: WhatIf | None) -> Oom:

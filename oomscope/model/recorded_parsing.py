@@ -289,6 +289,7 @@ class _Parser:
             tensors=self.number(item, "tensors"),
             reads=self.texts(item, "reads"),
             since=self.text(item, "since"),
+            loop=self.number(item, "loop"),
             others=self.texts(item, "others"),
             at=None if at is None else self.frame(self.mapping(item, "at")),
         )

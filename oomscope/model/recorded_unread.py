@@ -23,6 +23,8 @@ class RecordedUnread:
         reads: the parts of it that are read again, such as ``.best_loss``; what they lead to does not count in `bytes`.
         since: whether it was written ``before`` all loops that are underway, ``between`` two, or by a ``pass`` of the
             innermost; None where no loop is underway.
+        loop: the first line of the outermost loop of its function that is underway and does not write it; None where
+            there is none, or the recorder did not tell.
         others: some further variables of the kind that keep part of the same.
         at: where the function or script is; of an attribute, where it is stored.
     """
@@ -34,5 +36,6 @@ class RecordedUnread:
     tensors: int | None = None
     reads: tuple[str, ...] = ()
     since: str | None = None
+    loop: int | None = None
     others: tuple[str, ...] = ()
     at: Frame | None = None

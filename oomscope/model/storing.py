@@ -8,9 +8,13 @@ from collections.abc import Iterator, Mapping
 _ENDS = re.compile(r"(\[[^\]]*\]|\{(?:key|…)\}|\.__\w+__|\._exception)+\Z")
 """Items, keys, dunder attributes and a future's error at the end of a way: those of an object, not its name."""
 _METHODS = "append|appendleft|add|extend|insert|put|put_nowait|push|setdefault|update"
-_EMPTY = re.compile(r"(None|\[\]|\{\}|\(\)|(list|dict|set|tuple|deque|defaultdict|Queue|queue\.Queue|collections\.\w+)"
-                    r"\([^()]*\)|-?\d[\d.e]*|True|False|\"\"|'')\s*(#.*)?\Z")  # fmt: skip
+_NOTHING = (
+    r"(?:None|\[\]|\{\}|\(\)|(?:list|dict|set|tuple|deque|defaultdict|Queue|queue\.Queue|collections\.\w+)\([^()]*\)"
+    r"|-?\d[\d.e]*|True|False|\"\"|'')"
+)
+_EMPTY = re.compile(rf"{_NOTHING}\s*(#.*)?\Z")
 """What a name begins with: nothing is kept by that."""
+_ALL_EMPTY = re.compile(rf"{_NOTHING}\s*(?:,\s*{_NOTHING}\s*)+\Z")
 _DEFINITION = re.compile(r"(\s*)(?:async\s+)?def\s+(\w+)\b")
 
 
@@ -59,9 +63,14 @@ def _storing(name: str, lines: Mapping[int, str]) -> Iterator[int]:
     stores = re.compile(
         rf"(?:^|[^\w.]){owner}{last}(?:\[[^\]]*\])*\s*(?:\.(?:{_METHODS})\(|\+=|(?::[^=]*)?=(?!=)\s*(?P<value>.+))"
     )
-    several = re.compile(rf"\s*(?:[\w.*]+\s*,\s*)*{owner}{last}\s*,\s*[\w.*,\s]+=(?!=)")
+    several = re.compile(
+        rf"\s*(?:[\w.*]+\s*,\s*)*{owner}{last}\s*(?:,\s*[\w.*]+\s*)+=(?!=)(?P<value>.*)"
+        rf"|\s*(?:[\w.*]+\s*,\s*)+{owner}{last}\s*=(?!=)(?P<last>.*)"
+    )
     for number, text in lines.items():
         code = text.partition("#")[0]
-        match = stores.search(code)
-        if several.match(code) or (match is not None and not _EMPTY.fullmatch((match["value"] or "?").strip())):
+        if match := several.match(code):
+            if not _ALL_EMPTY.fullmatch((match["value"] or match["last"] or "").strip()):
+                yield number
+        elif (match := stores.search(code)) and not _EMPTY.fullmatch((match["value"] or "?").strip()):
             yield number

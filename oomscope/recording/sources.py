@@ -138,6 +138,8 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
     yield from _all(row["at"] for row in holders if row.get("at"))
     for row in holders[:_MOST_HOLDERS]:
         yield from _stores(row, files)
+    for row in [one for one in key.get("unread", []) if one.get("at")][:_MOST_HOLDERS]:
+        yield row["at"]["filename"], row.get("loop") or row["at"]["line"]
     for frames in _live_stacks(payload):
         yield from _site_and_callers(frames)
     for thread in stacks.get("threads") or []:

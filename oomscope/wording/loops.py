@@ -5,7 +5,11 @@ Where both are the same, both are called passes; where they are not, the report 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.passes.records import FailingPass
 from oomscope.analysis.verdict.records import Oom
 from oomscope.wording.clean import clean
 from oomscope.wording.template import place
@@ -21,7 +25,7 @@ _OPTIMIZER_STEP = "an optimizer step runs from the end of the one before it to i
 def pass_word(device: DeviceFindings) -> tuple[str, str]:
     """What one of `device.steps` is called, and several: ``pass`` where they are those of the loop that failed."""
     steps, known = device.steps, device.oom.verdict.failing_pass if device.oom is not None else None
-    if known is not None and steps.source == "inferred" and len(steps.steps) == known.index + 1:
+    if known is not None and steps.source == "inferred" and len(steps.steps) == known.before + known.index + 1:
         return "pass", "passes"
     return ("optimizer step", "optimizer steps") if steps.by_optimizer else ("step", "steps")
 
@@ -49,10 +53,18 @@ def step_underway(device: DeviceFindings, entry: int) -> str:
     return f"{one} {clean(step.name, 40)}"
 
 
+def counted(oom: Oom, known: FailingPass) -> int:
+    """How many finished passes are told: those of all runs of the loop, or of this one where the headline does so."""
+    return known.completed if _counting(oom) else known.finished
+
+
 def counts_others(oom: Oom, completed: int) -> bool:
     """Whether the headline speaks of passes, and of another number than this loop has finished."""
-    told = [note.values for note in oom.verdict.headline if "per_pass" in note.values or "passes" in note.values]
-    return any(one.get("passes") != completed for one in told)
+    return any(one.get("passes") != completed for one in _counting(oom))
+
+
+def _counting(oom: Oom) -> list[Mapping[str, Any]]:
+    return [note.values for note in oom.verdict.headline if "per_pass" in note.values or "passes" in note.values]
 
 
 def which_is_which(device: DeviceFindings) -> str:

@@ -14,7 +14,7 @@ from oomscope.wording import cut
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
-from oomscope.wording.loops import counts_agree, counts_others, step_underway
+from oomscope.wording.loops import counted, counts_agree, counts_others, step_underway
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
 from oomscope.wording.window import brief_part
@@ -85,18 +85,19 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
         return step_underway(device, oom.entry)
     if counts_others(oom, known.completed):
         return ""  # two counts, one of passes of other runs of the loop or of another one, only puzzle
-    number = f"pass {known.index + 1:,}"
+    finished = counted(oom, known)
+    number = f"pass {finished + 1:,}"
     told = {note.code for note in oom.verdict.headline}
-    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None and not counts_agree(device, known.completed):
+    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None and not counts_agree(device, finished):
         number = f"{number} of the loop in {place(known.loop)}"  # steps elsewhere are others
-    if not known.completed:
+    if not finished:
         return f"{number}, the first"
     failed = any(_fails_earlier(other.verdict.failing_pass, known) for other in device.ooms)
-    return number if failed or told & _TELLS_WHAT_FITTED else f"{number}, after {known.completed:,} that fitted"
+    return number if failed or told & _TELLS_WHAT_FITTED else f"{number}, after {finished:,} that fitted"
 
 
 def _fails_earlier(other: FailingPass | None, known: FailingPass) -> bool:
-    return other is not None and other.loop == known.loop and other.index < known.index
+    return other is not None and other.loop == known.loop and other.before + other.index < known.before + known.index
 
 
 def stored_note(name: str, per_pass: int | None = None, *, kept: bool = False) -> str:
@@ -113,13 +114,27 @@ def stored_note(name: str, per_pass: int | None = None, *, kept: bool = False) -
     return f"stored in {name} here{more}"
 
 
-def growth_note(growth: Growth, per_pass: int | None = None) -> str:
-    """What a line whose memory grows does; `per_pass`: what all that it calls leaves behind."""
-    if per_pass:
-        return f"leaves {format_bytes(per_pass)} behind every pass"
-    if growth.kind == "time":
-        return f"{format_bytes(growth.live_bytes)} made here is never freed"
-    return f"leaves {format_bytes(growth.bytes_per_step)} behind every pass"
+def before_note(slug: str, name: str | None, kind: str) -> str:
+    """What is to be done before a line: `slug` of the advice, `name` of what a person would let go of.
+
+    `kind` is that of the work underway there.
+    """
+    what = "call gc.collect()" if slug == "collect_garbage" else f"let go of {name or 'it'}"
+    return f"{what} before this {'line' if kind == 'call' else kind}"
+
+
+def growth_note(growth: Growth, where: Location, per_pass: int | None = None) -> str:
+    """What a line has to do with memory that grows: it allocates it, or calls what does; neither need keep it.
+
+    Args:
+        growth: what grows.
+        where: the line.
+        per_pass: what all that is called there leaves behind.
+    """
+    made = "allocated here" if where == growth.site else "called here"
+    if growth.kind == "time" and not per_pass:
+        return f"{made}: {format_bytes(growth.live_bytes)} that is never freed"
+    return f"{made}: {format_bytes(per_pass or growth.bytes_per_step)} more stays every pass"
 
 
 TWO_ALIVE = "here the pass before is still alive"

@@ -7,7 +7,7 @@ from typing import Any
 
 from oomscope.units import format_bytes, plural
 from oomscope.wording.remedy_words import RemedyWords
-from oomscope.wording.template import holder, place
+from oomscope.wording.template import holder, place, work
 
 
 def _many_places(values: Mapping[str, Any]) -> str:
@@ -73,7 +73,37 @@ def _detach_something(values: Mapping[str, Any]) -> str:
 
 def _break_cycle(values: Mapping[str, Any]) -> str:
     way = values["holder"].removeprefix("reference cycle: ")
-    return f"Break the cycle ({way}), or call `gc.collect()` after each pass."
+    when = "after each pass" if values["goes_on"] else f"before {work(values['before']) or 'the work that follows'}"
+    return f"Break the cycle ({way}), or call `gc.collect()` {when}."
+
+
+def _release(values: Mapping[str, Any]) -> str:
+    before = work(values["before"])
+    if not before:
+        return (
+            f"Let go of {holder(values['holder'])} once it has been used: `del` it, or set it to `None`, before the "
+            "work that follows."
+        )
+    return f"Let go of {holder(values['holder'])} before {before}: `del` it, or set it to `None`."
+
+
+def _release_rest(values: Mapping[str, Any]) -> str:
+    before = work(values["before"])
+    when = f"before {before}" if before else "once it has been used"
+    reads = ", ".join(values["reads"])
+    return (
+        f"Let go of {holder(values['holder'])} {when}: put what is still read ({reads}) into variables of its own, "
+        "and `del` the rest."
+    )
+
+
+def _release_model(values: Mapping[str, Any]) -> str:
+    where = f" made at {place(values['place'])}" if values["place"] else ""
+    before = work(values["before"]) or "the next one is made"
+    return (
+        f"Let go of the model{where}, or of its gradients and its optimizer, before {before}: `del` what refers to "
+        "them, and break reference cycles that keep them."
+    )
 
 
 LET_GO: dict[str, RemedyWords] = {
@@ -176,8 +206,8 @@ LET_GO: dict[str, RemedyWords] = {
         "traceback",
     ),
     "drop_optimizer": RemedyWords(
-        "Let go of {holder:holder} once its training is over: `del` what refers to it, or keep only the numbers that "
-        "are still read.",
+        "Let go of {holder:holder} once its training is over[, before {before:work}]: `del` what refers to it, or keep "
+        "only the numbers that are still read.",
         "It keeps the model that it trained, its gradients and its states.",
         "none, if that training does not go on",
         "optimizers",
@@ -190,22 +220,22 @@ LET_GO: dict[str, RemedyWords] = {
         "optimizers",
     ),
     "release_closure": RemedyWords(
-        "Unregister {holder:holder} when its call ends (`atexit.unregister`, a hook's `remove()`), or let it refer to "
-        "no more than it reads.",
+        "Unregister {holder:holder} when its call ends[, before {before:work}] (`atexit.unregister`, a hook's "
+        "`remove()`), or let it refer to no more than it reads.",
         "It keeps the variables of a call that has ended.",
         "none",
         "",
     ),
     "release_ended_training": RemedyWords(
-        "Let go of the optimizer and the gradients of the loop in {loop:place} once it has ended: `del` what refers to "
-        "them and to a model that is not used any more, or call `optimizer.zero_grad()` and keep the model alone.",
+        "Let go of the optimizer and the gradients of the loop in {loop:place} once it has ended[, before "
+        "{before:work}]: `del` what refers to them and to a model that is not used any more, or call "
+        "`optimizer.zero_grad()` and keep the model alone.",
         "It left {bytes:bytes} of gradients and optimizer state.",
         "none, if that training does not go on",
         "optimizers",
     ),
     "release_ended_training.model": RemedyWords(
-        "Let go of the model[ made at {place:place}], or of its gradients and its optimizer, before the next one is "
-        "made: `del` what refers to them, and break reference cycles that keep them.",
+        _release_model,
         "Its training left {bytes:bytes} of gradients and optimizer state.",
         "none, if that training does not go on",
         "optimizers",
@@ -219,7 +249,7 @@ LET_GO: dict[str, RemedyWords] = {
     ),
     "release_checkpoint": RemedyWords(
         'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`, `device="cpu"`), or `del` it once '
-        "`load_state_dict` has copied it.",
+        "`load_state_dict` has copied it[, before {before:work}].",
         "It keeps {bytes:bytes} on the card beside the tensors that were made from it.",
         "none, if it is not read again",
         "loading",
@@ -239,14 +269,13 @@ LET_GO: dict[str, RemedyWords] = {
         "",
     ),
     "release_variable": RemedyWords(
-        "Let go of {holder:holder} once it has been used: `del` it, or set it to `None`, before the work that follows.",
+        _release,
         "It keeps {bytes:bytes} that no running code reads again.",
         "none",
         "faq",
     ),
     "release_variable.parts": RemedyWords(
-        "Let go of {holder:holder} once it has been used: put what is still read ({reads:list}) into variables of its "
-        "own, and `del` the rest.",
+        _release_rest,
         "It keeps {bytes:bytes} that no running code reads again.",
         "none",
         "faq",

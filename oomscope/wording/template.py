@@ -3,9 +3,9 @@
 ``{name}`` is the value as text, ``{name:bytes}`` a size, ``{name:size}`` a size as PyTorch's messages print it,
 ``{name:limit}`` a size rounded up, ``{name:count}`` a count,
 ``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:holder}`` an
-object with where it is, ``{name:list}`` several texts, and ``{name:n step}`` or ``{name:n entry/entries}`` a count with
-its noun. What stands in ``[brackets]`` is left out where one of its values is missing, None, zero or empty; ``[[`` is
-a bracket.
+object with where it is, ``{name:work}`` what is in progress, ``{name:list}`` several texts, and ``{name:n step}`` or
+``{name:n entry/entries}`` a count with its noun. What stands in ``[brackets]`` is left out where one of its values is
+missing, None, zero or empty; ``[[`` is a bracket.
 """
 
 from __future__ import annotations
@@ -67,6 +67,17 @@ def holder(way: str) -> str:
     return f"`{name}` ({where})" if where.endswith(".py") else f"`{name}` (in {where})"
 
 
+def work(underway: Any) -> str:
+    """What is in progress: ``line 99 of main``, ``the loop in main (train.py:95)``; empty for None."""
+    if underway is None:
+        return ""
+    if underway.kind == "loop":
+        return f"the loop in {place(underway.at)}"
+    function, file = underway.at.function, underway.at.file.replace("\\", "/").rpartition("/")[2]
+    line = f"line {underway.at.line} of {file if function == MODULE else function}"
+    return f"the block around {line}" if underway.kind == "block" else line
+
+
 class _Formatter(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         shown = _KINDS.get(format_spec)
@@ -89,4 +100,5 @@ _KINDS: Mapping[str, Callable[[Any], str]] = {
     "place": place,
     "holder": holder,
     "list": ", ".join,
+    "work": work,
 }

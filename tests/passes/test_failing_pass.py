@@ -63,6 +63,32 @@ def test_what_fails_before_any_loop_has_come_back_is_in_no_pass():
     assert failing(steps(4)) is None
 
 
+def test_passes_of_earlier_runs_of_the_loop_are_counted_by_themselves():
+    script = Script()
+    with script.call(50, "train"):
+        for epoch in range(3):
+            order = script.at(30, 4)
+            for number in range(4 if epoch < 2 else 3):
+                step(script, 4, fails=(epoch, number) == (2, 2))
+            script.free(order)
+    found = failing(script)
+    assert found is not None
+    assert (found.completed, found.before, found.finished) == (2, 8, 10)
+
+
+def test_a_line_that_only_some_passes_come_to_does_not_hide_those_before():
+    """``if step % 3 == 0: print(...)``: to the trace it is a loop within a loop."""
+    script = Script()
+    with script.call(50, "train"):
+        for number in range(12):
+            step(script, 16 if number == 11 else 4, fails=number == 11)
+            if number % 3 == 0:
+                script.free(script.at(40, 4))
+    found = failing(script)
+    assert found is not None
+    assert (found.completed, found.finished) == (1, 11)
+
+
 def test_a_snapshot_without_a_trace_has_no_pass_no_calls_and_no_growth():
     script = Script()
     script.at(31, 4)

@@ -109,6 +109,26 @@ class Assigns:
         self.items = None
 
 
+class Resets:
+    def __init__(self):
+        self.items = self.seen = []
+        self.rest, self.items = None, None
+        self.a, self.b, self.c, self.items = {}, (), set(), []
+
+    def reset(self):
+        self.items, self.seen = [], deque(maxlen=3)
+        self.seen, self.items = list(), []  # noqa: C408 - what some write
+
+    def fill(self):
+        self.seen.append(1)
+        self.items.append(kept())  # here
+
+
+class TakesApart:
+    def fill(self):
+        self.size, self.items = (SIZE, [kept()])  # here
+
+
 def lines_of(rows, name):
     row = next(row for row in rows if f"owner.{name}" in (row["holder"] or ""))
     return [(one["filename"], one["line"], one["name"]) for one in row["stores"]]
@@ -119,7 +139,10 @@ def line_with(function, text):
     return next(first + at for at, line in enumerate(lines) if text in line)
 
 
-@pytest.mark.parametrize("kind", [Appends, Adds, Inherits, Decorated, Subscripts, OfItems, Assigns])
+KINDS = [Appends, Adds, Inherits, Decorated, Subscripts, OfItems, Assigns, Resets, TakesApart]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_line_of_another_method_that_fills_it(kind):
     def serve(owner):
         owner.fill()

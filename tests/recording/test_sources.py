@@ -133,6 +133,12 @@ def test_the_failing_stack_comes_first_then_holders_then_the_largest_blocks(modu
     assert [row["line"] for row in sources.collect(payload, key)] == [30, 40, 10, 20]
 
 
+def test_the_line_before_which_a_variable_can_go_is_among_them(module):
+    path = module("\n" * 50)
+    unread = [{"at": frame(path, 40), "loop": 20}, {"at": frame(path, 30), "loop": None}, {"at": None}]
+    assert [row["line"] for row in sources.collect({}, {"unread": unread})] == [20, 30]
+
+
 def test_free_blocks_and_blocks_without_a_stack_are_passed_over(module):
     path = module("\n" * 50)
     payload = payload_of([frame(path, 10)], None, [], [frame(path, 11)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
+import inspect
 import io
 import sys
 import threading
@@ -42,6 +43,11 @@ def net(width=32):
     return torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
 
 
+def line_of(function, text):
+    lines, first = inspect.getsourcelines(function)
+    return next(first + at for at, line in enumerate(lines) if text in line)
+
+
 @pytest.fixture(autouse=True)
 def _clean():
     gc.collect()
@@ -69,6 +75,7 @@ def test_a_checkpoint_that_was_loaded_from():
     assert row["reads"] == []
     assert row["since"] == "before"
     assert row["at"]["name"] == "train"
+    assert row["loop"] == line_of(train, "while step < 8")
     assert row["tensors"] == 4
 
 
@@ -315,6 +322,27 @@ def test_the_last_pass_is_written_again():
     found = main()
     assert sizes(found) == {"rows": 64}
     assert found["rows"]["since"] == "pass"
+
+
+def test_the_loop_before_which_a_variable_can_go():
+    """The outermost one of its function that does not write it: before it, and not within."""
+
+    def main():
+        first = kib(64)
+        first.sum()
+        for _ in range(2):  # outer
+            second = kib(32)
+            second.sum()
+            for _ in range(2):  # inner
+                third = kib(16)
+                third.sum()
+                found = unread()
+        return found
+
+    found = main()
+    assert sizes(found) == {"first": 64, "second": 32, "third": 16}
+    loops = [line_of(main, "# outer"), line_of(main, "# inner"), None]
+    assert [found[name]["loop"] for name in ("first", "second", "third")] == loops
 
 
 def test_an_outer_call_waits_for_a_loop_that_it_has_called():

@@ -29,7 +29,7 @@ from oomscope.rendering.html.part_rows import made_of
 from oomscope.rendering.html.small_timeline import draw_strip
 from oomscope.rendering.html.svg import StyleSheet
 from oomscope.units import format_bytes
-from oomscope.wording.page import ENOUGH_SO_FAR, bill_note, effect_text, else_text, missing, stored_note
+from oomscope.wording.page import ENOUGH_SO_FAR, bill_note, effect_text, else_text, growth_note, missing, stored_note
 from oomscope.wording.paths import shortener
 from oomscope.wording.places import holder_name
 from oomscope.wording.verdict_text import advice_text
@@ -107,7 +107,7 @@ def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("name", "line", "note"),
     [
-        ("oom_leak_total_loss", 206, "leaves 325 MiB behind every pass"),
+        ("oom_leak_total_loss", 206, "called here: 325 MiB more stays every pass"),
         ("oom_fragmentation", 227, "592 blocks made here lie between the holes"),
         ("oom_activations", 29, "asked for 1.12 GiB in the forward pass"),
         ("train_ok", 64, "834 MiB was allocated here"),
@@ -127,7 +127,7 @@ def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_th
     assert device.oom is not None
     growing = culprit(device, str, Sources())
     assert growing is not None
-    assert "behind every pass" in growing.note
+    assert growing.note.endswith("more stays every pass")
     made = culprit(replace(device, growth=()), str, Sources())
     assert made is not None
     assert made.note.endswith("of it was allocated here")
@@ -145,7 +145,7 @@ def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_th
 @pytest.mark.parametrize(
     ("name", "line", "note"),
     [
-        ("oom_leak_in_validation", "oom_leak_in_validation.py:36", "leaves 391 MiB behind every pass"),
+        ("oom_leak_in_validation", "oom_leak_in_validation.py:36", "called here: 391 MiB more stays every pass"),
         ("oom_leak_total_loss", "oom_leak_total_loss.py:25", "stored in total_loss here, 249 MiB more every pass"),
         ("oom_kept_exception", "oom_kept_exception.py:21", "stored in failures here"),
     ],
@@ -159,6 +159,29 @@ def test_the_line_is_that_of_the_loop_that_the_headline_counts(name: str, line: 
     assert found.note.endswith(note)
     assert found.excerpt is not None
     assert not found.excerpt.text.startswith("print(")
+
+
+@pytest.mark.parametrize(
+    ("name", "to_change"), [("oom_leak_in_validation", False), ("oom_activations", True), ("oom_kept_exception", True)]
+)
+def test_only_the_line_to_change_is_marked_as_that(name: str, to_change: bool):
+    """A line that calls, allocates or asks is shown, but must not look like the one to edit."""
+    findings = analyze(load(bundled_path(name)), whatif=False)
+    page = render_html(findings)
+    assert ('class="line it"' in page) is to_change
+    assert ('class="line it seen"' in page) is not to_change
+
+
+def test_what_is_made_at_a_line_is_told_from_what_it_calls():
+    device = held_by_a_list().main
+    assert device is not None
+    growth = device.growth[0]
+    assert growth.site is not None
+    elsewhere = replace(growth.site, line=growth.site.line + 1)
+    assert growth_note(growth, growth.site, 1 << 20) == "allocated here: 1.00 MiB more stays every pass"
+    assert growth_note(growth, elsewhere, 1 << 20) == "called here: 1.00 MiB more stays every pass"
+    timely = replace(growth, kind="time", live_bytes=1 << 20)
+    assert growth_note(timely, elsewhere) == "called here: 1.00 MiB that is never freed"
 
 
 @pytest.mark.parametrize("name", ["oom_leak_in_validation", "oom_kept_exception", "oom_fragmentation"])
@@ -338,6 +361,26 @@ def test_table_and_bar_tell_the_same_of_what_others_keep_as_well():
     assert row.holder.retained == told.parts[row.part].bytes > device.at.allocated // 2
     device, sources = recorded_device("ncf_ranking")
     assert not any(row.shared for row in holder_rows(device, live_parts(device, str), sources))
+
+
+@pytest.mark.parametrize(
+    ("name", "holder"),
+    [
+        ("two_stages", "main: stage1"),
+        ("search_train", "main: searcher"),
+        ("distill", "reference cycle: Trainer.callbacks[0] → LossPrinter.trainer → Trainer"),
+    ],
+)
+def test_headline_bar_and_table_count_what_is_finished_with_alike(name: str, holder: str):
+    """A variable that is not read again stands for all that it leads to, and no object within it stands beside it."""
+    device, sources = recorded_device(name)
+    assert device.oom is not None
+    told = live_parts(device, str)
+    rows = [row for row in holder_rows(device, told, sources) if row.holder.holder == holder]
+    (part,) = [part for part in told.parts if part.holder == holder]
+    assert [row.holder.retained for row in rows] == [part.bytes] == [device.oom.verdict.headline[0].values["retained"]]
+    variable = holder.rpartition(": ")[2]
+    assert not [one for one in device.holders if one.holder.startswith(variable)]
 
 
 def test_where_an_object_keeps_most_the_line_that_stores_it_is_shown():

@@ -40,6 +40,8 @@ def suspect(holder: str, kind: str = "exception", at: Location | None = STANDS) 
         ("f: hidden", "output, hidden = model(x, hidden)"),
         ("f: seen", "seen.setdefault(size, []).append(error)"),
         ("f: metric.outputs", "self.outputs.append({'logits': logits})"),
+        ("f: metric.outputs", "self.outputs, self.targets = [], [logits]"),
+        ("f: metric.outputs", "self.targets, self.outputs = None, logits"),
     ],
 )
 def test_a_line_that_stores_into_the_name_is_found(holder: str, text: str):
@@ -61,6 +63,8 @@ def test_a_line_that_stores_into_the_name_is_found(holder: str, text: str):
         ("f: errors", "self.errors.append(error)"),
         ("f: last", "print(size, job.run(last))"),
         ("f: x → g: y", "y.append(1)"),
+        ("f: metric.outputs", "self.outputs, self.targets = [], []"),
+        ("f: metric.outputs", "self.targets, self.outputs = None, list()  # all of them"),
     ],
 )
 def test_what_stores_nothing_is_no_such_line(holder: str, text: str):
@@ -98,6 +102,15 @@ def test_what_another_method_stores_is_told_where_the_recording_knows_that():
     assert store_line(one, sources("pass")) == filled
     assert store_line(one, sources("self.tasks.append(x)")) == Location(FILE, 1, "serve")  # in its own function
     assert store_line(replace(one, stores=(filled, STANDS)), sources("pass")) is None
+
+
+def test_lines_of_a_method_that_the_dump_brought_too_are_that_methods():
+    """Where the first line of the function that holds the object is not among them."""
+    text = ("self.items, self.seen = [], []", "return None", "self.items.append(x)")
+    filled = Location(FILE, 3, "update")
+    one = replace(suspect("Runner.run: self.metric.items"), stores=(filled,))
+    assert store_line(one, sources(*text)) == filled
+    assert store_line(replace(one, stores=(filled, Location(FILE, 9, "put"))), sources(*text)) is None
 
 
 def test_the_line_that_fills_a_dict_of_jobs_is_told_for_the_error_of_one():

@@ -13,6 +13,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict import clauses, decide, shortage
 from oomscope.analysis.verdict.causes import capacity, fragmentation, growth, outside_allocator, oversized_request
 from oomscope.analysis.verdict.piled import Piled
+from oomscope.wording import say
 from tests.analysis.test_counterfactuals import GIB, case, free
 from tests.verdict import stand_ins
 from tests.verdict.stand_ins import circumstances, driver, outcome, pin, suspect
@@ -338,3 +339,17 @@ def test_passes_are_told_where_they_made_nearly_all_that_is_kept(finished: int, 
     piled = Piled(grown=1000, passes=7, holder=keeper)
     first = growth.headline(stand_ins.circumstances(piled=piled), stand_ins.outcome("growth"))[0]
     assert first.values["passes"] == told
+
+
+@pytest.mark.parametrize(("before", "said"), [(0, "4 passes before"), (21, "25 passes before")])
+def test_passes_of_all_runs_of_the_loop_have_fitted(before: int, said: str) -> None:
+    failing = FailingPass(stand_ins.PLACE, 4, 4, ratio=5.86, before=before)
+    (one,) = clauses.failing_pass(circumstances(failing_pass=failing))
+    assert say(one).startswith(said)
+
+
+@pytest.mark.parametrize(("before", "code"), [(0, "causes.pass.first"), (1, "causes.pass.after")])
+def test_the_first_pass_of_a_later_run_is_not_the_first(before: int, code: str) -> None:
+    failing = FailingPass(stand_ins.PLACE, 0, 0, before=before)
+    (one,) = clauses.failing_pass(circumstances(failing_pass=failing))
+    assert one.code == code

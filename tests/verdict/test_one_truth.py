@@ -65,6 +65,7 @@ def test_a_holder_is_counted_in_blocks_and_not_in_tensors():
         ("a.py: problems[24].__traceback__ → attempt: x", "a.py: problems[*]", True),
         ("a.py: problems.x", "a.py: problems[*]", False),
         ("Fitter.callback → Callback.fitter → Fitter.model.0.weight", "reference cycle: Fitter.callback", True),
+        ("reference cycle: Fitter.callback → Callback.fitter", "reference cycle: Fitter.callback", True),
     ],
 )
 def test_a_way_leads_through_an_object(path, holder, within):

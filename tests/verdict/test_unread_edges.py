@@ -17,6 +17,7 @@ LIVE = 10_000
 EDGE = int(piled.WORTH_RELEASING * LIVE)
 MUCH = int(retained.MUCH * LIVE)
 MORE = int(retained.MORE * LIVE)
+WORTH_TELLING = int(retained.WORTH_TELLING * LIVE)
 
 
 def unread(kept: int, how: str = "proven", **more: object) -> Suspect:
@@ -87,3 +88,11 @@ def test_gradients_of_what_was_frozen_are_named_by_their_module() -> None:
     assert advice.slug == "release_variable.frozen"
     assert advice.values["module"] == "tower"
     assert retained.confidence(known, outcome("retained")) == "medium"
+
+
+@pytest.mark.parametrize(("kept", "is_told"), [(WORTH_TELLING, True), (WORTH_TELLING - 1, False)])
+def test_what_keeps_more_beside_the_first_is_told_where_it_is_worth_a_sentence(kept: int, is_told: bool) -> None:
+    both = (unread(3000, "likely"), suspect("train: old", "dict", retained=kept, unread="likely"))
+    known = circumstances(size=500, piled=Piled(retained=3000 + kept, debris=both), retained=3000 + kept)
+    codes = [one.code for one in retained.headline(known, outcome("retained"))]
+    assert ("causes.retained.also" in codes) is is_told

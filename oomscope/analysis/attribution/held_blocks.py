@@ -60,6 +60,7 @@ def _shown_earlier(study: DeviceStudy) -> bool:
 def is_within(path: str, holder: str) -> bool:
     """Whether `path` leads through `holder`: ``metric.outputs[3]['loss']`` through ``metric.outputs``."""
     start, pattern = _pattern(holder)
+    path = path.removeprefix(_CYCLE)
     return path.startswith(start) and pattern.match(path) is not None
 
 
@@ -143,6 +144,17 @@ def _in_blocks(study: DeviceStudy, holder: RecordedHolder, joined: bool) -> Reco
     )
 
 
+def kept_within(study: DeviceStudy, holder: RecordedHolder, rows: IntArray) -> int:
+    """Bytes of those `rows`, lifetimes, that `holder` alone keeps by what the recording says of its tensors."""
+    _, kept = _tensors_of(study, holder)
+    found = live_rows(study, _last(study), [one.address or 0 for one in kept])
+    return int(study.history.size[np.intersect1d(found, rows)].sum())
+
+
+def _last(study: DeviceStudy) -> int:
+    return len(study.history.curves.allocated) - 2
+
+
 def _tensors_of(study: DeviceStudy, holder: RecordedHolder) -> tuple[list[RecordedTensor], list[RecordedTensor]]:
     """The tensors that `holder` reaches, and those that nothing else reaches."""
     name = holder.holder or ""
@@ -162,7 +174,7 @@ def _blocks(study: DeviceStudy, tensors: list[RecordedTensor], recorded: int | N
 
     Never more than those blocks, where rows were joined, each of which may have counted the same tensor.
     """
-    rows = live_rows(study, len(study.history.curves.allocated) - 2, [one.address or 0 for one in tensors])
+    rows = live_rows(study, _last(study), [one.address or 0 for one in tensors])
     if not recorded or not len(rows) or (rows < 0).any():
         return recorded
     blocks = int(study.history.size[ascending(rows)].sum())

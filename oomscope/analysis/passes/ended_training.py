@@ -16,6 +16,7 @@ from oomscope.analysis.labels.phases import OPTIMIZER
 from oomscope.analysis.passes.finished import training_entries
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
+from oomscope.model import IntArray
 from oomscope.model.ordering import ascending
 
 LEAST_STEPS = 3
@@ -27,10 +28,14 @@ LEAST_TENSORS = 2
 
 
 class EndedTraining(NamedTuple):
-    """`bytes` of gradients and optimizer states that are alive and were made by `run`, the last of such loops."""
+    """`bytes` of gradients and optimizer states that are alive and were made by `run`, the last of such loops.
+
+    `rows` are their lifetimes.
+    """
 
     bytes: int
     run: LoopRun
+    rows: IntArray
 
 
 def find_ended_training(study: DeviceStudy, entry: int) -> EndedTraining | None:
@@ -50,8 +55,8 @@ def find_ended_training(study: DeviceStudy, entry: int) -> EndedTraining | None:
     for kind in (states, gradients):
         left, made = int(size[alive & within & kind].sum()), int(size[since & kind].sum())
         is_over |= made >= LEAST_STATE * max(left, 1) and (left > 0 or kind is states)
-    left = int(size[alive & within & (states | gradients)].sum())
-    return EndedTraining(left, last) if left and is_over else None
+    rows = np.flatnonzero(alive & within & (states | gradients))
+    return EndedTraining(int(size[rows].sum()), last, rows) if len(rows) and is_over else None
 
 
 def _last_backward(study: DeviceStudy, run: LoopRun) -> int:

@@ -55,7 +55,20 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         grew_at=None if compared.grew_at < 0 else _place(study, compared.grew_at),
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
+        before=_before(study, run),
     )
+
+
+def _before(study: DeviceStudy, run: LoopRun) -> int:
+    """How many passes earlier runs of the loop had.
+
+    Where a line that some passes come to makes one loop look like two, a pass without a run within it is one as well.
+    """
+    loops, place = study.loops, study.loops.location(run)
+    around = [loops.runs[number] for number in loops.chain(run.parent)]
+    alike = [*loops.runs_of(run.loop), *(one for one in around if loops.location(one) == place)]
+    starts = np.unique(np.concatenate([one.starts for one in alike]))
+    return int(np.searchsorted(starts, run.begin))
 
 
 def _is_one_of_many(study: DeviceStudy, entry: int) -> bool:

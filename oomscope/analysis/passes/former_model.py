@@ -11,13 +11,18 @@ from oomscope.analysis.labels.drivers.duplicate_model import left_over
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.model import IntArray
 
 
 class FormerModel(NamedTuple):
-    """`bytes` of gradients and states of a model that is not trained any more; it was made at `place`."""
+    """`bytes` of gradients and states of a model that is not trained any more; it was made at `place`.
+
+    `rows` are their lifetimes.
+    """
 
     bytes: int
     place: Location | None
+    rows: IntArray
 
 
 def find_former_model(study: DeviceStudy, entry: int) -> FormerModel | None:
@@ -30,4 +35,4 @@ def find_former_model(study: DeviceStudy, entry: int) -> FormerModel | None:
     parameters = np.flatnonzero(found & live.of(kinds.PARAMETER))
     largest = int(live.stack[parameters[np.argmax(live.bytes[parameters])]])
     place = study.sites.location(int(study.sites.caller_of[largest])) if largest >= 0 else None
-    return FormerModel(int(study.history.size[live.rows[left]].sum()), place)
+    return FormerModel(int(study.history.size[live.rows[left]].sum()), place, live.rows[left])

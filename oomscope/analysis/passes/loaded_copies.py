@@ -29,10 +29,14 @@ _COPIES = ("load_state_dict", "load_model")
 
 
 class LoadedCopies(NamedTuple):
-    """`bytes` that were loaded at `place` and come again, tensor for tensor, among parameters and states."""
+    """`bytes` that were loaded at `place` and come again, tensor for tensor, among parameters and states.
+
+    `rows` are their lifetimes.
+    """
 
     bytes: int
     place: Location | None
+    rows: IntArray
 
 
 def find_loaded_copies(study: DeviceStudy, entry: int) -> LoadedCopies | None:
@@ -53,7 +57,7 @@ def find_loaded_copies(study: DeviceStudy, entry: int) -> LoadedCopies | None:
     if len(twice) < LEAST_TENSORS or len(ascending(size[twice])) < LEAST_SIZES:
         return None
     largest = int(lifetimes.stack[twice[np.argmax(size[twice])]])
-    return LoadedCopies(int(size[twice].sum()), study.sites.location(int(study.sites.caller_of[largest])))
+    return LoadedCopies(int(size[twice].sum()), study.sites.location(int(study.sites.caller_of[largest])), twice)
 
 
 def _copied(size: IntArray, rows: IntArray, others: IntArray, born: IntArray) -> IntArray:

@@ -77,6 +77,7 @@ class FailingPass:
         grew_at: the line whose request grew most.
         staircase: the sizes of the first and of this pass, where they rose pass after pass.
         earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
+        before: how many passes earlier runs of the loop had.
     """
 
     loop: Location | None
@@ -86,6 +87,12 @@ class FailingPass:
     grew_at: Location | None = None
     staircase: tuple[int, int] | None = None
     earlier_run_passes: int | None = None
+    before: int = 0
+
+    @property
+    def finished(self) -> int:
+        """How many passes were finished in all runs of the loop."""
+        return self.before + self.completed
 
     @property
     def is_larger(self) -> bool:

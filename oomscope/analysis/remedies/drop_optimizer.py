@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.remedies.work_before import work_before
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
@@ -19,6 +20,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         yield Advice(f"{SLUG}.parameters", {"holder": kept.holder}, kept.earlier_bytes, enough, at=kept.at)
     for one in circumstances.piled.debris:
         if one.kind == "optimizer":
-            yield Advice(
-                SLUG, {"holder": one.holder}, one.retained, enough_by_sum(circumstances, one.retained), at=one.at
-            )
+            work = work_before(circumstances, one)
+            values = {"holder": one.holder, "before": work}
+            at = one.at if work is None else work.at
+            yield Advice(SLUG, values, one.retained, enough_by_sum(circumstances, one.retained), at=at)

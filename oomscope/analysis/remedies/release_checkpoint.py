@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.remedies.work_before import work_since_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
@@ -16,5 +17,5 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where the trace shows that a checkpoint was loaded onto the card and copied from."""
     left = circumstances.piled.left
     if isinstance(left, LoadedCopies):
-        values = {"place": left.place, "bytes": left.bytes}
+        values = {"place": left.place, "bytes": left.bytes, "before": work_since_rows(circumstances, left.rows)}
         yield Advice(SLUG, values, left.bytes, enough_by_sum(circumstances, left.bytes), at=left.place)

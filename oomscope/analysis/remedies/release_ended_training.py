@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.former_model import FormerModel
 from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.remedies.work_before import work_since_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
@@ -17,9 +18,13 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where the trace shows that a loop trained, ended, and left gradients and states."""
     ended = circumstances.piled.left
     if isinstance(ended, FormerModel):
-        values = {"place": ended.place, "bytes": ended.bytes}
-        yield Advice(f"{SLUG}.model", values, ended.bytes, enough_by_sum(circumstances, ended.bytes), at=ended.place)
+        work = work_since_rows(circumstances, ended.rows)
+        values = {"place": ended.place, "bytes": ended.bytes, "before": work}
+        at = ended.place if work is None else work.at
+        yield Advice(f"{SLUG}.model", values, ended.bytes, enough_by_sum(circumstances, ended.bytes), at=at)
     if isinstance(ended, EndedTraining):
         loop = circumstances.study.loops.location(ended.run)
-        values = {"loop": loop, "bytes": ended.bytes}
-        yield Advice(SLUG, values, ended.bytes, enough_by_sum(circumstances, ended.bytes), at=loop)
+        work = work_since_rows(circumstances, ended.rows)
+        values = {"loop": loop, "bytes": ended.bytes, "before": work}
+        at = loop if work is None else work.at
+        yield Advice(SLUG, values, ended.bytes, enough_by_sum(circumstances, ended.bytes), at=at)

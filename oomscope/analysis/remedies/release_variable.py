@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomscope.analysis.remedies.effect import enough_by_sum
+from oomscope.analysis.remedies.work_before import work_before
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, said_reads
@@ -16,9 +17,12 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where such variables keep what was made before the work underway; each by itself."""
     for one in circumstances.piled.debris:
         if one.unread is not None:
-            values = {"holder": one.holder, "bytes": one.retained, "reads": said_reads(one)}
-            code = f"{SLUG}.parts" if one.reads else SLUG
+            enough = enough_by_sum(circumstances, one.retained)
             if one.kind == FROZEN:
                 values = {"module": one.holder.removeprefix(FROZEN_OF), "bytes": one.retained}
-                code = f"{SLUG}.frozen"
-            yield Advice(code, values, one.retained, enough_by_sum(circumstances, one.retained), at=one.at)
+                yield Advice(f"{SLUG}.frozen", values, one.retained, enough, at=one.at)
+                continue
+            work = work_before(circumstances, one)
+            values = {"holder": one.holder, "bytes": one.retained, "reads": said_reads(one), "before": work}
+            code = f"{SLUG}.parts" if one.reads else SLUG
+            yield Advice(code, values, one.retained, enough, at=one.at if work is None else work.at)

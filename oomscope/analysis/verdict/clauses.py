@@ -75,13 +75,13 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     found = circumstances.failing_pass
     if found is None:
         return ()
-    values = {"completed": found.completed, "loop": found.loop}
+    values = {"completed": found.finished, "loop": found.loop}
     if found.staircase is not None:
         first, last = found.staircase
         return (note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values),)
     if found.is_larger:
         return (note("causes.pass.longer", ratio=found.ratio, place=found.grew_at, **values),)
-    return (note("causes.pass.first" if not found.completed else "causes.pass.after", **values),)
+    return (note("causes.pass.first" if not found.finished else "causes.pass.after", **values),)
 
 
 def without(circumstances: Circumstances, bytes_: int, *, several: bool = False) -> Note:

@@ -6,6 +6,7 @@ A function that keeps an object seldom fills it: ``self.tasks`` of a server's lo
 from __future__ import annotations
 
 import dis
+import itertools
 import re
 from collections.abc import Iterator
 from types import CodeType, FunctionType
@@ -26,6 +27,8 @@ _MAKERS = frozenset(
 """What makes something empty, for an attribute to begin with."""
 _BETWEEN = ("STORE_", "DELETE_", "POP_", "RETURN_", "JUMP_", "FOR_ITER", "RESUME", "YIELD_", "END_", "NOP")
 """Instructions that stand between two statements."""
+_SPREADS = ("SWAP", "ROT_", "UNPACK_SEQUENCE", "COPY", "DUP_TOP", "STORE_")
+"""Instructions before which the values of an assignment to several names have been made."""
 _MOST_CLASSES, _MOST_FUNCTIONS, _MOST_PLACES = 16, 400, 3
 _MOST_INSTRUCTIONS = 60  # of one statement
 _DEEPEST = 3  # functions within functions
@@ -138,10 +141,33 @@ def _is_empty(instructions: list[dis.Instruction], number: int) -> bool:
         first -= 1
     value = instructions[first : number - 1]  # without the object that it is an attribute of
     if not value:
-        return False  # one of several that a tuple is taken apart into
-    names = [str(one.argval) for one in value if one.opname.startswith("LOAD_") and not _is_constant(one)]
-    is_made = any(one.opname.startswith("BUILD_") and one.arg for one in value)
-    return names[-1] in _MAKERS if len(names) == 1 else not names and not is_made
+        return _are_empty(instructions, number)
+    names = _names(value)
+    return names[-1] in _MAKERS if len(names) == 1 else not names and not _is_made(value)
+
+
+def _are_empty(instructions: list[dis.Instruction], number: int) -> bool:
+    """The same of a statement that assigns several values, or one to several names, if each of them is so."""
+    first = number
+    while first and not instructions[first].starts_line:
+        first -= 1
+    value = list(itertools.takewhile(lambda one: not one.opname.startswith(_SPREADS), instructions[first:number]))
+    if first + len(value) == number:
+        return False
+    if instructions[first + len(value)].opname == "UNPACK_SEQUENCE" and value[-1:]:
+        *value, last = value
+        if last.opname not in ("BUILD_TUPLE", "LOAD_CONST"):
+            return False
+        return all(name in _MAKERS for name in _names(value)) and not _is_made(value)
+    return bool(value) and all(name in _MAKERS for name in _names(value)) and not _is_made(value)
+
+
+def _names(value: list[dis.Instruction]) -> list[str]:
+    return [str(one.argval) for one in value if one.opname.startswith("LOAD_") and not _is_constant(one)]
+
+
+def _is_made(value: list[dis.Instruction]) -> bool:
+    return any(one.opname.startswith("BUILD_") and one.arg for one in value)
 
 
 def _is_constant(one: dis.Instruction) -> bool:

@@ -31,6 +31,7 @@ def find_frozen(names: Names, storages: list[Storage]) -> list[dict[str, Any]]:
                 "tensors": 0,
                 "reads": [],
                 "since": None,
+                "loop": None,
                 "others": [],
                 "at": None,
             },

@@ -30,6 +30,13 @@ _MOST_INSTRUCTIONS = 20_000
 _MOST_STEPS = 4
 
 
+class LoopAround(NamedTuple):
+    """A loop of some code: its first line, None where no line is known, and the variables that it writes."""
+
+    line: int | None
+    writes: frozenset[str]
+
+
 class Use(NamedTuple):
     """One thing that will be read: a variable, or what `steps` lead to from it (``.name``, ``[key]``)."""
 
@@ -50,8 +57,8 @@ def uses_after(code: CodeType, offset: int) -> frozenset[Use] | None:
 
 
 @functools.lru_cache(maxsize=512)
-def loops_around(code: CodeType, offset: int) -> tuple[frozenset[str], ...]:
-    """For each loop that the instruction at `offset` is in, innermost first, the variables that it writes."""
+def loops_around(code: CodeType, offset: int) -> tuple[LoopAround, ...]:
+    """The loops that the instruction at `offset` is in, innermost first."""
     flow = _flow_of(code)
     return () if flow is None else flow.loops_around(offset)
 
@@ -109,6 +116,8 @@ class _Flow:
         found = list(dis.get_instructions(code))
         self._found = found
         self._offsets = [one.offset for one in found]
+        line_of = {offset: line for begin, end, line in code.co_lines() for offset in range(begin, end, 2)}
+        self._lines = [line_of.get(offset) for offset in self._offsets]
         self._solved: list[frozenset[Use]] | None = None
         position = {one.offset: number for number, one in enumerate(found)}
         self.reads_all = len(found) > _MOST_INSTRUCTIONS or any(
@@ -174,15 +183,21 @@ class _Flow:
             open_ones += new
         return seen
 
-    def loops_around(self, offset: int) -> tuple[frozenset[str], ...]:
-        """The variables that the loops around the instruction write, innermost first."""
+    def loops_around(self, offset: int) -> tuple[LoopAround, ...]:
+        """The loops around the instruction, innermost first."""
         here = self._at(offset)
         whole = self._reached(here, self.following) & self._reached(here, self._before)
         # A handler stands behind the rest of the code, and jumps back to it without being a loop.
         back = [(one, end) for end in whole for one in self.following[end] if one in whole and one <= here <= end]
         inner = sorted(back, key=lambda loop: loop[1] - loop[0])
         found = [{one for one in whole if begin <= one <= end} for begin, end in inner] + ([whole] if whole else [])
-        return tuple(frozenset(name for one in loop for name in self.writes[one]) for loop in found)
+        return tuple(
+            LoopAround(
+                min((line for one in loop if (line := self._lines[one]) is not None), default=None),
+                frozenset(name for one in loop for name in self.writes[one]),
+            )
+            for loop in found
+        )
 
     def _reached(self, start: int, edges: list[list[int]]) -> set[int]:
         open_ones, seen = [start], set[int]()

@@ -24,7 +24,7 @@ from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.holding import Holding, is_graph_node
 from oomscope.recording.census.idle import Idle, find_idle, without
 from oomscope.recording.census.kept import Kept
-from oomscope.recording.census.liveness import Use, global_reads, loops_around, uses_after
+from oomscope.recording.census.liveness import LoopAround, Use, global_reads, loops_around, uses_after
 from oomscope.recording.census.storages import Key, Storage
 
 NEWEST = (3, 13)
@@ -44,6 +44,7 @@ class Variable:
     node: int
     since: str | None  # whether it was written before all loops that are underway, between two, or by a pass of one
     reads: tuple[str, ...] = ()
+    loop: int | None = None  # first line of the outermost loop of its function that is underway and does not write it
     others: list[str] = field(default_factory=list)  # further variables of the kind that keep some of the same
     bytes: dict[int, int] = field(default_factory=dict)  # by device
     tensors: dict[int, int] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Variable:
                 "tensors": self.tensors[device],
                 "reads": list(self.reads),
                 "since": self.since,
+                "loop": self.loop,
                 "others": self.others[:_MOST_OTHERS],
                 "at": None if self.at is None else dict(zip(("filename", "line", "name"), self.at, strict=True)),
             }
@@ -80,7 +82,7 @@ class Roots:
         looping = [place for place, frame in enumerate(inner) if _may_loop(frame) and self._loops(frame)]
         self._looping.update(id(frame) for frame in stack[: max(looping, default=0)])
 
-    def _loops(self, frame: FrameType) -> tuple[frozenset[str], ...]:
+    def _loops(self, frame: FrameType) -> tuple[LoopAround, ...]:
         return loops_around(frame.f_code, self._offset(frame))
 
     def _since(self, frame: FrameType, name: str) -> str | None:
@@ -88,9 +90,14 @@ class Roots:
         loops = self._loops(frame)
         if not loops:
             return "before" if id(frame) in self._looping else None
-        if name not in loops[-1]:
+        if name not in loops[-1].writes:
             return "before"
-        return "between" if id(frame) in self._looping or name not in loops[0] else "pass"
+        return "between" if id(frame) in self._looping or name not in loops[0].writes else "pass"
+
+    def _loop(self, frame: FrameType, name: str) -> int | None:
+        """The first line of the outermost loop of the call that is underway and does not write the variable."""
+        around = [one for one in self._loops(frame) if name not in one.writes]
+        return around[-1].line if around else None
 
     def add_call(self, frame: FrameType) -> None:
         """The variables of a running function."""
@@ -122,7 +129,8 @@ class Roots:
             self.read.update(known for part in parts if part is not None and (known := self._numbers.get(part)))
             reads = sorted({_words(one.steps) for one in uses or () if one.name == name})
             at = places.place_of(frame)
-            self.unread.append(Variable(f"{label}: {name}", place, at, node, self._since(frame, name), tuple(reads)))
+            since, loop = self._since(frame, name), self._loop(frame, name)
+            self.unread.append(Variable(f"{label}: {name}", place, at, node, since, tuple(reads), loop))
 
 
 def _calls_module(frame: FrameType) -> bool:

@@ -17,11 +17,13 @@ from oomscope.rendering.common.sources import Sources
 def store_line(suspect: Suspect, sources: Sources) -> Location | None:
     """The one known line that stores into what `suspect` names; None where none or several do.
 
-    First those of the function that holds it, then those of other methods where it is an attribute.
+    First those of the function that holds it, then those of other methods where it is an attribute. The text of a few
+    lines does not tell which function they are of; the recording does of those in a method.
     """
     named = stored_name(suspect.holder, suspect.kind)
+    of_methods = {(one.file, one.line) for one in suspect.stores if named is not None and one.function != named[0]}
     found = [] if named is None else _told_by_text(suspect, *named, sources)
-    found = found or list(suspect.stores)
+    found = [one for one in found if (one.file, one.line) not in of_methods] or list(suspect.stores)
     return found[0] if len(found) == 1 else None
 
 
@@ -34,7 +36,13 @@ def _told_by_text(suspect: Suspect, function: str, name: str, sources: Sources) 
 
 
 def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | None:
-    """The line to change; where it is only that of the function that holds an object, the line that stores into it."""
+    """The line to change; where it is only that of the function that holds an object, the line that stores into it.
+
+    None where something has to go before a block of which only a line within it is known.
+    """
+    work = advice.values.get("before")
+    if work is not None:
+        return None if work.kind == "block" and work.at == advice.at else advice.at
     suspect = next((one for one in oom.verdict.suspects if one.holder == advice.values.get("holder")), None)
     if suspect is None or advice.at not in (None, suspect.at):
         return advice.at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.rendering.common.sources import Excerpt, Sources
-from oomscope.rendering.common.storing import keeps_error, name_of, store_line
+from oomscope.rendering.common.storing import keeps_error, line_of_advice, name_of, store_line
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
@@ -28,6 +29,7 @@ class Culprit:
         line, function: as the frame has them; no function for the code of a file itself.
         full: the whole path with the line.
         note: what the line does.
+        to_change: whether it is the line to edit, or the one before which to; else it only asked, called or allocated.
         excerpt: the line with those around it; None where no source is known.
     """
 
@@ -36,33 +38,48 @@ class Culprit:
     function: str
     full: str
     note: str
+    to_change: bool
     excerpt: Excerpt | None
+
+
+class _Marked(NamedTuple):
+    """A line and what it does; `is_cause`: whether it stores what keeps the memory, or something has to go before."""
+
+    where: Location
+    note: str
+    is_cause: bool = False
 
 
 def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culprit | None:
     """The line to look at; None where no stack names one."""
-    found = _of_failure(device, device.oom, sources) if device.oom is not None else _of_largest(device)
+    oom = device.oom
+    found = _of_failure(device, oom, sources) if oom is not None else _of_largest(device)
     if found is None:
         return None
-    where, note = found
+    where = found.where
+    advice = () if oom is None else (one for one in oom.verdict.advice if not one.refuted)
+    changed = {at for one in advice if oom is not None and (at := line_of_advice(oom, one, sources)) is not None}
     return Culprit(
         shorten(where.file),
         where.line,
         "" if where.function == MODULE else clean(where.function, 80),
         f"{clean(where.file, 400)}:{where.line}",
-        note,
+        found.note,
+        found.is_cause or where in changed,
         sources.around(where.file, where.line),
     )
 
 
-def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Location, str] | None:
+def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
     verdict = oom.verdict
+    if verdict.cause == "retained" and (before := _of_what_follows(oom)) is not None:
+        return before
     if verdict.cause in ("growth", "retained"):
         named = {note.values.get("holder") for note in verdict.headline}
         per_pass = next((note.values["per_pass"] for note in verdict.headline if note.values.get("per_pass")), None)
         for suspect in verdict.suspects if verdict.cause == "growth" else ():
             if suspect.holder in named and (stores := store_line(suspect, sources)) is not None:
-                return stores, words.stored_note(name_of(suspect), per_pass)
+                return _Marked(stores, words.stored_note(name_of(suspect), per_pass), is_cause=True)
         for growth in device.growth if verdict.cause == "growth" else ():
             if (grows := _of_growth(device, oom, growth)) is not None:
                 return grows
@@ -72,7 +89,7 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
                 made = sum(use.bytes for use in device.sites if use.site == driver.site)
-                return driver.site, words.made_note(made or driver.bytes)
+                return _Marked(driver.site, words.made_note(made or driver.bytes))
     if verdict.cause == "capacity":
         found = _of_last_pass(device, oom, sources) or _of_keeper(oom, sources)
         if found is not None:
@@ -82,14 +99,25 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Loc
             where = pin.caller or pin.site
             if where is not None:
                 told = words.pin_note(pin) if verdict.cause == "fragmentation" else words.kept_note(pin)
-                return where, told
+                return _Marked(where, told)
     asked = verdict.asked
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
-    return None if where is None else (where, words.asked_note(oom))
+    return None if where is None else _Marked(where, words.asked_note(oom))
 
 
-def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[Location, str] | None:
+def _of_what_follows(oom: Oom) -> _Marked | None:
+    """The call or the loop before which the best advice has something go."""
+    best = next((one for one in oom.verdict.advice if not one.refuted), None)
+    work = None if best is None else best.values.get("before")
+    if best is None or work is None or best.at != work.at:
+        return None
+    kept = next((one for one in oom.verdict.suspects if one.holder == best.values.get("holder")), None)
+    name = None if kept is None else name_of(kept)
+    return _Marked(work.at, words.before_note(best.slug, name, work.kind), is_cause=work.kind != "block")
+
+
+def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
     """Where most of the memory is of the pass before: the line that stores it, or the loop's line that goes on."""
     first = oom.verdict.headline[0]
     failing = oom.verdict.failing_pass
@@ -97,25 +125,27 @@ def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> tuple[L
         return None
     keeper = next((one for one in oom.verdict.suspects if one.holder == first.values["holder"]), None)
     if keeper is not None and (stores := store_line(keeper, sources)) is not None:
-        return stores, words.stored_note(name_of(keeper))
+        return _Marked(stores, words.stored_note(name_of(keeper)), is_cause=True)
     loop = failing.loop
     for frame in device.study.snapshot.stacks[int(device.history.trace.stack[oom.entry])]:
         if (frame.filename, frame.name) == (loop.file, loop.function):
-            return Location(frame.filename, frame.line, frame.name), words.TWO_ALIVE
+            return _Marked(Location(frame.filename, frame.line, frame.name), words.TWO_ALIVE)
     return None
 
 
-def _of_keeper(oom: Oom, sources: Sources) -> tuple[Location, str] | None:
+def _of_keeper(oom: Oom, sources: Sources) -> _Marked | None:
     """Where the headline begins with an object that keeps most of the memory: the line that stores it."""
     first = oom.verdict.headline[0]
     if first.code != "causes.capacity.keeper":
         return None
     keeper = next((one for one in oom.verdict.suspects if one.holder == first.values["holder"]), None)
     stores = None if keeper is None else store_line(keeper, sources)
-    return None if keeper is None or stores is None else (stores, words.stored_note(name_of(keeper)))
+    return (
+        None if keeper is None or stores is None else _Marked(stores, words.stored_note(name_of(keeper)), is_cause=True)
+    )
 
 
-def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> tuple[Location, str] | None:
+def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Marked | None:
     """The line of the loop that the headline counts passes of, or else the line that makes what grows."""
     told = next((note.values for note in oom.verdict.headline if note.values.get("per_pass")), None)
     failing = oom.verdict.failing_pass
@@ -124,16 +154,16 @@ def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> tuple[Locati
         loop = growth.loop if same else failing.loop if failing is not None else None
         inside = _in_loop(device, growth, loop)
         if inside is not None:
-            return inside, words.growth_note(growth, told["per_pass"])
+            return _Marked(inside, words.growth_note(growth, inside, told["per_pass"]))
     where = growth.caller or growth.site
-    return None if where is None else (where, words.growth_note(growth))
+    return None if where is None else _Marked(where, words.growth_note(growth, where))
 
 
-def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tuple[Location, str] | None:
+def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _Marked | None:
     """The line that stores what `suspect` keeps; where that is not known, the line that made most of it."""
     stores = store_line(suspect, sources)
     if stores is not None:
-        return stores, words.stored_note(name_of(suspect), kept=keeps_error(suspect))
+        return _Marked(stores, words.stored_note(name_of(suspect), kept=keeps_error(suspect)), is_cause=True)
     if device.oom is None or device.oom.entry != device.at_entry:
         return None
     sites, history = device.study.sites, device.history
@@ -146,7 +176,7 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> tu
     for number in np.argsort(-made, kind="stable").tolist():
         location = sites.location(int(numbers[number]))
         if location is not None:
-            return location, words.made_of_it(int(made[number]))
+            return _Marked(location, words.made_of_it(int(made[number])))
     return None
 
 
@@ -169,10 +199,10 @@ def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> L
     return None
 
 
-def _of_largest(device: DeviceFindings) -> tuple[Location, str] | None:
+def _of_largest(device: DeviceFindings) -> _Marked | None:
     """Without a failure: the line that made most of what was live."""
     for use in device.sites:
         where = use.caller or use.site
         if where is not None:
-            return where, words.made_note(use.bytes)
+            return _Marked(where, words.made_note(use.bytes))
     return None

@@ -71,7 +71,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     that one, or how much larger this one is than those that fitted.
     """
     del tested
-    first = circumstances.failing_pass is not None and not circumstances.failing_pass.completed
+    first = circumstances.failing_pass is not None and not circumstances.failing_pass.finished
     kept, left, needs = _keeper(circumstances), _last_pass(circumstances), _needs(circumstances)
     calls = clauses.calls_in_progress(circumstances)
     mostly = [one for one in (*calls, *kept, *left) if one.values["share"] >= MOST_KEPT][:1]
@@ -115,8 +115,8 @@ def _needs(circumstances: Circumstances) -> Note:
         "over": max(needs - low, 0),
         "about": request.limit.source == "bracket",
         "free": None if capped is None else capped.values["free"],
-        "completed": None if failing is None else failing.completed,
-        "loop": None if failing is None or failing.completed else failing.loop,
+        "completed": None if failing is None else failing.finished,
+        "loop": None if failing is None or failing.finished else failing.loop,
     }
     return note(code, **values)
 
