@@ -105,7 +105,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.finished": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use for calls "
     "that have ended.",
     "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
-    "code reads it again[, but for {reads:list}].",
+    "code reads it again[, except for {reads:list}].",
     "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "
     "parameters are frozen by now: no backward adds to them.",
     "causes.retained.also": "{holder:holder} keeps another {retained:bytes}[, and {others} more {more:bytes}].",

@@ -79,6 +79,12 @@ def _break_cycle(values: Mapping[str, Any]) -> str:
 
 def _release(values: Mapping[str, Any]) -> str:
     before = work(values["before"])
+    if values.get("stored"):
+        how = "store `.detach()` of it, or compute it under `torch.no_grad()`," if values["graph"] else ""
+        return (
+            f"Do not keep {holder(values['holder'])}: {how or 'put it into a local variable'} where it is stored, at "
+            f"{place(values['stored'])}, or set it to `None` before {before or 'the work that follows'}."
+        )
     if not before:
         return (
             f"Let go of {holder(values['holder'])} once it has been used: `del` it, or set it to `None`, before the "

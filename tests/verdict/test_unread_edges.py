@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oomscope.analysis.records import Location
 from oomscope.analysis.remedies import release_variable
 from oomscope.analysis.verdict import piled
 from oomscope.analysis.verdict.causes import retained
@@ -11,6 +12,7 @@ from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.unread import FROZEN, said_reads
 from oomscope.wording import say
+from oomscope.wording.remedies import REMEDIES
 from tests.verdict.stand_ins import circumstances, outcome, suspect
 
 LIVE = 10_000
@@ -96,3 +98,14 @@ def test_what_keeps_more_beside_the_first_is_told_where_it_is_worth_a_sentence(k
     known = circumstances(size=500, piled=Piled(retained=3000 + kept, debris=both), retained=3000 + kept)
     codes = [one.code for one in retained.headline(known, outcome("retained"))]
     assert ("causes.retained.also" in codes) is is_told
+
+
+def test_an_attribute_is_let_go_of_where_it_is_stored() -> None:
+    stored = Location("/workspace/train.py", 54, "on_epoch_end")
+    kept = unread(3000, "likely", stores=(stored,))
+    (advice,) = release_variable.propose(circumstances(size=500, piled=Piled(retained=3000, debris=(kept,))))
+    assert advice.values["stored"] == stored
+    assert advice.at == kept.at
+    action = REMEDIES["release_variable"].action
+    assert callable(action)
+    assert "where it is stored, at on_epoch_end (train.py:54)" in action(advice.values)

@@ -22,7 +22,10 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
                 values = {"module": one.holder.removeprefix(FROZEN_OF), "bytes": one.retained}
                 yield Advice(f"{SLUG}.frozen", values, one.retained, enough, at=one.at)
                 continue
-            work = work_before(circumstances, one)
-            values = {"holder": one.holder, "bytes": one.retained, "reads": said_reads(one), "before": work}
+            work, stored = work_before(circumstances, one), next(iter(one.stores), None)
+            values = {"holder": one.holder, "bytes": one.retained, "before": work}
+            values |= {"reads": said_reads(one), "stored": stored, "graph": one.kind == "graph"}
             code = f"{SLUG}.parts" if one.reads else SLUG
-            yield Advice(code, values, one.retained, enough, at=one.at if work is None else work.at)
+            # Where only a block is known before which it can go, the line that stores it is the one to look at.
+            at = one.at if work is None or (stored is not None and work.kind == "block") else work.at
+            yield Advice(code, values, one.retained, enough, at=at)

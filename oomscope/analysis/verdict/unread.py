@@ -58,6 +58,7 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
     rows = ascending(live_rows(study, entry, [tensor.address or 0 for tensor in tensors]))
     retained = int(study.history.size[rows].sum())
     allocated = max(study.history.curves.at(entry)[0], 1)
+    told = None if one.at is None else Location(*one.at[:3])
     return Suspect(
         holder=one.holder or "",
         kind=_kind(study, one),
@@ -67,7 +68,8 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
         path=tuple(way for tensor in tensors for way in ways_to(study, tensor)[:1]),
         earlier_bytes=retained,
         reaches=retained,
-        at=None if one.at is None else Location(*one.at[:3]),
+        at=told,
+        stores=(told,) if told is not None and one.place == "attribute" else (),
         unread="proven" if one.place == "local" and one.since == "before" else "likely",
         reads=one.reads,
     )

@@ -21,7 +21,7 @@ def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
     peaks, ends = [step.peak_allocated for step in steps], [step.end_allocated for step in steps]
     description = (
         f"{plural(len(steps), one, several)}. Peak memory runs from {format_bytes(peaks[0])} in the first to "
-        f"{format_bytes(peaks[-1])} in the last; memory left at the end of a {one} from {format_bytes(ends[0])} to "
+        f"{format_bytes(peaks[-1])} in the last; memory left at the end of each {one} from {format_bytes(ends[0])} to "
         f"{format_bytes(ends[-1])}."
     )
     with settings("fig-steps"):
