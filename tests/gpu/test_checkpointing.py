@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.gpu, pytest.mark.torch]
+pytestmark = pytest.mark.gpu
 
 from tests.gpu.test_programs import start  # noqa: E402
 

@@ -104,6 +104,7 @@ def test_what_is_slow_beside_its_whole_file_is_counted(tmp_path: Path, monkeypat
 
 def test_what_takes_much_memory_is_counted_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz_worker, "LARGE", 32)
+    monkeypatch.setattr(fuzz_worker, "_is_slow", lambda *_: False)  # filling so much memory may take a while
     monkeypatch.setattr(fuzz_worker, "outcome", lambda data, **_: (data * MIB) and "report")
     trial, tally = Trial(tmp_path), Tally()
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
