@@ -111,7 +111,7 @@ def test_ooms_that_are_all_caught_cost_next_to_nothing(fake, tmp_path):
     assert took / MANY < 100e-6
     assert len(recorder.files) <= 2
     assert len(list(tmp_path.iterdir())) <= 2
-    assert fake.calls.count("start all python all 200000") == 1
+    assert fake.calls.count("start all python alloc 200000") == 1
 
 
 def test_without_a_pause_between_dumps_only_the_first_and_the_last_stay(fake, dumps, tmp_path):

@@ -81,7 +81,7 @@ def test_xpu_is_recorded_with_the_arguments_that_it_takes():
     options = build({"max_entries": 77}, {})
     found.start_history(options)
     found.stop_history()
-    assert calls == [("all", "all", "python", 77), (None, "all", "all", 1)]
+    assert calls == [("all", "alloc", "python", 77), (None, "all", "all", 1)]
     assert found.levels(0)[:3] == (3 * GIB, 4 * GIB, 5 * GIB)
     assert found.devices_in_use() == [0]
     assert [name for name in found.asked(options) if name != "augment_with_fx_traces"] == []

@@ -50,8 +50,8 @@ def test_history_is_started_once_dumped_before_it_is_stopped_and_stopped_once(fa
     with oomscope.record(on=("exit",), max_entries=77):
         with oomscope.record():
             pass
-        assert fake.calls == ["start all python all 77"]
-    assert fake.calls == ["start all python all 77", "snapshot", "stop"]
+        assert fake.calls == ["start all python alloc 77"]
+    assert fake.calls == ["start all python alloc 77", "snapshot", "stop"]
 
 
 def test_someone_elses_recording_is_joined_and_left_running(place, dumps):
