@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from oomscope.recording.census.holding import SUPER_ROOT
 from oomscope.recording.census.names import Names
 from oomscope.recording.census.storages import Storage
+from oomscope.recording.census.unread import Variable
 
 
 def find_frozen(names: Names, storages: list[Storage]) -> list[dict[str, Any]]:
@@ -15,27 +17,12 @@ def find_frozen(names: Names, storages: list[Storage]) -> list[dict[str, Any]]:
         names: of parameters and gradients.
         storages: with their names; those of such gradients are told what they belong to.
     """
-    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    found: dict[str, Variable] = {}
     for one in storages:
-        key = (one.device, one.address)
-        if key not in names.frozen or one.unread is not None or one.name is None:
+        if (one.device, one.address) not in names.frozen or one.unread is not None or one.name is None:
             continue
         one.unread = f"gradients of {one.name.partition('.')[0]}"
-        row = rows.setdefault(
-            (one.unread, one.device),
-            {
-                "holder": one.unread,
-                "place": "frozen",
-                "device": one.device,
-                "bytes": 0,
-                "tensors": 0,
-                "reads": [],
-                "since": None,
-                "loop": None,
-                "others": [],
-                "at": None,
-            },
-        )
-        row["bytes"] += one.bytes
-        row["tensors"] += 1
-    return sorted(rows.values(), key=lambda row: -row["bytes"])
+        known = found.setdefault(one.unread, Variable(one.unread, "frozen", None, SUPER_ROOT, None))
+        known.add(one.device, one.bytes)
+    rows = (row for variable in found.values() for row in variable.rows())
+    return sorted(rows, key=lambda row: -row["bytes"])

@@ -36,10 +36,10 @@ _MOST_OTHERS = 3
 
 @dataclass(slots=True)
 class Variable:
-    """A variable that is not read again, or of which only `reads` are."""
+    """A variable that is not read again, or of which only `reads` are; or what else nobody reads, which has no node."""
 
     holder: str
-    place: str  # local, global, attribute
+    place: str  # local, global, attribute, frozen
     at: places.Place | None
     node: int
     since: str | None  # whether it was written before all loops that are underway, between two, or by a pass of one
@@ -48,6 +48,11 @@ class Variable:
     others: list[str] = field(default_factory=list)  # further variables of the kind that keep some of the same
     bytes: dict[int, int] = field(default_factory=dict)  # by device
     tensors: dict[int, int] = field(default_factory=dict)
+
+    def add(self, device: int, size: int) -> None:
+        """Put one storage down to it."""
+        self.bytes[device] = self.bytes.get(device, 0) + size
+        self.tensors[device] = self.tensors.get(device, 0) + 1
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """As the dump keeps it: a row for each device."""
@@ -318,7 +323,6 @@ def _tell(
             if kept.is_shared_unseen(holding, key):
                 continue
             told[key] = one.holder
-            one.bytes[key[0]] = one.bytes.get(key[0], 0) + kept.reader.storages[key].bytes
-            one.tensors[key[0]] = one.tensors.get(key[0], 0) + 1
+            one.add(key[0], kept.reader.storages[key].bytes)
     rows = [row for one in variables for row in one.rows()]
     return sorted(rows, key=lambda row: -row["bytes"])[:_MOST_ROWS], told
