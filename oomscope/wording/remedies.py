@@ -213,15 +213,15 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "conf",
     ),
     "move_pins": RemedyWords(
-        "Keep what {place:place} allocates from lying between the holes: write it into one tensor made beforehand, or "
-        "copy it to the CPU.",
+        "Write what {place:place} allocates into one tensor made beforehand, or copy it to the CPU: then it no longer "
+        "lies between the holes.",
         _scattered,
         "",
         "memory",
     ),
     "move_pins.one": RemedyWords(
-        "Keep what {place:place} allocates from lying beside the hole: make it before the large tensors, or copy it to "
-        "the CPU.",
+        "Make what {place:place} allocates before the large tensors, or copy it to the CPU: then it no longer lies "
+        "beside the hole.",
         "One block of {largest:bytes} keeps the rest of its segment.",
         "",
         "memory",
