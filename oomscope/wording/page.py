@@ -141,6 +141,11 @@ TWO_ALIVE = "here the pass before is still alive"
 """What is said of the line of a loop that goes on."""
 
 
+def larger_note(ratio: float | None) -> str:
+    """What is said of the line that brings in what makes a pass larger than the last: `ratio` times as large."""
+    return f"from here on, {f'{ratio:.3g} ×' if ratio else 'more than'} the pass before"
+
+
 def pin_note(pin: Pin) -> str:
     """What a line does whose blocks keep holes open."""
     return f"{plural(pin.blocks, 'block')} made here {'lies' if pin.blocks == 1 else 'lie'} between the holes"

@@ -51,6 +51,23 @@ def test_a_batch_eight_times_as_large_is_told_with_its_line():
     assert (found.index, found.completed, found.ratio, found.staircase) == (2, 2, 8.0, None)
     assert found.grew_at is not None
     assert found.grew_at.line == 33
+    assert found.began_at is not None
+    assert found.began_at.line == 31
+
+
+def test_what_a_model_is_called_with_is_larger_from_the_call_on():
+    script = Script()
+    with script.call(50, "train"):
+        for size in (2, 2, 16):
+            layers = [script.layer(32, 10 + layer, size) for layer in range(3)]
+            if size > 2:
+                script.fails(33, size)
+            else:
+                script.free(script.at(34, 8, *BACKWARD_CALL), *layers)
+    found = failing(script)
+    assert found is not None
+    assert found.began_at is not None
+    assert (found.began_at.function, found.began_at.line) == ("train", 32)
 
 
 def test_a_pass_like_the_last_has_ratio_one_and_no_line_that_grew():

@@ -14,9 +14,10 @@ from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.loop_that_matters import gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import FailingPass
+from oomscope.analysis.passes.script_stacks import MODULE
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import Action, IntArray
+from oomscope.model import Action, BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
 LEAST_COMPARED = 1 << 20
@@ -53,6 +54,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         completed=index,
         ratio=compared.ratio,
         grew_at=None if compared.grew_at < 0 else _place(study, compared.grew_at),
+        began_at=None if compared.began_at < 0 else _script_place(study, compared.began_at),
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
         before=_before(study, run),
@@ -94,28 +96,38 @@ def _gathering_too_long(study: DeviceStudy, entry: int) -> LoopRun | None:
 
 class _Compared(NamedTuple):
     ratio: float | None
-    grew_at: int
+    grew_at: int = -1
     """The stack whose requests grew most; -1 for none."""
+    began_at: int = -1
+    """The stack whose request was the first to be larger, by the common ratio if there is one; -1 for none."""
 
 
 def _compare(study: DeviceStudy, run: LoopRun, index: int, entry: int) -> _Compared:
     """The requests of the pass in progress against those at the same places of the last finished one."""
     if not index:
-        return _Compared(None, -1)
+        return _Compared(None)
     begin, before = int(run.starts[index]), int(run.starts[index - 1])
     now, then = _requests(study, begin, entry), _requests(study, before, begin - 1)
     _, here, there = np.intersect1d(_places(now[0]), _places(then[0]), return_indices=True)
-    size, past = now[1][here].astype(np.float64), then[1][there].astype(np.float64)
+    in_order = np.argsort(here)
+    here, there = here[in_order], there[in_order]
+    stack, size, past = now[0][here], now[1][here].astype(np.float64), then[1][there].astype(np.float64)
     large = np.maximum(size, past) >= LEAST_COMPARED
-    stack, size, past = now[0][here][large], size[large], past[large]
-    if not len(size):
-        return _Compared(None, -1)
+    if not large.any():
+        return _Compared(None)
     grown = np.where(size > past * (1 + SAME), size - past, 0.0)
-    at = -1
-    if grown.any():
-        stacks, where = np.unique(stack, return_inverse=True)
-        at = int(stacks[np.argmax(np.bincount(where, weights=grown))])
-    return _Compared(_common_ratio(size, past), at)
+    if not grown[large].any():
+        return _Compared(_common_ratio(size[large], past[large]))
+    stacks, where = np.unique(stack[large], return_inverse=True)
+    most = int(stacks[np.argmax(np.bincount(where, weights=grown[large]))])
+    ratio = _common_ratio(size[large], past[large])
+    return _Compared(ratio, most, int(stack[_first_alike(size / np.maximum(past, 1), grown > 0, ratio or 1.0)]))
+
+
+def _first_alike(ratios: FloatArray, grown: BoolArray, ratio: float) -> int:
+    """The first that grew by `ratio`, or by its root as a sequence whose scores did; else the first that grew."""
+    alike = grown & ((np.abs(ratios / ratio - 1) <= SAME) | (np.abs(ratios**2 / ratio - 1) <= 2 * SAME))
+    return int(np.argmax(alike if alike.any() else grown))
 
 
 def _requests(study: DeviceStudy, begin: int, end: int) -> tuple[IntArray, IntArray]:
@@ -168,3 +180,14 @@ def _staircase(study: DeviceStudy, run: LoopRun, index: int, entry: int, stack: 
 
 def _place(study: DeviceStudy, stack: int) -> Location | None:
     return study.sites.location(int(study.sites.site_of[stack]))
+
+
+def _script_place(study: DeviceStudy, stack: int) -> Location | None:
+    """The line of the script that a stack was made for: the last before it goes into a Module, or into torch."""
+    script = study.loops.script
+    path = script.paths[int(script.path_of[stack])]
+    above = [number for number in (path[: path.index(MODULE)] if MODULE in path else path) if script.is_script[number]]
+    if not above:
+        return None
+    frame = script.frames[above[-1]]
+    return Location(frame.filename, frame.line, frame.name)

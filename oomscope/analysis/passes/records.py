@@ -75,6 +75,8 @@ class FailingPass:
         completed: how many passes of it were finished.
         ratio: how much larger its requests were than those of the last finished pass; None where none is common.
         grew_at: the line whose request grew most.
+        began_at: the line of the script, outside every Module, whose request was the first of this pass to be larger:
+            what it makes, or hands to the model, is what grew.
         staircase: the sizes of the first and of this pass, where they rose pass after pass.
         earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
         before: how many passes earlier runs of the loop had.
@@ -85,6 +87,7 @@ class FailingPass:
     completed: int
     ratio: float | None = None
     grew_at: Location | None = None
+    began_at: Location | None = None
     staircase: tuple[int, int] | None = None
     earlier_run_passes: int | None = None
     before: int = 0

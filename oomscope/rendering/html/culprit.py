@@ -91,7 +91,7 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked |
                 made = sum(use.bytes for use in device.sites if use.site == driver.site)
                 return _Marked(driver.site, words.made_note(made or driver.bytes))
     if verdict.cause == "capacity":
-        found = _of_last_pass(device, oom, sources) or _of_keeper(oom, sources)
+        found = _of_last_pass(device, oom, sources) or _of_keeper(oom, sources) or _of_larger_pass(oom)
         if found is not None:
             return found
     if verdict.cause == "fragmentation" or "causes.other_stream.kept_by" in {one.code for one in verdict.headline}:
@@ -143,6 +143,14 @@ def _of_keeper(oom: Oom, sources: Sources) -> _Marked | None:
     return (
         None if keeper is None or stores is None else _Marked(stores, words.stored_note(name_of(keeper)), is_cause=True)
     )
+
+
+def _of_larger_pass(oom: Oom) -> _Marked | None:
+    """Where the headline begins with a pass that is larger than those before: the line that brings in what is larger."""
+    failing, first = oom.verdict.failing_pass, oom.verdict.headline[0]
+    if first.code not in ("causes.pass.longer", "causes.pass.staircase") or failing is None or failing.began_at is None:
+        return None
+    return _Marked(failing.began_at, words.larger_note(failing.ratio), is_cause=True)
 
 
 def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Marked | None:
