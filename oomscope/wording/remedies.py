@@ -13,10 +13,9 @@ from oomscope.wording.template import holder
 
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
-    was = f"of {format_bytes(values['cap'])} " if values["cap"] else ""
+    was = f" of {format_bytes(values['cap'])}" if values["cap"] else ""
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    kept = f"it holds back {format_bytes(values['free'])} that the card has free"
-    return f"Raise the cap {was}({kept}) to {format_limit(values['least'])}{how}."
+    return f"If the cap{was} need not hold, raise it to {format_limit(values['least'])}{how}."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -62,7 +61,7 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "It saves nothing and leaves less for others.",
+        "The card has {free:bytes} free. It saves nothing and leaves less for others.",
         "",
         "memory",
     ),

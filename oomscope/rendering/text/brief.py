@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -61,10 +62,13 @@ def brief(findings: Findings, *, width: int, replayed: bool = True, sources: Sou
     if device is None:
         return Group(*above, Text(), *section(said_tables.counted_holders(findings, MOST_ROWS)))
     above += source_line(device, sources or Sources(findings.snapshot), shorten, width)
-    above += _advice(device, width)
     below = [*_timeline(device, width), *_foot(device, width, replayed)]
-    replay = _replays(findings, width)
     room = LINES - len(above) - len(below) - 2  # a blank line and the title of the rows
+    advice = next(
+        (lines for lines in _ways_to_say(device, width) if room - len(lines) >= LEAST_ROWS), _said(device, width, 2)
+    )
+    above, room = [*above, *advice], room - len(advice)
+    replay = _replays(findings, width)
     if room - len(replay) >= LEAST_ROWS:
         below, room = [*replay, *below], room - len(replay)
     return Group(*above, *_memory(findings, device, shorten, width, min(room, MOST_ROWS)), *below)
@@ -88,21 +92,42 @@ def _verdict(text: str, width: int, most: int) -> list[Text]:
     return wrapped(Text(sentences[0]), width, most)
 
 
-def _advice(device: DeviceFindings, width: int) -> list[Text]:
+def _ways_to_say(device: DeviceFindings, width: int) -> Iterator[list[Text]]:
+    """What to do, from the fullest to the shortest: the fix in three lines and another one, or the fix alone."""
+    fix = _said(device, width, 3)
+    for other in _ways_to_say_another(device, width):
+        yield [*fix, *other]
+    yield fix
+
+
+def _said(device: DeviceFindings, width: int, most: int) -> list[Text]:
+    """The best advice in at most `most` lines, and what it gives."""
     advice = device.oom.verdict.advice if device.oom else ()
     if device.oom is None or not advice:
         return []
-    lines = [Text()]
-    if not advice[0].refuted:
-        action = _shortened(clean(advice_text(advice[0]).action, 400), 2 * (width - _NAMES) - _RAGGED)
-        lines += _hanging("Fix", Text(action, style="bold"), width, 2)
-        effect = effect_text(advice[0], device.oom)
-        if more := else_text(advice):
-            effect += f" · else {more}"
-        lines += _hanging("", Text(effect), width, 1)
-    elif more := else_text(advice):
-        lines += _hanging("Else", Text(more), width, 1)
-    return lines
+    if advice[0].refuted:
+        return [Text(), *_hanging("Else", Text(else_text(advice)), width, 1)]
+    action = _shortened(clean(advice_text(advice[0]).action, 400), most * (width - _NAMES) - _RAGGED)
+    effect = Text(effect_text(advice[0], device.oom))
+    return [Text(), *_hanging("Fix", Text(action, style="bold"), width, most), *_hanging("", effect, width, 1)]
+
+
+def _ways_to_say_another(device: DeviceFindings, width: int) -> Iterator[list[Text]]:
+    """The next best advice, none of it cut, from the fullest to the shortest.
+
+    A higher cap is another way only where nothing is to be let go of, and then it comes first.
+    """
+    oom = device.oom
+    helping = [one for one in oom.verdict.advice if not one.refuted] if oom is not None else []
+    other = next((one for one in helping[1:] if one.slug != "raise_cap"), None)
+    if oom is None or other is None:
+        return
+    action, effect = clean(advice_text(other).action, 400), effect_text(other, oom)
+    in_brackets = f" ({effect.replace(' · ', ', ')})." if effect else "."
+    for text in (action.removesuffix(".") + in_brackets, action, _EXAMPLES.sub("", action)):
+        lines = _hanging("Or", Text(text), width, 3)
+        if len(lines) <= 2:
+            yield lines
 
 
 def _shortened(action: str, most: int) -> str:
