@@ -5,6 +5,13 @@ import pickle
 import pytest
 
 from oomscope.recording import backend, history, observer, saying, session
+from oomscope.recording.census import walk
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Let a walk go on for as long as it needs: a test is about what it finds, and the machine may be busy."""
+    monkeypatch.setitem(walk.take_census.__kwdefaults__, "seconds", 300.0)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from time import process_time
 from typing import ClassVar
 
 import pytest
@@ -501,8 +502,9 @@ def test_the_walk_over_half_a_million_objects_is_quick(taken):
     ballast = [{"index": index, "pair": (index, [])} for index in range(150_000)]
     leak = [batch() for _ in range(200)]
     gc.collect()
+    began = process_time()
     taken()
+    assert process_time() - began < 5  # under 1 s on a quiet machine
     assert taken.census.walk["objects"] > 500_000
     assert taken.row(leak[5])["holders"][0].endswith("leak[5]")
-    assert taken.census.walk["seconds"] < 5  # under 1 s on a quiet machine; this one may be shared
     assert len(ballast) == 150_000

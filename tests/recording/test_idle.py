@@ -26,6 +26,9 @@ CASES = {
     "dataclass": {"first": 16},
     "slots": {"kept": 16},
     "function": {"scores": 16},
+    # A decorated method is not called again either, unless somebody keeps it.
+    "wrapped": {"reference": 16},
+    "known": {},
 }
 """What is idle in each program: KiB by attribute."""
 

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from oomscope.recording.census.carried import LARGEST
@@ -170,12 +170,42 @@ def is_librarys(cls: type) -> bool:
 
 
 def _known_elsewhere(functions: list[FunctionType], heap: Heap) -> set[int]:
-    """The ids of those that something else than the namespace of a module or a class refers to."""
+    """The ids of those that something else than the namespace of a module or a class refers to.
+
+    What a decorator has wrapped stands there by its wrapper, which bears its name: whoever knows the one may call the
+    other.
+    """
+    wrapped_by = _wrappers(functions, heap)
     own = {id(functions)}
     found = set()
-    for referrer, key in heap.referrers(map(id, functions)):
+    for referrer, key in heap.referrers({*map(id, functions), *wrapped_by}):
         is_namespace = is_a(referrer, dict) and ("__module__" in referrer or "__name__" in referrer)
         # A call that an exception has ended keeps its function, and does not call it again.
-        if not is_namespace and not is_a(referrer, (type, FrameType)) and id(referrer) not in own:
+        if is_namespace or is_a(referrer, (type, FrameType)) or id(referrer) in own:
+            continue
+        if not any(_is_part(referrer, outer) for outer, inner in wrapped_by.values() if inner == key):
             found.add(key)
+    while more := {inner for outer, (_, inner) in wrapped_by.items() if outer in found} - found:
+        found |= more
     return found
+
+
+def _wrappers(functions: list[FunctionType], heap: Heap) -> dict[int, tuple[FunctionType, int]]:
+    """The functions that wrap one of `functions`, as ``functools.wraps`` notes it, by id: each, and what it wraps."""
+    found: dict[int, tuple[FunctionType, int]] = {}
+    inner = set(map(id, functions))
+    everything = heap.of_types({FunctionType})
+    while inner:
+        outer = {
+            id(one): (one, id(one.__wrapped__)) for one in everything if id(getattr(one, "__wrapped__", None)) in inner
+        }
+        inner = set(outer) - set(found)
+        found |= outer
+    return found
+
+
+def _is_part(referrer: Any, wrapper: FunctionType) -> bool:
+    """Whether it is a cell or the attributes of the wrapper, by which that knows what it wraps."""
+    if type(referrer) is CellType:
+        return any(cell is referrer for cell in wrapper.__closure__ or ())
+    return referrer is wrapper.__dict__
