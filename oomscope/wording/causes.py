@@ -56,6 +56,17 @@ def _stream(values: Mapping[str, Any]) -> str:
     return "the default stream" if stream == 0 else f"stream 0x{stream & (1 << 64) - 1:x}"
 
 
+def _fragmented(values: Mapping[str, Any]) -> str:
+    usable, size = format_bytes(values["usable"]), format_bytes(values["size"])
+    pieces = f"in pieces of at most {format_bytes(values['largest'])}"
+    if values["usable"] >= values["size"]:
+        return f"Enough memory was free, but fragmented: {usable}, {pieces}; the request was for {size}."
+    return (
+        f"Enough memory was left, but not in one piece: {usable} was free {pieces}, and {format_bytes(values['room'])} "
+        f"was not reserved yet; the request was for {size}."
+    )
+
+
 def _pinned(values: Mapping[str, Any], holes: str) -> str:
     keep = "keeps" if values["blocks"] == 1 else "keep"
     return f"{plural(values['blocks'], 'block')} from {place(values['place'])} {keep} {holes} apart."
@@ -151,8 +162,7 @@ CAUSES: dict[str, Sentence] = {
         f"have been freed, but wait for one; this request runs on {_stream(values)} and may not use them."
     ),
     "causes.outside_allocator": _outside,
-    "causes.fragmentation": "Enough memory was free, but fragmented: {usable:bytes}, in pieces of at most "
-    "{largest:bytes}; the request was for {size:bytes}.",
+    "causes.fragmentation": _fragmented,
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
     "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} from that line alive.",
@@ -174,6 +184,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
+    "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
+    "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
     "{needs:bytes}.[ The next step, if it is like this one, needs {next:bytes} at its peak.]",
     "causes.capacity.short": "Even in one piece, the free memory that this request may use would be {bytes:bytes} too "

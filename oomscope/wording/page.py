@@ -206,7 +206,9 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
 
 def _knows_the_rest(oom: Oom) -> bool:
     """Whether it is known what the program would have asked for next: no more than passes that fitted had needed."""
-    known = oom.verdict.failing_pass
+    known, told = oom.verdict.failing_pass, {note.code for note in oom.verdict.headline}
+    if "causes.capacity.history" in told:
+        return False
     return oom.verdict.cause != "capacity" or (known is not None and known.has_fitted)
 
 

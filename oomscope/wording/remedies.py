@@ -104,6 +104,12 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "precision, or communication",
         "sharding",
     ),
+    "shard_optimizer_state.history": RemedyWords(
+        "Lower `history_size` of the L-BFGS optimizer (100 by default), to half of the steps that it has kept by now.",
+        "It keeps two tensors as large as the parameters for each step of its history.",
+        "slower convergence",
+        "",
+    ),
     "fused_optimizer": RemedyWords(
         "Pass `fused=True` or `foreach=False` to the optimizer.",
         "The foreach implementation makes temporaries as large as the parameters.",

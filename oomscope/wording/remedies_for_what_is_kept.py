@@ -183,6 +183,12 @@ LET_GO: dict[str, RemedyWords] = {
         "none",
         "",
     ),
+    "bound_what_is_kept.abandoned": RemedyWords(
+        "End what fills {holder:holder} when its reader stops early, and empty it: nobody takes from it any more.",
+        "{bytes:bytes} of what it keeps can go.",
+        "none",
+        "",
+    ),
     "bound_what_is_kept": RemedyWords(
         "Free what {place:place}[ (and {others:n other line})] makes once its pass is over, or move it to the CPU "
         "(`.cpu()`).",

@@ -51,7 +51,7 @@ class Candidates:
         lifetimes = history.lifetimes
         key = _key(sites.sites(lifetimes.stack), sites.callers(lifetimes.stack), len(sites))
         is_cache = (study.roles.mark[lifetimes.stack] & Mark.CACHE) != 0
-        made_once = is_any(categories, (PARAMETER, GRADIENT, WORKSPACE)) & ~_kept_gradients(study, at)
+        made_once = is_any(categories, (PARAMETER, GRADIENT, WORKSPACE)) & ~kept_gradients(study, at)
         may_grow = ~made_once & ((categories != BUFFER) | is_cache) & ~in_private_pool(history)
         eligible = may_grow & (lifetimes.born >= 0) & (lifetimes.born <= at)
         earlier = may_grow & (lifetimes.born == BEFORE) & (lifetimes.stack >= 0) & lifetimes.allocated_at(at)
@@ -109,7 +109,7 @@ class Candidates:
         return np.flatnonzero(np.isin(self.key, same))
 
 
-def _kept_gradients(study: DeviceStudy, at: int) -> BoolArray:
+def kept_gradients(study: DeviceStudy, at: int) -> BoolArray:
     """bool[lifetimes]: gradients of sizes of which more are alive than there are parameters, but for the newest ones.
 
     A parameter has one gradient. Those of earlier passes that are alive beside it are kept by the program.

@@ -14,6 +14,7 @@ from oomscope.analysis.passes.candidates import Candidates
 from oomscope.analysis.passes.generations import find_generations
 from oomscope.analysis.passes.growth_over_time import grown_over_time
 from oomscope.analysis.passes.loop_that_matters import loop_that_matters
+from oomscope.analysis.passes.made_once import made_once
 from oomscope.analysis.passes.reallocation import find_reallocations
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
@@ -34,6 +35,7 @@ def find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
 
 def _find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
     candidates = Candidates.of(study, at_entry)
+    candidates.eligible[made_once(study, at_entry)] = False
     found = _reallocated(study, candidates)
     found += find_generations(study, candidates)
     if not found:

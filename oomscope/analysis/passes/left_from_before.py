@@ -36,11 +36,12 @@ def may_be_left(study: DeviceStudy, entry: int) -> BoolArray:
     return np.asarray(found & (study.roles.role[lifetimes.stack] != Role.LOAD))
 
 
-def made_by_other_statements(study: DeviceStudy, entry: int) -> int:
+def made_by_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool) -> int:
     """Allocated bytes, outside of any loop, that are of no model and that other statements made than the one underway.
 
     A forward may go through several statements, and its inputs are made by one before it; so may anything else be that
-    nobody reads again. Only a recording tells.
+    nobody reads again. Only a recording tells. A backward needs what other statements of its own function made before
+    it: outside of a forward only those of the functions around it count.
     """
     last = _last_stack(study, entry)
     if last is None or study.loops.running(entry):
@@ -48,7 +49,8 @@ def made_by_other_statements(study: DeviceStudy, entry: int) -> int:
     script, lifetimes = study.loops.script, study.history.lifetimes
     underway = _statement(script.paths[script.path_of[last]])
     others = np.ones(len(script.path_of) + 1, np.bool_)
-    others[:-1] = [_statement(script.paths[path]) != underway for path in script.path_of.tolist()]
+    common = None if in_forward else len(underway) - 1
+    others[:-1] = [_statement(script.paths[path])[:common] != underway[:common] for path in script.path_of.tolist()]
     found = may_be_left(study, entry) & others[lifetimes.stack]
     found &= ~is_any(study.categories, (GRADIENT, OPTIMIZER_STATE))
     return int(study.history.size[found].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +26,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     piled = circumstances.piled
     if piled.holder is not None:
         if not piled.holder.keeps_graph and piled.holder.kind != "optimizer":
-            yield _holder(circumstances, piled.holder.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
+            advice = _holder(circumstances, piled.holder.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
+            yield replace(advice, slug=f"{SLUG}.abandoned") if piled.holder.is_abandoned else advice
         return
     rising = circumstances.rising
     if rising is not None and rising.grown >= piled.grown:

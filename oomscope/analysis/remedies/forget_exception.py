@@ -15,7 +15,8 @@ SHOWN_LAST = "sys: last_"
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where stored exceptions keep memory."""
-    for one in circumstances.piled.debris:
+    piled = circumstances.piled
+    for one in (*piled.debris, *((piled.holder,) if piled.holder else ())):
         if one.kind == "exception" and one.unread is None:
             slug = f"{SLUG}.shown" if one.holder.startswith(SHOWN_LAST) else SLUG
             yield Advice(

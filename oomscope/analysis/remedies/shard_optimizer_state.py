@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.remedies.shrink_driver import shrink
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
@@ -15,6 +16,9 @@ IN_EIGHT_BITS = 0.75
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
-    """Where optimizer state holds much."""
+    """Where optimizer state holds much; of a history, half of it."""
+    if history := circumstances.history_of_steps:
+        yield Advice(f"{SLUG}.history", {}, history // 2, enough_by_sum(circumstances, history // 2))
+        return
     whole = circumstances.state_to_come[1]  # while it is being made, what is there is a part of it
     yield from shrink(circumstances, SLUG, "optimizer_state", IN_EIGHT_BITS, least=whole)

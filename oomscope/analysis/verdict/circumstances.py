@@ -33,6 +33,7 @@ from oomscope.analysis.passes.left_by_calls import find_left_by_calls
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import pass_begins, went_as_far_before
+from oomscope.analysis.passes.made_once import fills_a_history
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
@@ -204,6 +205,12 @@ class Circumstances:
         return there, max(wanted, there)
 
     @cached_property
+    def history_of_steps(self) -> int:
+        """Bytes that L-BFGS keeps of its last steps, of which it goes on to keep more."""
+        rows = self.live & (self.study.categories == OPTIMIZER_STATE) & fills_a_history(self.study)
+        return int(self.study.history.size[rows].sum())
+
+    @cached_property
     def next_step(self) -> int | None:
         """Bytes that a step like this one will need at its peak, once the optimizer's state is whole.
 
@@ -286,8 +293,9 @@ class Circumstances:
             for one in self.suspects
             if one.kind not in OF_THE_PASS or (self.is_in_forward and is_of_other_work(one))
         )
-        if not self.names_known and self.is_in_forward:
-            older = max(older, made_by_other_statements(self.study, self.request.entry))
+        if not self.names_known:
+            others = made_by_other_statements(self.study, self.request.entry, in_forward=self.is_in_forward)
+            older = max(older, others)
         return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))
 
     @cached_property

@@ -22,6 +22,8 @@ LEAST_PASSES = 3
 """What stays from one pass may be the previous output, from two a double buffer; three in a row pile up."""
 MOST_GATHERED = 24
 """Passes. Losses of micro-batches that go through one backward are 16 as a rule, and seldom more than that."""
+MOST_TRIES = 10
+"""Passes. A search over settings or batch sizes that keeps the errors of its failed tries has seldom more of them."""
 MOSTLY = 0.5
 """Of the allocated bytes: an object that keeps more piles up from two passes on; a double buffer is not that large."""
 WORTH_RELEASING = 0.1
@@ -125,7 +127,7 @@ def find_piled(
     retained = (sum(one.retained for one in debris) or tries) if left is None else left.bytes
     kept = [one for one in suspects if one not in debris and _piles_up(one, loop) and not _is_at_work(one, underway)]
     by_objects = sum(one.earlier_bytes for one in kept)
-    bounded = sum(one.retained for one in suspects if one.is_full)
+    bounded = sum(one.retained for one in suspects if one.is_full and not one.is_abandoned)
     by_sites = max(sum(one.spared_bytes for one in growth) - retained - bounded, 0)
     steady = sum(one.spared_bytes for one in growth if _is_steady(one))
     surely = sum(one.earlier_bytes for one in kept if _surely(one, loop))
@@ -175,7 +177,13 @@ def _is_steady(growth: Growth) -> bool:
 
 
 def _adds_up(suspect: Suspect) -> bool:
-    """Whether an optimizer was given more parameters pass after pass: it is in use, whatever became of its modules."""
+    """Whether it goes on with every pass, and not only after one.
+
+    An optimizer that was given more parameters pass after pass is in use, whatever became of its modules; exceptions of
+    more passes than a search over settings has are those of requests that keep coming.
+    """
+    if suspect.kind == "exception":
+        return suspect.unread is None and suspect.passes > MOST_TRIES
     return suspect.kind == "optimizer" and suspect.passes >= LEAST_PASSES
 
 
@@ -188,6 +196,8 @@ def _per_pass(growth: Growth) -> int:
 
 def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
     """Whether an object is a variable of one of the calls that are underway, or what a call has just been given."""
+    if suspect.is_abandoned:
+        return False
     function, colon, _ = suspect.holder.partition(": ")
     return suspect.kind in UNDERWAY or (bool(colon) and function.rpartition(".")[2] in functions)
 
@@ -208,7 +218,7 @@ def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
     are summed, steps of an inner loop that is differentiated through, layers of a model that is a plain function.
     """
     enough = LEAST_PASSES - 1 if suspect.share >= MOSTLY else LEAST_PASSES
-    if not loop.goes_on or suspect.passes < enough or suspect.is_full:
+    if not loop.goes_on or suspect.passes < enough or (suspect.is_full and not suspect.is_abandoned):
         return False
     whole = loop.trains_within or loop.trained_before
     return whole or suspect.kind in _COLLECTIONS or not suspect.keeps_graph

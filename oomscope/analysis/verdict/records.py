@@ -65,6 +65,7 @@ class Suspect:
         at: the line that can let go of it, where the recording knows it.
         stores: where methods of its class fill it, where it is an attribute.
         is_full: whether it is bounded, and holds as many items as it ever will.
+        is_abandoned: whether it is several such collections, one alike another, from which nobody takes any more.
         is_ended_closure: whether it is a function that a call has left behind, with that call's variables.
         unread: of a variable that no running code reads again, and that keeps what was made before the work underway,
             how sure that is: ``proven`` or ``likely``; None for all else.
@@ -85,6 +86,7 @@ class Suspect:
     at: Location | None = None
     stores: tuple[Location, ...] = ()
     is_full: bool = False
+    is_abandoned: bool = False
     is_ended_closure: bool = False
     unread: str | None = None
     reads: tuple[str, ...] = ()

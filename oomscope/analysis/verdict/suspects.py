@@ -16,6 +16,8 @@ from oomscope.analysis.attribution.held_blocks import (
     ways_to,
 )
 from oomscope.analysis.passes.finished import finished_before, made_before, passes_of
+from oomscope.analysis.passes.loop_that_matters import pass_begins
+from oomscope.analysis.passes.made_once import made_once
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
@@ -46,6 +48,8 @@ OF_THE_PASS = (*UNDERWAY, "graph", "tensor")
 _FINISHED_WITH = ("exception", "cycle", "optimizer", "deferred", "history")
 """Kinds whose memory no running code uses any more."""
 _STEP = re.compile(r"[.\[{]")
+LEAST_ABANDONED = 3
+"""Bounded collections alike; two may be a double buffer."""
 _HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
 
 
@@ -172,7 +176,8 @@ def _suspect(
         retained = max(retained - int(study.history.size[rows[others]].sum()), 0)
         rows, throughs, saved = rows[~others], throughs[~others], saved[~others]
     size = study.history.size[rows]
-    finished = finished_before(study, rows, entry)
+    unclaimed = _unclaimed_for(study, entry, holder, rows) if _is_full(holder) else 0
+    finished = finished_before(study, rows, entry) & ~made_once(study, entry)[rows]
     whole = retained or holder.bytes or 0
     kind = holder.kind or "unknown"
     if _CYCLE.match(name):
@@ -187,7 +192,7 @@ def _suspect(
         retained=retained,
         share=round(min(retained / allocated, 1.0), 4),
         tensors=holder.tensors or 0,
-        passes=len(ascending(passes_of(study, rows[finished], entry))),
+        passes=unclaimed or len(ascending(passes_of(study, rows[finished], entry))),
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
         earlier_bytes=min(int(size[made_before(study, rows, entry)].sum()), retained),
@@ -196,6 +201,7 @@ def _suspect(
         at=_at(study, holder),
         stores=tuple(Location(*one[:3]) for one in holder.stores),
         is_full=_is_full(holder),
+        is_abandoned=unclaimed > 0,
         is_ended_closure=kind == "closure" and holder.finished is True,
     )
 
@@ -217,6 +223,19 @@ def _is_full(holder: RecordedHolder) -> bool:
     """Whether it is bounded and holds all it may: collections alike stand in one row."""
     most = (holder.maxlen or 0) * max(holder.count or 1, 1)
     return 0 < most <= (holder.length or 0)
+
+
+def _unclaimed_for(study: DeviceStudy, entry: int, holder: RecordedHolder, rows: IntArray) -> int:
+    """For how many passes nobody took from some of several bounded collections; 0 where they may be turned over.
+
+    Such as the queues of loaders whose readers have left early, each with a thread that waits for room: what they hold
+    is older than what all of them together would turn over.
+    """
+    count, begins = holder.count or 1, pass_begins(study, entry)
+    if count < LEAST_ABANDONED or not len(begins) or not len(rows):
+        return 0
+    age = len(begins) - 1 - int(passes_of(study, rows, entry).min())
+    return age if age > count * ((holder.maxlen or 0) + 1) else 0
 
 
 def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:

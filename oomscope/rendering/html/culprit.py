@@ -146,7 +146,7 @@ def _of_keeper(oom: Oom, sources: Sources) -> _Marked | None:
 
 
 def _of_larger_pass(oom: Oom) -> _Marked | None:
-    """Where the headline begins with a pass that is larger than those before: the line that brings in what is larger."""
+    """Where the headline begins with a pass larger than those before: the line that brings in what is larger."""
     failing, first = oom.verdict.failing_pass, oom.verdict.headline[0]
     if first.code not in ("causes.pass.longer", "causes.pass.staircase") or failing is None or failing.began_at is None:
         return None
