@@ -14,7 +14,7 @@ ANCHORS = (
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
     b"maximum allowed buffer size", b"memory isn't enough", b"out of gpu memory", b"memory on device",
     b"context's memory pool", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
-    b"rmm failure",
+    b"rmm failure", b"size exceeds device", b"::malloc] resource limit", b"sufficient workspace memory",
 )  # fmt: skip
 
 
@@ -29,9 +29,10 @@ WORDINGS = (
         "other",
         "other.program",
         "outofmemoryerrorongpu",
-        r"""Out of memory error on GPU (?P<device>\d+) \. Cannot allocate <requested:letter> (?: GPU)? memory
+        r"""Out of memory error on GPU (?P<device>\d+)
+            (?: \. Cannot allocate <requested:letter> (?: GPU)? memory
             (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated and)?
-            available memory is (?: only)? <free:letter>""",
+            available memory is (?: only)? <free:letter> )?""",
     ),
     Wording(
         "other",
@@ -73,6 +74,13 @@ WORDINGS = (
     ),
     Wording(
         "other",
+        "other.one_piece",
+        "exceedsdevice",
+        r"(?: buffer | allocation | tensor) size exceeds device [a-z]{4,30} limit (?! :? [A-Za-z]* OutOf)",
+    ),
+    Wording("other", "other.program", "::malloc]resourcelimit", r"\[metal::malloc\] Resource limit \( \d+ \) exceeded"),
+    Wording(
+        "other",
         "other.program",
         "availablefailed",
         r"enforce allocating <= available failed, <requested:bytes> > <free:bytes>",
@@ -101,6 +109,12 @@ WORDINGS = (
         "other.warning",
         "insufficienttousetactic",
         r"Tactic Device request: <requested> Available: <free> \.? Device memory is insufficient to use tactic",
+    ),
+    Wording(
+        "other",
+        "other.warning",
+        "sufficientworkspacememory",
+        r"tactics? do (?: es)? not have sufficient workspace memory (?: to run)?",
     ),
     Wording(
         "other",
