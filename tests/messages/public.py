@@ -29,6 +29,7 @@ SETS = (
     "fifteenth",
     "sixteenth",
     "seventeenth",
+    "eighteenth",
 )
 _SCALES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 

@@ -13,7 +13,7 @@ ANCHORS = (
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
     b"failed to allocate", b"alloc_failed", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
-    b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
+    b"cuda context", b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
     b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
     b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
 )  # fmt: skip
@@ -140,6 +140,12 @@ WORDINGS = (
         "erroroutofmemory:theapicall",
         r"""ErrorOutOfMemory: The API call failed because it was unable to allocate enough memory
             (?: to perform the requested operation)?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "cudacontext",
+        r"(?: creat (?: e | ing)) (?: a)? CUDA context [^.;]{0,30}? : 0x0{0,7} 2 (?! [\da-f])",
     ),
     Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),
     Wording(

@@ -15,6 +15,7 @@ ANCHORS = (
     b"maximum allowed buffer size", b"memory isn't enough", b"out of gpu memory", b"memory on device",
     b"context's memory pool", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
     b"rmm failure", b"size exceeds device", b"::malloc] resource limit", b"sufficient workspace memory",
+    b"not enough memory for", b"data of size", b"worker memory limit", b"instead of /dev/shm",
 )  # fmt: skip
 
 
@@ -109,6 +110,39 @@ WORDINGS = (
         "other.warning",
         "insufficienttousetactic",
         r"Tactic Device request: <requested> Available: <free> \.? Device memory is insufficient to use tactic",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "requested",
+        r"out of memory \. Requested <requested:bare> ; Free <free:bare>",
+        unit="MiB",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "needatleast",
+        r"not enough memory for [\w-]{1,40} : <free:bare> available , need at least <requested:bare>",
+        unit="MiB",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "dataofsize",
+        r"failed to allocate data of size <requested> \( <allocated> / <allowed> used \)",
+    ),
+    Wording(
+        "other",
+        "other.warning",
+        "workermemorylimit",
+        r"""(?: Worker is at \d{1,3} % memory usage | memory use is high) .{0,300}? memory: <process_in_use>
+            -- Worker memory limit: <allowed>""",
+    ),
+    Wording(
+        "other",
+        "other.warning",
+        "insteadof/dev/shm",
+        r"object store is using .{1,60}? instead of /dev/shm because /dev/shm has only <free:bytes> bytes available",
     ),
     Wording(
         "other",

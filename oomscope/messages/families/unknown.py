@@ -38,7 +38,9 @@ _WHOSE = (
     ("serving-budget", re.compile(r"kv_?cache|cacheblock|pagedcache|max_?model_?len|maxbatch", re.IGNORECASE)),
     (
         "cuda-driver",
-        re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal|graphics|显存|显卡", re.IGNORECASE),
+        re.compile(
+            r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal|graphics|accelerator|显存|显卡", re.IGNORECASE
+        ),
     ),
     (
         "host-ram",
@@ -46,21 +48,25 @@ _WHOSE = (
     ),
 )
 """What the words around name, the surest first."""
+_PATH = re.compile(r"[/\\][\w./\\-]+")
+"""A file of a program is called ``cuda`` whatever memory it speaks of."""
 
 _BEFORE, _AFTER = 120, 200
 _BETWEEN = r"(?: memory | VRAM | RAM | size | of | is | was | about | only | at least | [:=~(] ){0,4}"
+_SIZED = r"(?<! [\d-]) (?! -)"
+"""No size begins in the midst of a number, and none is negative."""
 _ROLES = {
     "requested": compiled(
         rf"""(?: request (?: ed | s)? | need (?: ed | s)? | require (?: d | s)? | necessary | tried to allocate
-            | allocat (?: e | ing)) {_BETWEEN} (?<! \d) <a>
-          | (?<! \d) <b> (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)
+            | allocat (?: e | ing)) {_BETWEEN} {_SIZED} <a>
+          | {_SIZED} <b> (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)
           | (?: requested | required | allocation) size (?: of | is | [:=])? (?P<count>\d{{4,20}}) (?! \.?\d)"""
     ),
     "free": compiled(
-        rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} (?<! \d) <a> (?! total | in use | used)
-          | (?<! \d) <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
+        rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} {_SIZED} <a> (?! total | in use | used)
+          | {_SIZED} <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
     ),
-    "total": compiled(rf"capacity {_BETWEEN} (?<! \d) <a>"),
+    "total": compiled(rf"capacity {_BETWEEN} {_SIZED} <a>"),
 }
 """Sizes that the words right beside them name."""
 _ON_CARD = compiled(
@@ -70,6 +76,7 @@ _ON_CARD = compiled(
 
 def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
     around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND // 2]
+    around = _PATH.sub("", around)
     kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
     count = match.groupdict().get("count")
     own = {**reading.figures, "requested": parse_figure(count)} if count else reading.figures
@@ -104,7 +111,8 @@ WORDINGS = (
         "toalloc|notalloc|toreserve|tocommitmemory",
         r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not)
             (?: alloc (?: ate)? | reserve | commit)
-            (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
+            (?: [^.;:]{0,40}? (?<! [\d-]) (?! -) <requested>
+            | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
             | [^.;]{0,60}? (?: memory | buffer))""",
         finish=_by_words,
     ),
@@ -162,8 +170,8 @@ WORDINGS = (
         "other",
         SLUG,
         "oom",
-        r"""(?<! [A-Z_./-]) (?<! avoid) (?<! avoids) (?<! prevent) (?<! prevents) (?<! without) (?<! handle) (?<! catch)
-            (?-i: OOM) (?: s | ed)? (?! [A-Z_/=(] | -? kill | \. [a-z])""",
+        r"""(?<! (?-i: [A-Z_./-])) (?<! avoid) (?<! avoids) (?<! prevent) (?<! prevents) (?<! without) (?<! handle)
+            (?<! catch) (?-i: OOM) (?: s | ed)? (?! (?-i: [A-Z_/=(]) | -? kill | \. [a-z])""",
         finish=_by_words,
     ),
 )
