@@ -38,7 +38,7 @@ _REFUSED = r"""
   | (?: PI | UR_RESULT | ZE_RESULT | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY)
   | OutOfMemory Error in \w{1,40} : \d
   | out_of_memory: CUDA error at
-  | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
+  | NvMapMem (?: Alloc | Handle) \w{0,30} (?: : (?: \d+)? error 12 | \W? fail)
   | Error out of memory at line \d+ in file
   | out of memory [^.;]{0,100}? [\w/.-]{1,120} \.cuh? (?: \W{0,3} line | [:(,] )? \d+
   | \.cuh? (?: [:(,] | \W{0,3} line) \d+ [^.;]{0,60}? out of memory

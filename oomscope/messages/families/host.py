@@ -119,7 +119,7 @@ WORDINGS = (
         "host.shared",
         "sharedmemory",
         r"""Unexpected bus error encountered in worker .{0,120}? shared memory (?: \(shm\))?
-          | insufficient shared memory \(shm\)
+          | insufficient shared memory \(shm\) | dataloader's workers are out of shared memory
           | unable to allocate shared memory \(shm\) for file \< .{1,200}? \> :
             (?: Resource temporarily unavailable | Cannot allocate memory | No space left on device)""",
     ),

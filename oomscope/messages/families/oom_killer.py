@@ -17,10 +17,10 @@ ANCHORS = (
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
     b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b": line ", b"signal: killed", b"signal:killed",
     b"signal 9", b"signal: 9", b"killed: 9", b"killed:9",
-    b"oom killer", b"killed signal", b"killed (program", b"% memory budget", b"memory quota", b"due to memory usage",
-    b"sigterm to process", b"memory limit", b"memlimit", b"killed: mem", b"out of memory", b"running low on memory",
-    b"memory pressure", b"excessive memory usage", b"low on resource", b"using all available ram",
-    b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed", b"code (137)",
+    b"oom killer", b"killed signal", b"killed (program", b"% memory budget", b"of exceeding", b"memory quota",
+    b"due to memory usage", b"sigterm to process", b"memory limit", b"memlimit", b"killed: mem", b"out of memory",
+    b"running low on memory", b"memory pressure", b"excessive memory usage", b"low on resource",
+    b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed", b"code (137)",
     *(word.encode().lower() for word in KILLED),
 )  # fmt: skip
 
@@ -95,9 +95,10 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.slurm",
-        "memorylimits|memorybudget",
+        "memorylimits|memorybudget|exceed",
         r"""exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?
-          | kill (?: ed | ing | s)? [^.]{0,60}? exceeding memory limits (?! \.) | exceeded \d{1,3} % memory budget""",
+          | kill (?: ed | ing | s)? [^.]{0,60}? exceed (?: ed | ing | s) [a-z]{0,30}? memory (?! limits \.)
+          | exceeded \d{1,3} % memory budget""",
     ),
     Wording(
         "oom-killer",

@@ -13,7 +13,7 @@ ANCHORS = (
     b"allocation failed for size", b"large alloc",
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
     b"maximum allowed buffer size", b"memory isn't enough", b"out of gpu memory", b"memory on device",
-    b"context's memory pool", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
+    b"enough space in the", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
     b"rmm failure", b"size exceeds device", b"::malloc] resource limit", b"sufficient workspace memory",
     b"not enough memory for", b"data of size", b"worker memory limit", b"instead of /dev/shm",
 )  # fmt: skip
@@ -102,8 +102,9 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
-        "context'smemorypool",
-        r"not enough space in the context's memory pool \( needed <requested:bytes> , available <free:bytes> \)",
+        "enoughspaceinthe",
+        r"""not enough space in the (?: context's memory pool | buffer)
+            \( needed <requested:bytes> , (?: largest block)? available <free:bytes> \)""",
     ),
     Wording(
         "other",

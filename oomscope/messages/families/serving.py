@@ -16,7 +16,7 @@ ANCHORS = (
     b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
     b"vram for model and cache", b"vram in split for model", b"kv cache exhausted", b"failed to allocate",
-    b"failed to fit params",
+    b"failed to fit params", b"no enough blocks", b"need_size", b"enough resources to",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -176,6 +176,13 @@ WORDINGS = (
         "failedtofitparams",
         r"""(?: projected to use <requested> of device memory vs \. <free> of free device memory .{0,360}? )?
             failed to fit params to free device memory""",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.cache",
+        "noenoughblocks|need_size|enoughresourcesto",
+        r"""No enough blocks \. Assertion fail | available_size \(\) = [\d.]{1,12} < need_size
+          | not enough resources to (?: run | load) (?: the)? model""",
     ),
     Wording(
         "serving-budget",

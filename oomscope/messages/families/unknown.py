@@ -10,13 +10,14 @@ from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
 _ELSEWHERE = (
-    "显存不足", "显存不够", "显存溢出", "爆显存", "内存不足", "内存不够", "内存溢出", "爆内存",
     "メモリ不足", "メモリが不足", "메모리 부족", "메모리가 부족",
     "недостаточно памяти", "не хватает памяти", "нехватка памяти",
     "nicht genügend speicher", "nicht genügend arbeitsspeicher", "zu wenig speicher", "mémoire insuffisante",
     "memoria insuficiente", "memória insuficiente", "suficiente memoria",
 )  # fmt: skip
 """That memory is short, in other languages."""
+_CHINESE = "显存", "内存"
+"""A card's memory and any: what goes on says that it is short."""
 
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
@@ -27,7 +28,7 @@ ANCHORS = (
     b"exceeds the", b"exceeds available", b"exceeds max", b"than the available", b"than available", b"than the max",
     b"memory limit exceeded", b"memory exhausted", b"exhausted memory", b"exhausted gpu", b"not fit in", b"n't fit in",
     b"to fit in", b" oom", b"(oom",
-    *(words.encode() for words in _ELSEWHERE),
+    *(words.encode() for words in (*_ELSEWHERE, *_CHINESE)),
 )  # fmt: skip
 
 SLUG = "other.unknown"
@@ -162,8 +163,9 @@ WORDINGS = (
     Wording(
         "other",
         SLUG,
-        "|".join(words.replace(" ", "") for words in _ELSEWHERE),
-        "|".join(words.replace(" ", "") for words in _ELSEWHERE),
+        "|".join(words.replace(" ", "") for words in (*_ELSEWHERE, *_CHINESE)),
+        "|".join(words.replace(" ", "") for words in _ELSEWHERE)
+        + rf"| (?: {'|'.join(_CHINESE)} ) (?: 空间)? (?: 不足 | 不够 | 溢出 | 耗尽) | 爆 (?: {'|'.join(_CHINESE)} )",
         finish=_by_words,
     ),
     Wording(
@@ -171,7 +173,8 @@ WORDINGS = (
         SLUG,
         "oom",
         r"""(?<! (?-i: [A-Z_./-])) (?<! avoid) (?<! avoids) (?<! prevent) (?<! prevents) (?<! without) (?<! handle)
-            (?<! catch) (?-i: OOM) (?: s | ed)? (?! (?-i: [A-Z_/=(]) | -? kill | \. [a-z])""",
+            (?<! catch) (?-i: OOM) (?: s | ed)? (?! (?-i: [A-Z_/=(]) | -? kill | \. [a-z])
+          | (?: into | gets? | got | hits? | an | causes? | goes | went | CUDA | GPU | VRAM) oom (?! [-_] | kill)""",
         finish=_by_words,
     ),
 )
