@@ -20,7 +20,8 @@ ANCHORS = (
     b"oom killer", b"killed signal", b"killed (program", b"% memory budget", b"of exceeding", b"memory quota",
     b"due to memory usage", b"sigterm to process", b"memory limit", b"memlimit", b"killed: mem", b"out of memory",
     b"running low on memory", b"memory pressure", b"excessive memory usage", b"low on resource",
-    b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed", b"code (137)",
+    b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed",
+    b"code (137)",
     *(word.encode().lower() for word in KILLED),
 )  # fmt: skip
 
