@@ -31,6 +31,7 @@ SETS = (
     "seventeenth",
     "eighteenth",
     "nineteenth",
+    "twentieth",
 )
 _SCALES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 

@@ -180,9 +180,9 @@ WORDINGS = (
     Wording(
         "serving-budget",
         "engine.cache",
-        "noenoughblocks|need_size|enoughresourcesto",
+        "noenoughblocks|need_size|enoughresourcesto|allocatetoken",
         r"""No enough blocks \. Assertion fail | available_size \(\) = [\d.]{1,12} < need_size
-          | not enough resources to (?: run | load) (?: the)? model""",
+          | not enough resources to (?: run | load) (?: the)? model | failed to allocate tokens? [a-z]{1,40}""",
     ),
     Wording(
         "serving-budget",

@@ -27,7 +27,7 @@ ANCHORS = (
     b"to commit memory", b"allocation fail", b"allocation error", b"memory is not", b"out_of_memory",
     b"exceeds the", b"exceeds available", b"exceeds max", b"than the available", b"than available", b"than the max",
     b"memory limit exceeded", b"memory exhausted", b"exhausted memory", b"exhausted gpu", b"not fit in", b"n't fit in",
-    b"to fit in", b" oom", b"(oom",
+    b"to fit in", b"by rematerialization", b" oom", b"(oom",
     *(words.encode() for words in (*_ELSEWHERE, *_CHINESE)),
 )  # fmt: skip
 
@@ -122,8 +122,8 @@ WORDINGS = (
         SLUG,
         "insufficient|enough|sufficient|outofvram|outofgraph|outofvideo|outofdevice|outofmemorygraphics|outofshared|"
         "outofhost|outofsystem|outofgpu|outofram|nofreemem|noavailablemem|nomoremem",
-        rf"""(?: insufficient | no (?: free | available | more) | (?: not | n['’]t) (?: have)? (?: enough | sufficient)
-            | out of (?! memory)) {_MEMORY}
+        rf"""(?<! \#) (?: insufficient | no (?: free | available | more)
+            | (?: not | n['’]t) (?: have)? (?: enough | sufficient) | out of (?! memory)) {_MEMORY}
           | insufficient system resources
           | (?: GPU | device | video | graphics)? memory is (?: insufficient | not enough | not sufficient)
           | OutOfMemoryGraphics""",
@@ -167,6 +167,12 @@ WORDINGS = (
         "|".join(words.replace(" ", "") for words in _ELSEWHERE)
         + rf"| (?: {'|'.join(_CHINESE)} ) (?: 空间)? (?: 不足 | 不够 | 溢出 | 耗尽) | 爆 (?: {'|'.join(_CHINESE)} )",
         finish=_by_words,
+    ),
+    Wording(
+        "other",
+        SLUG,
+        "byrematerialization",
+        r"Can't reduce memory use below [\d.]{1,12} [KMGT]?i?B (?: \(\d{1,20} bytes\))? by rematerialization",
     ),
     Wording(
         "other",
