@@ -146,6 +146,9 @@ def readings(text: str) -> list[Reading]:
     for wording in WORDINGS:
         if there.isdisjoint(wording.any_of):
             continue
+        # They are last; what they read counts only where nothing else is said.
+        if wording.slug in LAST_RESORT and any(one.wording not in LAST_RESORT for one in taken):
+            break
         for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
                 taken.append(reading)
