@@ -36,7 +36,7 @@ def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomM
         return None
     one, two = last.reading.figures, new.reading.figures
     if len(one) >= _SURE and dict(one) == dict(two):
-        return replace(last, times=last.times + 1) if ends_traceback else None
+        return replace(last, times=last.times + 1) if ends_traceback or not gap else None
     if gap > NEAR or not _agree(one, two):
         return None
     if last.kind.startswith("torch") and one and two:
@@ -46,9 +46,9 @@ def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomM
 
 
 def _names_others(last: Reading, new: Reading) -> bool:
-    """Whether both name a process, and not the same."""
-    pids = [reading.values.get("pid") or reading.values.get("pid2") for reading in (last, new)]
-    return None not in pids and pids[0] != pids[1]
+    """Whether both name a process, and not the same; what calls the kernel's killer has none killed yet."""
+    before, after = (reading.values.get("pid") or reading.values.get("pid2") for reading in (last, new))
+    return before is not None and (before != after if after is not None else "name" in new.values)
 
 
 def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure]) -> bool:

@@ -27,9 +27,11 @@ _PARTS = (
     r"#\d+\s\d+\.\d+\s",
 )
 _PREFIX = re.compile(rf"\s*(?:(?:{'|'.join(_PARTS)})\s*)*")
-_OWNER = re.compile(r"(?:[Rr]ank|RANK)[\s=]?\d+|pid=\d+|default\d+|\[\d+(?:,\d+)?\]<|node\d+|[\w.-]+(?=\s{0,12}\|\s)")
+_OWNER = re.compile(
+    r"(?:[Rr]ank|RANK)[\s=]?\d+|pid=\d+|default\d+|\[\d+(?:,\d+)?\]<|node\d+|[\w.-]*[A-Za-z][\w.-]*(?=\s{0,12}\|\s)"
+)
 _RANK = re.compile(
-    r"(?<![\w-])(?:\[[Rr]ank\s?(\d+)\]|global[_ ]rank\s?[=:]?\s?(\d+)|[Rr]ank\s?(\d+)\]?:"
+    r"(?<![\w-])(?:\[[Rr]ank\s?:?\s?(\d+)\]|global[_ ]rank\s?[=:]?\s?(\d+)|[Rr]ank\s?(\d+)\]?:"
     r"|(?:rank|RANK)\s?[=:]\s?(\d+)(?!\d)|\[(?:\d+,)?(\d+)\]<std|\[(?:[Rr]ank|RANK)\s(\d+)[\],\s])"
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from oomscope.messages.families import LAST_RESORT, WORDINGS, device
+from oomscope.messages.families import LAST_RESORT, WORDINGS, device, host
 from oomscope.messages.merge import absorbed
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
@@ -146,10 +146,20 @@ def readings(text: str) -> list[Reading]:
     for wording in WORDINGS:
         if there.isdisjoint(wording.any_of):
             continue
+        # They are last; what they read counts only where nothing else is said.
+        if wording.slug in LAST_RESORT and any(one.wording not in LAST_RESORT for one in taken):
+            break
         for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
                 taken.append(reading)
-    return sorted(taken, key=lambda reading: reading.start)
+    return sorted((one for one in taken if not _only_names(one, taken, text)), key=lambda reading: reading.start)
+
+
+def _only_names(reading: Reading, others: list[Reading], text: str) -> bool:
+    """Whether it is but the name of an exception, whose message another reading has."""
+    return reading.wording == host.EXCEPTION.slug and any(
+        text.startswith(":", reading.end) and reading.end < other.start <= reading.end + 2 for other in others
+    )
 
 
 def _ends(strand: Strand, reading: Reading) -> bool:

@@ -37,7 +37,7 @@ _COUNTS = re.compile(r"\d+\s+(?![KMGTP]i?B|bytes?\b|B\b)\S")
 KILLED = ("已杀死", "已砍掉", "Getötet", "Убито", "強制終了")
 """What a shell prints of a process that signal 9 ended, in other languages."""
 _WORDS_ALONE = frozenset({"Killed", "killed", "**Killed**", "Killed:9", "MemoryError", "MemoryError:", *KILLED})
-_BEGINS_ALONE = re.compile(r"MemoryError (?:when|while|in|on|during|after|at)\b")
+_BEGINS_ALONE = re.compile(r"MemoryError(?:: | (?:when|while|in|on|during|after|at)\b)")
 """A title: what stands before such a word in the midst of a line is part of another name, blanks being left out."""
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""

@@ -91,6 +91,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.host_plain": "No card is named: this is how host memory fails.",
     "message_proofs.host_locked": "A buffer could not be kept from being swapped out: that has a limit of its own"
     " (ulimit -l), and no memory was short.",
+    "message_proofs.host_errno": "The system refused memory (errno 12): as a rule the machine's, but a card's driver"
+    " hands up the same code.",
     "message_proofs.host_by_driver": "The card's driver says that it got no memory of the machine; some say so of other"
     " failures as well.",
     "message_proofs.host": "The machine's memory was refused; the card is not involved.",
@@ -113,6 +115,9 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.only_a_warning": "This is a warning: the allocation was not refused.",
+    "message_proofs.only_guesses": "The message lists what may have ended the process; which of them did, it does not"
+    " say.",
+    "message_proofs.killed_early": "A watchdog of the machine ended the process before host memory ran out.",
     "message_proofs.registers": "A kernel wants more registers or on-chip memory than a block may have; the card's"
     " memory is not short.",
     "message_proofs.unknown_words": "It names memory, in words that oomscope does not know.",

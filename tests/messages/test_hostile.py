@@ -70,7 +70,7 @@ def test_every_message_has_an_anchor_and_every_wording_what_it_needs():
     for name in SETS:
         for one in messages(name):
             lowered = one["text"].lower()
-            assert any(anchor.decode() in lowered for anchor in ANCHORS), one["source"]
+            assert not one["kind"] or any(anchor.decode() in lowered for anchor in ANCHORS), one["source"]
     assert all(need and need == need.replace(" ", "").lower() for word in WORDINGS for need in word.needs.split("|"))
     assert all(anchor == anchor.lower() for anchor in ANCHORS)
 

@@ -29,6 +29,7 @@ _FAMILIES = (
 
 WORDINGS: tuple[Wording, ...] = (
     *(wording for family in _FAMILIES if family is not unknown for wording in family.WORDINGS),
+    host.EXCEPTION,
     driver.NEAR_CARD,
     *unknown.WORDINGS,
 )

@@ -14,7 +14,7 @@ from oomscope.messages.records import Reading
 ANCHORS = (
     b"out of memory", b"out_of_device_memory", b"outofdevicememory", b"insufficient memory", b"gpu video memory",
     b"memory allocation of size", b"out of gpu memory", b"vkallocatememory", b"unable to allocate",
-    b"failed to allocate", b"dev_id =", b"dev_id=",
+    b"failed to allocate", b"dev_id =", b"dev_id=", b"oom while allocating", b"no memory is available",
 )  # fmt: skip
 
 CODE = "device.code"
@@ -77,6 +77,18 @@ WORDINGS = (
         "outofmemory",
         r"""(?: device | GPU) error \(? \d{0,4} \)? :? out of memory
           | Error: out of memory at \[ [\w/.-]{0,160}? (?: device | gpu | cuda) [\w/.-]{0,60} : \d+""",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "oomwhileallocating",
+        r"(?: Metal | CUDA | HIP | OpenCL | Vulkan | GPU) OOM while allocating (?: size=)? <requested:bytes>",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "bytes:nomemoryisavailable",
+        r"Cannot allocate <requested:bytes> bytes: no memory is available",
     ),
     Wording(
         "cuda-driver", "device.refused", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"

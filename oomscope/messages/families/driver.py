@@ -13,7 +13,7 @@ ANCHORS = (
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
     b"failed to allocate", b"alloc_failed", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
-    b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
+    b"cuda context", b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
     b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
     b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
 )  # fmt: skip
@@ -38,7 +38,7 @@ _REFUSED = r"""
   | (?: PI | UR_RESULT | ZE_RESULT | HSA_STATUS) _ERROR_OUT_OF_ (?: RESOURCES | DEVICE_MEMORY)
   | OutOfMemory Error in \w{1,40} : \d
   | out_of_memory: CUDA error at
-  | NvMapMem (?: Alloc | Handle) \w{0,30} : (?: \d+)? error 12
+  | NvMapMem (?: Alloc | Handle) \w{0,30} (?: : (?: \d+)? error 12 | \W? fail)
   | Error out of memory at line \d+ in file
   | out of memory [^.;]{0,100}? [\w/.-]{1,120} \.cuh? (?: \W{0,3} line | [:(,] )? \d+
   | \.cuh? (?: [:(,] | \W{0,3} line) \d+ [^.;]{0,60}? out of memory
@@ -140,6 +140,12 @@ WORDINGS = (
         "erroroutofmemory:theapicall",
         r"""ErrorOutOfMemory: The API call failed because it was unable to allocate enough memory
             (?: to perform the requested operation)?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "cudacontext",
+        r"(?: creat (?: e | ing)) (?: a)? CUDA context [^.;]{0,30}? : 0x0{0,7} 2 (?! [\da-f])",
     ),
     Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),
     Wording(

@@ -16,7 +16,7 @@ ANCHORS = (
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
     b"bytes are available", b"no space left on device",
-    b"out_of_host_memory", b"failed to mlock", b"out of host memory",
+    b"% of the memory on node", b"out_of_host_memory", b"failed to mlock", b"out of host memory",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -41,6 +41,26 @@ def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
     counts = [int(one[:18]) for one in re.findall(r"\d+", match["shape"])]
     return with_figures(reading, {"requested": exact(math.prod(counts) * int(item[1] or 8) // 8)})
 
+
+_NAMES_A_CARD = re.compile(r":\W{0,3}(?:Metal|CUDA|HIP|GPU|OpenCL|Vulkan|SYCL|device)", re.IGNORECASE)
+
+
+def _unless_a_card(reading: Reading, match: re.Match[str]) -> Reading | None:
+    """Python's exception for memory is raised for a card's as well; what follows it says so."""
+    return None if _NAMES_A_CARD.match(match.string, match.end()) else reading
+
+
+EXCEPTION = Wording(
+    "host-ram",
+    "host.plain",
+    "memoryerror",
+    rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}-]) (?: _Array)? MemoryError (?! ['\w,)\]])
+          | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError))
+        (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)
+        (?: : \W? (?: unable to | cannot | could not | failed to) allocate <requested>)?""",
+    finish=_unless_a_card,
+)
+"""Python's own exception: of others that read a text, each says more."""
 
 WORDINGS = (
     Wording(
@@ -99,7 +119,7 @@ WORDINGS = (
         "host.shared",
         "sharedmemory",
         r"""Unexpected bus error encountered in worker .{0,120}? shared memory (?: \(shm\))?
-          | insufficient shared memory \(shm\)
+          | insufficient shared memory \(shm\) | dataloader's workers are out of shared memory
           | unable to allocate shared memory \(shm\) for file \< .{1,200}? \> :
             (?: Resource temporarily unavailable | Cannot allocate memory | No space left on device)""",
     ),
@@ -170,6 +190,12 @@ WORDINGS = (
         "bytesareavailable",
         r"needs (?: about)? <requested:bytes> bytes but only <free:bytes> bytes are available",
     ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "ofthememoryonnode",
+        r"More than \d{1,3}% of the memory on node .{1,80}? is used \( [\d.]{1,12} / <total:any> \)",
+    ),
     Wording("host-ram", "host.refused", "cerror:outofmemory", r"C error: out of memory"),
     Wording(
         "host-ram",
@@ -192,13 +218,5 @@ WORDINGS = (
         "host.plain",
         "bad_alloc|badalloc",
         r"std::bad_alloc (?! .{0,20}? (?: cuda | out_of | rmm)) | (?<![a-z_]) bad allocation",
-    ),
-    Wording(
-        "host-ram",
-        "host.plain",
-        "memoryerror",
-        rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}-]) (?: _Array)? MemoryError (?! ['\w,)\]])
-              | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError))
-            (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)""",
     ),
 )

@@ -72,6 +72,12 @@ WORDINGS = (
     Wording(
         "jax",
         "jax.tried",
+        "bytesfornewconstant",
+        r"(?: INTERNAL:)? Failed to allocate <requested:bytes> bytes for new constant",
+    ),
+    Wording(
+        "jax",
+        "jax.tried",
         "ondeviceordinal",
         r"""Failed to allocate (?: request for)? <requested:letter> (?: \( (?P<exactly>\d+) B \))?
             on device ordinal (?P<device>\d+)""",

@@ -8,7 +8,10 @@ from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import parse_figure
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"failed to cuda", b"failed to hip", b"unhandled cuda error", b"unhandledcudaerror", b"dev/shm")
+ANCHORS = (
+    b"failed to cuda", b"failed to hip", b"unhandled cuda error", b"unhandledcudaerror", b"dev/shm",
+    b"out of memory", b"out-of-memory",
+)  # fmt: skip
 
 _BEFORE = r"(?: \[ (?P<device>\d{1,3}) \] (?: [\w./-]{1,80} : \d+ | \w{1,40})? )? (?: NCCL | RCCL) WARN"
 """``[3]`` is the local device of the process, and no rank."""
@@ -32,6 +35,12 @@ WORDINGS = (
         "nccl.refused",
         "cudafailure|hipfailure",
         rf"(?: {_BEFORE} | Last error: ) (?: Cuda | HIP) failure :? (?: \d+)? :? '? out of memory '?",
+    ),
+    Wording(
+        "nccl",
+        "nccl.refused",
+        "outofmemory|out-of-memory",
+        r"(?: NCCL | RCCL) (?: CUDA)? (?: ran)? out -? of -? memory",
     ),
     Wording(
         "nccl",

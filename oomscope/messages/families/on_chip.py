@@ -23,6 +23,7 @@ WORDINGS = (
         r"""out of resources? : (?! registers | threads) [\w.]{1,200}? [,>]? Required: <requested:bytes> ,{0,3}
             Hardware limit (?: ation)? : <allowed:bytes>""",
     ),
+    Wording("shared-memory", "chip.triton", "outofresource", r"out of resources? : shared memory (?! ,? Required)"),
     Wording(
         "shared-memory",
         "chip.registers",

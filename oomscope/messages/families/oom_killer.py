@@ -17,9 +17,11 @@ ANCHORS = (
     b"exitcode: -9", b"exitcode  : -9", b"exitcode=-9", b"code -9", b"code: -9", b"code=-9", b"code:-9", b"status -9",
     b"\": -9", b"sigkill", b"\nkilled", b"]killed", b" killed  ", b": line ", b"signal: killed", b"signal:killed",
     b"signal 9", b"signal: 9", b"killed: 9", b"killed:9",
-    b"memory limit", b"memlimit", b"killed: mem", b"out of memory", b"running low on memory", b"memory pressure",
-    b"excessive memory usage", b"low on resource", b"using all available ram", b"memory than is available",
-    b"[memorypressure]", b": killed", b">:killed", b"*killed", b"code (137)",
+    b"oom killer", b"killed signal", b"killed (program", b"% memory budget", b"of exceeding", b"memory quota",
+    b"due to memory usage", b"sigterm to process", b"memory limit", b"memlimit", b"killed: mem", b"out of memory",
+    b"running low on memory", b"memory pressure", b"excessive memory usage", b"low on resource",
+    b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed",
+    b"code (137)",
     *(word.encode().lower() for word in KILLED),
 )  # fmt: skip
 
@@ -48,6 +50,13 @@ def _kibibytes(reading: Reading, match: re.Match[str]) -> Reading:
 
 
 WORDINGS = (
+    Wording(
+        "other",
+        "other.guess",
+        "oomkiller",
+        r"""(?: common causes include | potential root causes) [.:]? \(1\) the process (?: is | was) killed by
+            (?: SIGKILL by)? (?: the)? OOM killer (?: due to high memory usage)?""",
+    ),
     Wording(
         "oom-killer",
         "killed.kernel",
@@ -87,8 +96,24 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.slurm",
-        "memorylimits",
-        r"exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?",
+        "memorylimits|memorybudget|exceed",
+        r"""exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?
+          | kill (?: ed | ing | s)? [^.]{0,60}? exceed (?: ed | ing | s) [a-z]{0,30}? memory (?! limits \.)
+          | exceeded \d{1,3} % memory budget""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "memorylimitof|memoryquota|duetomemoryusage",
+        r"""Memory limit of <allowed> exceeded with <process_in_use> used | Memory quota (?: vastly)? exceeded
+          | Container killed due to memory usage""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.early",
+        "toprocess",
+        r"""sending SIG (?: TERM | KILL) to process <pid:count> (?: uid \d+)? "? (?P<name> [^":]{1,40}) .{0,80}?
+            VmRSS <process_in_use>""",
     ),
     Wording(
         "oom-killer",
@@ -157,6 +182,12 @@ WORDINGS = (
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),
     Wording("oom-killer", "killed.signal", "killed:9", r"(?<! [a-z]) Killed: 9 (?! \d)"),
+    Wording(
+        "oom-killer",
+        "killed.signal",
+        "killedsignal|killed(program",
+        r"Killed signal terminated program \w{1,40} | compiler error: Killed \(program \w{1,40}",
+    ),
     Wording("oom-killer", "killed.signal", "signal:killed", r"(?: killed by)? signal: Killed"),
     Wording(
         "oom-killer",

@@ -13,8 +13,9 @@ ANCHORS = (
     b"allocation failed for size", b"large alloc",
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
     b"maximum allowed buffer size", b"memory isn't enough", b"out of gpu memory", b"memory on device",
-    b"context's memory pool", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
-    b"rmm failure",
+    b"enough space in the", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
+    b"rmm failure", b"size exceeds device", b"::malloc] resource limit", b"sufficient workspace memory",
+    b"not enough memory for", b"data of size", b"worker memory limit", b"instead of /dev/shm",
 )  # fmt: skip
 
 
@@ -29,9 +30,10 @@ WORDINGS = (
         "other",
         "other.program",
         "outofmemoryerrorongpu",
-        r"""Out of memory error on GPU (?P<device>\d+) \. Cannot allocate <requested:letter> (?: GPU)? memory
+        r"""Out of memory error on GPU (?P<device>\d+)
+            (?: \. Cannot allocate <requested:letter> (?: GPU)? memory
             (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated and)?
-            available memory is (?: only)? <free:letter>""",
+            available memory is (?: only)? <free:letter> )?""",
     ),
     Wording(
         "other",
@@ -73,6 +75,13 @@ WORDINGS = (
     ),
     Wording(
         "other",
+        "other.one_piece",
+        "exceedsdevice",
+        r"(?: buffer | allocation | tensor) size exceeds device [a-z]{4,30} limit (?! :? [A-Za-z]* OutOf)",
+    ),
+    Wording("other", "other.program", "::malloc]resourcelimit", r"\[metal::malloc\] Resource limit \( \d+ \) exceeded"),
+    Wording(
+        "other",
         "other.program",
         "availablefailed",
         r"enforce allocating <= available failed, <requested:bytes> > <free:bytes>",
@@ -93,14 +102,54 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
-        "context'smemorypool",
-        r"not enough space in the context's memory pool \( needed <requested:bytes> , available <free:bytes> \)",
+        "enoughspaceinthe",
+        r"""not enough space in the (?: context's memory pool | buffer)
+            \( needed <requested:bytes> , (?: largest block)? available <free:bytes> \)""",
     ),
     Wording(
         "other",
         "other.warning",
         "insufficienttousetactic",
         r"Tactic Device request: <requested> Available: <free> \.? Device memory is insufficient to use tactic",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "requested",
+        r"out of memory \. Requested <requested:bare> ; Free <free:bare>",
+        unit="MiB",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "needatleast",
+        r"not enough memory for [\w-]{1,40} : <free:bare> available , need at least <requested:bare>",
+        unit="MiB",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "dataofsize",
+        r"failed to allocate data of size <requested> \( <allocated> / <allowed> used \)",
+    ),
+    Wording(
+        "other",
+        "other.warning",
+        "workermemorylimit",
+        r"""(?: Worker is at \d{1,3} % memory usage | memory use is high) .{0,300}? memory: <process_in_use>
+            -- Worker memory limit: <allowed>""",
+    ),
+    Wording(
+        "other",
+        "other.warning",
+        "insteadof/dev/shm",
+        r"object store is using .{1,60}? instead of /dev/shm because /dev/shm has only <free:bytes> bytes available",
+    ),
+    Wording(
+        "other",
+        "other.warning",
+        "sufficientworkspacememory",
+        r"tactics? do (?: es)? not have sufficient workspace memory (?: to run)?",
     ),
     Wording(
         "other",

@@ -16,6 +16,7 @@ ANCHORS = (
     b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
     b"vram for model and cache", b"vram in split for model", b"kv cache exhausted", b"failed to allocate",
+    b"failed to fit params", b"no enough blocks", b"need_size", b"enough resources to",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -168,6 +169,20 @@ WORDINGS = (
         "exllama.split",
         "formodelandcache",
         r"""(?<! ["'] ) Insufficient VRAM (?: in split)? for model and cache""",
+    ),
+    Wording(
+        "serving-budget",
+        "llama.fit",
+        "failedtofitparams",
+        r"""(?: projected to use <requested> of device memory vs \. <free> of free device memory .{0,360}? )?
+            failed to fit params to free device memory""",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.cache",
+        "noenoughblocks|need_size|enoughresourcesto|allocatetoken",
+        r"""No enough blocks \. Assertion fail | available_size \(\) = [\d.]{1,12} < need_size
+          | not enough resources to (?: run | load) (?: the)? model | failed to allocate tokens? [a-z]{1,40}""",
     ),
     Wording(
         "serving-budget",

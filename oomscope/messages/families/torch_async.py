@@ -8,7 +8,7 @@ from dataclasses import replace
 from oomscope.messages.families.wording import Wording
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"allocation on device",)
+ANCHORS = (b"allocation on device", b"cudamallocasyncallocator.cpp")
 
 
 def _on_card(reading: Reading, match: re.Match[str]) -> Reading:
@@ -33,5 +33,11 @@ WORDINGS = (
         r"""(?: Error | Exception): Allocation on device (?P<device>\d{0,4}) (?!w)
           | (?-i: Allocation on device) (?P<card>\d{0,4}) (?! (?-i: [a-z,.:;=(]) )""",
         finish=_on_card,
+    ),
+    Wording(
+        "torch-async",
+        "async.assert",
+        "cudamallocasyncallocator.cpp",
+        r"INTERNAL ASSERT FAILED at [\"'\\]{1,4} [^\"']{0,200}? CUDAMallocAsyncAllocator\.cpp",
     ),
 )

@@ -9,10 +9,26 @@ from oomscope.messages.families.wording import Wording, compiled, with_figures
 from oomscope.messages.figures import Figure, parse_figure
 from oomscope.messages.records import Reading
 
+_ELSEWHERE = (
+    "メモリ不足", "メモリが不足", "메모리 부족", "메모리가 부족",
+    "недостаточно памяти", "не хватает памяти", "нехватка памяти",
+    "nicht genügend speicher", "nicht genügend arbeitsspeicher", "zu wenig speicher", "mémoire insuffisante",
+    "memoria insuficiente", "memória insuficiente", "suficiente memoria",
+)  # fmt: skip
+"""That memory is short, in other languages."""
+_CHINESE = "显存", "内存"
+"""A card's memory and any: what goes on says that it is short."""
+
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
-    b"insufficient", b"not enough", b"not have enough", b"to allocate", b"not allocate", b"failed to reserve",
+    b"out of shared", b"out of host", b"out of system", b"out of gpu", b"out of ram",
+    b"insufficient", b"not enough", b"have enough", b"not sufficient", b"have sufficient", b"no free memory",
+    b"no available memory", b"no more memory", b"to allocate", b"not allocate", b"failed to reserve",
     b"to commit memory", b"allocation fail", b"allocation error", b"memory is not", b"out_of_memory",
+    b"exceeds the", b"exceeds available", b"exceeds max", b"than the available", b"than available", b"than the max",
+    b"memory limit exceeded", b"memory exhausted", b"exhausted memory", b"exhausted gpu", b"not fit in", b"n't fit in",
+    b"to fit in", b"by rematerialization", b" oom", b"(oom",
+    *(words.encode() for words in (*_ELSEWHERE, *_CHINESE)),
 )  # fmt: skip
 
 SLUG = "other.unknown"
@@ -21,24 +37,37 @@ _WHOSE = (
     ("other", re.compile(r"wasm|\.m?js\b|RangeError", re.IGNORECASE)),
     ("pinned-host", re.compile(r"pinned|page-?locked|hostalloc", re.IGNORECASE)),
     ("serving-budget", re.compile(r"kv_?cache|cacheblock|pagedcache|max_?model_?len|maxbatch", re.IGNORECASE)),
-    ("cuda-driver", re.compile(r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal|graphics", re.IGNORECASE)),
-    ("host-ram", re.compile(r"hostmemory|systemmemory|systemram|cpumemory|mmap|errno12", re.IGNORECASE)),
+    (
+        "cuda-driver",
+        re.compile(
+            r"gpu|cuda|vram|device|rocm|hip(?!p)|vulkan|opencl|sycl|metal|graphics|accelerator|显存|显卡", re.IGNORECASE
+        ),
+    ),
+    (
+        "host-ram",
+        re.compile(r"hostmemory|systemmemory|systemram|cpumemory|mmap|errno12|arbeitsspeicher", re.IGNORECASE),
+    ),
 )
 """What the words around name, the surest first."""
+_PATH = re.compile(r"[/\\][\w./\\-]+")
+"""A file of a program is called ``cuda`` whatever memory it speaks of."""
 
 _BEFORE, _AFTER = 120, 200
 _BETWEEN = r"(?: memory | VRAM | RAM | size | of | is | was | about | only | at least | [:=~(] ){0,4}"
+_SIZED = r"(?<! [\d-]) (?! -)"
+"""No size begins in the midst of a number, and none is negative."""
 _ROLES = {
     "requested": compiled(
         rf"""(?: request (?: ed | s)? | need (?: ed | s)? | require (?: d | s)? | necessary | tried to allocate
-            | allocat (?: e | ing)) {_BETWEEN} (?<! \d) <a>
-          | (?<! \d) <b> (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)"""
+            | allocat (?: e | ing)) {_BETWEEN} {_SIZED} <a>
+          | {_SIZED} <b> (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)
+          | (?: requested | required | allocation) size (?: of | is | [:=])? (?P<count>\d{{4,20}}) (?! \.?\d)"""
     ),
     "free": compiled(
-        rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} (?<! \d) <a> (?! total | in use | used)
-          | (?<! \d) <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
+        rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} {_SIZED} <a> (?! total | in use | used)
+          | {_SIZED} <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
     ),
-    "total": compiled(rf"capacity {_BETWEEN} (?<! \d) <a>"),
+    "total": compiled(rf"capacity {_BETWEEN} {_SIZED} <a>"),
 }
 """Sizes that the words right beside them name."""
 _ON_CARD = compiled(
@@ -48,6 +77,7 @@ _ON_CARD = compiled(
 
 def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
     around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND // 2]
+    around = _PATH.sub("", around)
     kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
     count = match.groupdict().get("count")
     own = {**reading.figures, "requested": parse_figure(count)} if count else reading.figures
@@ -67,6 +97,14 @@ def _sizes_around(match: re.Match[str]) -> dict[str, Figure | None]:
     return found
 
 
+_MEMORY = r"""(?:
+    (?: GPU | CUDA | CPU | device | free | available | system | video | graphics | host | virtual | physical | unified
+      | shared | local | pinned | workspace | heap | contiguous | main | working | remaining | dedicated ){0,4}
+    (?: memory | VRAM | (?-i: RAM) ) )"""
+_MORE_THAN = (
+    r"(?: exceeds | (?: larger | greater | bigger) than) (?: the)? (?: available | max (?: imum)? | total | free)"
+)
+
 WORDINGS = (
     Wording(
         "other",
@@ -74,19 +112,36 @@ WORDINGS = (
         "toalloc|notalloc|toreserve|tocommitmemory",
         r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not)
             (?: alloc (?: ate)? | reserve | commit)
-            (?: [^.;:]{0,40}? (?<!\d) <requested> | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
+            (?: [^.;:]{0,40}? (?<! [\d-]) (?! -) <requested>
+            | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
             | [^.;]{0,60}? (?: memory | buffer))""",
         finish=_by_words,
     ),
     Wording(
         "other",
         SLUG,
-        "insufficient|notenough|nothaveenough|outofvram|outofgraph|outofvideo|outofdevice|outofmemorygraphics",
-        r"""(?: insufficient | not (?: have)? enough)
-            (?: GPU | device | free | available | system | video | graphics | host | virtual | physical | unified){0,3}
-            (?: memory | VRAM | system resources)
-          | (?: GPU | device | video | graphics)? memory is (?: insufficient | not enough)
-          | (?: ran)? out of (?: VRAM | (?: graphics | video | device) memory) | OutOfMemoryGraphics""",
+        "insufficient|enough|sufficient|outofvram|outofgraph|outofvideo|outofdevice|outofmemorygraphics|outofshared|"
+        "outofhost|outofsystem|outofgpu|outofram|nofreemem|noavailablemem|nomoremem",
+        rf"""(?<! \#) (?: insufficient | no (?: free | available | more)
+            | (?: not | n['’]t) (?: have)? (?: enough | sufficient) | out of (?! memory)) {_MEMORY}
+          | insufficient system resources
+          | (?: GPU | device | video | graphics)? memory is (?: insufficient | not enough | not sufficient)
+          | OutOfMemoryGraphics""",
+        finish=_by_words,
+    ),
+    Wording(
+        "other",
+        SLUG,
+        "exceeds|thanthe|thanavail|thanmax|memoryexhausted|memorylimitexceeded|exhausted",
+        rf"""{_MORE_THAN} (?: allowed)? (?: {_MEMORY} | buffer size | allocation size)
+          | memory (?: limit exceeded | exhausted) | exhausted {_MEMORY}""",
+        finish=_by_words,
+    ),
+    Wording(
+        "other",
+        SLUG,
+        "notfitin|n'tfitin|n’tfitin|tofitin",
+        rf"(?: not | n['’]t | too (?: large | big) to) fit in (?: to)? (?: the)? {_MEMORY}",
         finish=_by_words,
     ),
     Wording(
@@ -103,6 +158,29 @@ WORDINGS = (
         SLUG,
         "outofmemory",
         r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
+        finish=_by_words,
+    ),
+    Wording(
+        "other",
+        SLUG,
+        "|".join(words.replace(" ", "") for words in (*_ELSEWHERE, *_CHINESE)),
+        "|".join(words.replace(" ", "") for words in _ELSEWHERE)
+        + rf"| (?: {'|'.join(_CHINESE)} ) (?: 空间)? (?: 不足 | 不够 | 溢出 | 耗尽) | 爆 (?: {'|'.join(_CHINESE)} )",
+        finish=_by_words,
+    ),
+    Wording(
+        "other",
+        SLUG,
+        "byrematerialization",
+        r"Can't reduce memory use below [\d.]{1,12} [KMGT]?i?B (?: \(\d{1,20} bytes\))? by rematerialization",
+    ),
+    Wording(
+        "other",
+        SLUG,
+        "oom",
+        r"""(?<! (?-i: [A-Z_./-])) (?<! avoid) (?<! avoids) (?<! prevent) (?<! prevents) (?<! without) (?<! handle)
+            (?<! catch) (?-i: OOM) (?: s | ed)? (?! (?-i: [A-Z_/=(]) | -? kill | \. [a-z])
+          | (?: into | gets? | got | hits? | an | causes? | goes | went | CUDA | GPU | VRAM) oom (?! [-_] | kill)""",
         finish=_by_words,
     ),
 )
