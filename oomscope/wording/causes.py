@@ -184,6 +184,9 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
+    "causes.capacity.as_larger": lambda values: (
+        f"If all of it is {values['ratio']:.3g} × the pass before, it needs about {format_bytes(values['bytes'])}."
+    ),
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "

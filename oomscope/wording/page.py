@@ -183,7 +183,7 @@ def effect_text(advice: Advice, oom: Oom) -> str:
     if advice.slug == "raise_cap":
         return _effect_of_cap(advice, oom)
     if advice.enough:
-        enough = "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
+        enough = _enough(advice, oom)
     elif advice.enough is False:
         short = missing(advice, oom)
         enough = f"not enough alone: still {format_bytes(short)} short" if short else "not enough alone"
@@ -200,8 +200,14 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
     elif oom.verdict.cause == "retained":
         far = "enough for this request only"
     else:
-        far = "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
+        far = _enough(advice, oom)
     return f"{takes} · {far}"
+
+
+def _enough(advice: Advice, oom: Oom) -> str:
+    if advice.values.get("whole_pass"):
+        return "about enough for this pass"
+    return "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
 
 
 def _knows_the_rest(oom: Oom) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import MIB
-from tests.passes.scripts import Script
+from tests.passes.scripts import BACKWARD_CALL, Script
 from tests.passes.test_failing_pass import step
 
 
@@ -56,9 +56,9 @@ def test_a_failure_in_a_thread_of_autograd_is_told_by_what_the_program_did_last(
     assert left(script) == 40 * MIB
 
 
-def others(script: Script) -> int:
+def others(script: Script, *, in_forward: bool = True) -> int:
     diagnosis = diagnose(script.snapshot())
-    return made_by_other_statements(diagnosis.study, diagnosis.at)
+    return made_by_other_statements(diagnosis.study, diagnosis.at, in_forward=in_forward)
 
 
 def test_a_forward_that_a_line_above_the_one_underway_made():
@@ -68,6 +68,16 @@ def test_a_forward_that_a_line_above_the_one_underway_made():
     script.layer(9, 10, 16)
     script.layer(9, 11, 8)
     script.fails(9, 100)
+    assert others(script) == 56 * MIB
+
+
+def test_a_backward_needs_what_its_own_function_made_before_it():
+    script = Script()
+    script.at(4, 40)
+    with script.call(9, "train"):
+        script.layer(31, 10, 16)
+        script.fails(33, 100, *BACKWARD_CALL)
+    assert others(script, in_forward=False) == 40 * MIB
     assert others(script) == 56 * MIB
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import queue
@@ -448,3 +449,40 @@ def test_a_bounded_queue_says_how_much_it_takes(holders):
 
     row = serve()
     assert (row["holder"], row["length"], row["maxlen"]) == ("serve: ready.queue", 3, 3)
+
+
+def test_hooks_and_caches_tell_where_they_are_filled(holders):
+    class Monitor:
+        def __init__(self):
+            self.net = torch.nn.Linear(4, 4)
+
+        def watch(self):
+            maps = [batch(), batch()]
+            self.net.register_forward_hook(lambda *_: maps.append(batch()))
+
+    @functools.cache
+    def phase(step):
+        return batch(64 + step)
+
+    monitor = Monitor()
+    monitor.watch()
+    kept = [phase(step) for step in range(3)]
+    del kept
+    rows = holders()
+    (hooks,) = (row for name, row in rows.items() if "_forward_hooks" in name)
+    (cached,) = (row for name, row in rows.items() if "(lru_cache)" in name)
+    assert [one["line"] for one in cached["stores"]] == [phase.__wrapped__.__code__.co_firstlineno]
+    assert hooks["stores"] == []  # a class within a function is found by no name
+
+
+class Watch:
+    def watch(self, net):
+        maps = [batch(), batch()]
+        net.register_forward_hook(lambda *_: maps.append(batch()))
+
+
+def test_a_hook_of_a_class_tells_the_line_that_registers_it(holders):
+    net = torch.nn.Linear(4, 4)
+    Watch().watch(net)
+    (row,) = (row for name, row in holders().items() if "net._forward_hooks" in name)
+    assert [one["line"] for one in row["stores"]] == [Watch.watch.__code__.co_firstlineno + 2]

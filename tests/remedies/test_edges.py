@@ -79,6 +79,11 @@ SAVED = {
 }
 
 
+def test_half_of_a_history_of_steps_can_go() -> None:
+    (advice,) = shard_optimizer_state.propose(circumstances(history_of_steps=6000))
+    assert (advice.slug, advice.saves_bytes, advice.enough) == ("shard_optimizer_state.history", 3000, True)
+
+
 @pytest.mark.parametrize("remedy", SAVED, ids=lambda remedy: remedy.SLUG)
 def test_what_shrinking_a_driver_saves(remedy: Any) -> None:
     slug, share, expected = SAVED[remedy]
@@ -135,6 +140,16 @@ def test_the_largest_part_of_a_batch_that_fits(
     made_of_the_batch(monkeypatch, there)
     (advice,) = smaller_batch.propose(circumstances(study=recorded_with()))
     assert (advice.values["divisor"], advice.enough) == (divisor, enough)
+
+
+@pytest.mark.parametrize(("needs", "divisor", "enough"), [(14_000, 2, True), (100_000, 16, True), (10**7, 2, False)])
+def test_a_pass_that_is_larger_is_divided_until_all_of_it_fits(
+    monkeypatch: pytest.MonkeyPatch, needs: int, divisor: int, enough: bool
+) -> None:
+    assert smaller_batch.OF_ONE_MUCH_LARGER == (2, 4, 8, 16, 32, 64, 128)
+    made_of_the_batch(monkeypatch, 8000)
+    (advice,) = smaller_batch.propose(circumstances(study=recorded_with(), needs_as_larger=needs))
+    assert (advice.values["divisor"], advice.enough, advice.values["whole_pass"]) == (divisor, enough, enough)
 
 
 def recorded_with(*shapes: tuple[int, ...]) -> Any:

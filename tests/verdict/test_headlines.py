@@ -101,6 +101,10 @@ CHECKS: dict[str, Check] = {
         0 <= values["needs"] <= values["limit"] and had_room(values, about)
     ),
     "causes.capacity.first_step": lambda values, about: 0 <= values["made"] < values["needs"],
+    "causes.capacity.history": lambda values, about: 0 < values["bytes"] <= about.request.totals.active,
+    "causes.capacity.as_larger": lambda values, about: (
+        values["ratio"] > NO_LONGER and values["bytes"] > about.request.totals.active
+    ),
     "causes.retained.exception": kept,
     "causes.retained.cycle": kept,
     "causes.retained.optimizer": kept,

@@ -76,6 +76,34 @@ def test_an_object_is_named_where_it_keeps_half_of_what_grows(finished: int, hol
     assert (found.holder is not None) is holder
 
 
+@pytest.mark.parametrize(("passes", "grows"), [(piled.MOST_TRIES, False), (piled.MOST_TRIES + 1, True)])
+def test_exceptions_of_few_passes_are_left_over_and_of_many_go_on(passes: int, grows: bool) -> None:
+    found = kept(passes, kind="exception")
+    assert (found.grown, found.retained) == ((4999, 0) if grows else (0, 4999))
+
+
+@pytest.mark.parametrize(("count", "passes"), [(suspects.LEAST_ABANDONED - 1, 0), (suspects.LEAST_ABANDONED, 9)])
+def test_full_queues_whose_oldest_item_nobody_took_are_abandoned(count: int, passes: int) -> None:
+    script = Script()
+    with script.call(50, "train"):
+        for _ in range(10):
+            script.at(31, 10)
+            script.free(script.layer(32, 10, 2))
+        script.fails(31, 50)
+    told = {"device": 0, "kind": "deque", "tensors": 1, "count": count, "maxlen": 1, "length": count}
+    tensors = [{"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "holders": ["queue[0]"]}]
+    key = {"schema_version": 1, "holders": [{**told, **keeps("queue", 10 * MIB)}], "tensors": tensors}
+    study = study_device(script.snapshot(oomscope=key), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.is_full
+    assert one.is_abandoned is (passes > 0)
+
+
+def test_what_is_abandoned_piles_up_though_it_is_full() -> None:
+    assert kept(9, is_full=True).grown == 0
+    assert kept(9, is_full=True, is_abandoned=True).grown == 4999
+
+
 def test_calls_in_progress_are_at_work() -> None:
     underway = CallsInProgress("train", "train.py", 31, 4)
     assert find_piled((growth(),), (), (underway,), LoopFacts()).grown == 0

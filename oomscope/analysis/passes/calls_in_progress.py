@@ -19,6 +19,8 @@ LEAST_CAUGHT_UP = 0.1
 """Of the calls begun: how many a line must have caught up with at some time, to be one that ends every call.
 
 A line that calls come to rarely falls behind from the start."""
+LEAST_IN_TURN = 3
+"""Calls that have come to a line, each after as many beginnings, before it tells that they come one after another."""
 LEAST_OF_CALLS = 0.25
 """Of the calls begun: how many must have come to a line for it to tell how far they are, where none has ended yet."""
 
@@ -58,12 +60,24 @@ def _underway(stack: IntArray) -> int:
     begins = np.cumsum(stack == stack[0])
     stacks, first, count = np.unique(stack, return_index=True, return_counts=True)
     stacks, count = stacks[np.argsort(first)][1:], count[np.argsort(first)][1:]
+    if any(_one_at_a_time(stack, begins, one) for one in stacks[count >= LEAST_IN_TURN].tolist()):
+        return 1
     behind = [_behind(stack, begins, one) for one in stacks.tolist()]
     caught_up = np.array([begins[lag <= 0].max(initial=0) for lag in behind], np.int64)
     telling = caught_up >= max(LEAST_CAUGHT_UP * begins[-1], LEAST_AT_ONCE)
     if not telling.any():
         telling = count >= LEAST_OF_CALLS * begins[-1]
     return int(behind[int(np.flatnonzero(telling)[-1])][-1]) if telling.any() else 0
+
+
+def _one_at_a_time(stack: IntArray, begins: IntArray, last: int) -> bool:
+    """Whether each call comes to `last` once, and begins several times by its first line, such as for every layer.
+
+    Calls that overlap would mix their beginnings: not always the same number of them goes before.
+    """
+    before = begins[stack == last]
+    each = int(before[0])
+    return each > 1 and bool(np.all(before == each * np.arange(1, len(before) + 1)))
 
 
 def _behind(stack: IntArray, begins: IntArray, last: int) -> IntArray:

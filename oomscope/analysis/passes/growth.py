@@ -35,12 +35,20 @@ def find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
 
 def _find_growth(study: DeviceStudy, at_entry: int) -> tuple[Growth, ...]:
     candidates = Candidates.of(study, at_entry)
-    candidates.eligible[made_once(study, at_entry)] = False
     found = _reallocated(study, candidates)
     found += find_generations(study, candidates)
     if not found:
         found += grown_over_time(study, candidates)
+    found = [one for one in found if not _is_made_once(study, candidates, one)]
     return tuple(sorted(found, key=lambda one: -one.live_bytes))
+
+
+def _is_made_once(study: DeviceStudy, candidates: Candidates, growth: Growth) -> bool:
+    """Whether most of it comes once with parameters that were there before."""
+    rows = candidates.rows_like(growth)
+    rows = rows[candidates.history.lifetimes.allocated_at(candidates.at)[rows]]
+    size, once = candidates.history.size[rows], made_once(study, candidates.at)[rows]
+    return 2 * int(size[once].sum()) > int(size.sum())
 
 
 def _reallocated(study: DeviceStudy, candidates: Candidates) -> list[Growth]:

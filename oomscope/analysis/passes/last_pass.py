@@ -10,10 +10,18 @@ import itertools
 
 import numpy as np
 
-from oomscope.analysis.labels.categories import ACTIVATION, INPUT, TEMPORARY
+from oomscope.analysis.labels.categories import (
+    ACTIVATION,
+    GRADIENT,
+    INPUT,
+    OPTIMIZER_STATE,
+    PARAMETER,
+    TEMPORARY,
+)
 from oomscope.analysis.passes.loop_that_matters import born_in, loop_that_matters, may_pass, pass_begins
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action
+from oomscope.model.ordering import is_any
 
 MOST_COMPARED = 10
 """Finished passes, the last ones, whose needs are compared."""
@@ -43,10 +51,15 @@ def _left_by(study: DeviceStudy, entry: int, begin: int, end: int) -> int:
     return int(study.history.size[alive].sum())
 
 
-def still_to_come(study: DeviceStudy, entry: int) -> int | None:
+def still_to_come(study: DeviceStudy, entry: int, ratio: float = 1.0) -> int | None:
     """Bytes that the pass underway at `entry` will need beyond what is allocated, if it needs what the last one did.
 
     None where no pass of this run of the loop has finished, or the last one failed. Never negative.
+
+    Args:
+        study: of the device.
+        entry: the instant.
+        ratio: how much larger this pass is; what belongs to parameters is not.
     """
     last = _last_finished(study, entry)
     if last is None:
@@ -55,8 +68,20 @@ def still_to_come(study: DeviceStudy, entry: int) -> int | None:
     if bool((study.history.trace.action[begin:end] == Action.OOM).any()):
         return None  # a pass that failed has not shown what it needs
     allocated = study.history.curves.allocated  # one longer than the entries: what is allocated before the first
-    needed = int(allocated[begin : end + 1].max()) - int(allocated[begin])
+    highest = begin + int(np.argmax(allocated[begin : end + 1]))
+    if ratio > 1.0:
+        # Not by what it began with: a variable may keep results of the last pass until it is well under way.
+        whole = int(allocated[highest]) + round((ratio - 1) * _of_the_batch(study, begin, highest - 1))
+        return max(whole - int(allocated[entry + 1]), 0)
+    needed = int(allocated[highest]) - int(allocated[begin])
     return max(needed - (int(allocated[entry + 1]) - int(allocated[end])), 0)
+
+
+def _of_the_batch(study: DeviceStudy, begin: int, at: int) -> int:
+    """Bytes that are allocated once `at` has happened, were made since `begin`, and belong to no parameter."""
+    lifetimes = study.history.lifetimes
+    rows = lifetimes.allocated_at(at) & (lifetimes.born >= begin)
+    return int(study.history.size[rows & ~is_any(study.categories, (PARAMETER, GRADIENT, OPTIMIZER_STATE))].sum())
 
 
 def at_work(study: DeviceStudy, entry: int, least: int = 0) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.stack_roles import Role
-from oomscope.analysis.passes.script_stacks import MAIN, MODULE
+from oomscope.analysis.passes.script_stacks import MAIN, MODULE, ScriptStacks
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
@@ -47,10 +47,10 @@ def made_by_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool
     if last is None or study.loops.running(entry):
         return 0
     script, lifetimes = study.loops.script, study.history.lifetimes
-    underway = _statement(script.paths[script.path_of[last]])
+    lines = [_statement(path) if in_forward else _lines(script, path)[:-1] for path in script.paths]
+    underway = lines[script.path_of[last]]
     others = np.ones(len(script.path_of) + 1, np.bool_)
-    common = None if in_forward else len(underway) - 1
-    others[:-1] = [_statement(script.paths[path])[:common] != underway[:common] for path in script.path_of.tolist()]
+    others[:-1] = [lines[path] != underway for path in script.path_of.tolist()]
     found = may_be_left(study, entry) & others[lifetimes.stack]
     found &= ~is_any(study.categories, (GRADIENT, OPTIMIZER_STATE))
     return int(study.history.size[found].sum())
@@ -77,6 +77,11 @@ def call_begin(study: DeviceStudy, entry: int) -> int:
 def _statement(path: tuple[int, ...]) -> tuple[int, ...]:
     """The lines of the script down to a Module's call."""
     return path[: path.index(MODULE)] if MODULE in path else path
+
+
+def _lines(script: ScriptStacks, path: tuple[int, ...]) -> tuple[int, ...]:
+    """The same without the function of torch that is called there."""
+    return tuple(place for place in _statement(path) if script.is_script[place])
 
 
 def ended_function(study: DeviceStudy, entry: int) -> IntArray:

@@ -42,7 +42,7 @@ def _made_once(study: DeviceStudy, entry: int) -> BoolArray:
 
     bounded = bytes_of(live & state & ~history_of_steps) <= MOST_STATE * bytes_of(live & parameters)
     if not bounded or bytes_of(later & parameters) > MOST_ADDED * bytes_of(later & belongs):
-        return history_of_steps
+        return np.asarray(history_of_steps)
     return np.asarray(belongs | history_of_steps)
 
 

@@ -9,11 +9,14 @@ from oomscope.analysis.remedies.of_the_batch import asks_for_the_batch, live_byt
 from oomscope.analysis.remedies.shrink_driver import WORTH_ADVISING
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.shortage import MARGIN
 
 SLUG = "smaller_batch"
 
 DIVISORS = (2, 4, 8, 16)
 """A batch is halved first; below a sixteenth it is another program."""
+OF_ONE_MUCH_LARGER = (2, 4, 8, 16, 32, 64, 128)
+"""Where smaller ones have fitted, it is the same program all the same."""
 MOST = 0.5
 """Of the recorded bytes; the rest may be of images stacked otherwise, or masks."""
 _OF_THE_MODEL = ("parameter", "gradient", "optimizer_state", "buffer")
@@ -31,7 +34,9 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     saves = (there + request) * (divisor - 1) // divisor
     code = f"{SLUG}.training" if circumstances.trains else SLUG
     samples = None if _holds(circumstances, divisor) else divisor
-    yield Advice(code, {"divisor": divisor, "bytes": there, "samples": samples}, saves, enough)
+    whole = bool(enough) and circumstances.needs_as_larger is not None
+    values = {"divisor": divisor, "bytes": there, "samples": samples, "whole_pass": whole}
+    yield Advice(code, values, saves, enough)
 
 
 def _holds(circumstances: Circumstances, samples: int) -> bool:
@@ -46,7 +51,16 @@ def _holds(circumstances: Circumstances, samples: int) -> bool:
 
 
 def _divisor(circumstances: Circumstances, there: int, request: int) -> tuple[int, bool | None]:
-    """By what to divide the batch, and whether that is enough; the least that is, by replay or by sums."""
+    """By what to divide the batch, and whether that is enough; the least that is, by replay or by sums.
+
+    A pass that is larger than those that fitted needs its whole: the request that failed may have come early in it.
+    """
+    whole, low = circumstances.needs_as_larger, circumstances.request.limit.low
+    if whole is not None:
+        fixed = circumstances.request.totals.active - there
+        fits = (one for one in OF_ONE_MUCH_LARGER if (fixed + (whole - fixed) / one) * (1 + MARGIN) <= low)
+        divisor = next(fits, None)
+        return (DIVISORS[0], False) if divisor is None else (divisor, True)
     rows = of_the_batch(circumstances)
     for divisor in DIVISORS:
         enough = served_if_scaled(circumstances, rows, 1 / divisor, request=request > 0)

@@ -21,7 +21,13 @@ LEAST_CALLS = 3
 
 def calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
     """What was underway when `entry` happened, most calls first: as the recording saw it, else as the trace shows."""
-    return _by_threads(study) or _by_locals(study) or find_calls_in_progress(study, entry)
+    threads = _in_threads(study)
+    told = tuple(one for one in threads if one.calls >= LEAST_CALLS) or _by_locals(study)
+    if told:
+        return told
+    # Of what the recorder saw in a thread it knows how many there were.
+    known = {(one.file, one.function) for one in threads}
+    return tuple(one for one in find_calls_in_progress(study, entry) if (one.file, one.function) not in known)
 
 
 def bytes_of_calls(study: DeviceStudy, live: BoolArray, calls: CallsInProgress) -> int:
@@ -37,7 +43,7 @@ def bytes_of_calls(study: DeviceStudy, live: BoolArray, calls: CallsInProgress) 
     return int(study.history.size[live & np.isin(study.history.lifetimes.stack, stacks)].sum())
 
 
-def _by_threads(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
+def _in_threads(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
     """By the stacks of all threads: the outermost line of the reader's in each but the main one."""
     counted: Counter[Location] = Counter()
     for thread in study.snapshot.recorded.stacks.threads:
@@ -51,7 +57,6 @@ def _by_threads(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
     return tuple(
         CallsInProgress(function, file, line[file, function], count)
         for (file, function), count in functions.most_common()
-        if count >= LEAST_CALLS
     )
 
 

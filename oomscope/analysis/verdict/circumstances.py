@@ -338,6 +338,16 @@ class Circumstances:
             return None
         return still_to_come(self.study, entry)
 
+    @property
+    def needs_as_larger(self) -> int | None:
+        """Bytes that a pass which is larger than the last will need at its peak, if all of it is as much larger.
+
+        None for any other pass, and where this one holds as much already: the passes may begin elsewhere than is told.
+        """
+        found, entry = self.failing_pass, self.request.entry
+        still = still_to_come(self.study, entry, found.ratio) if found and found.ratio and found.is_larger else None
+        return None if still is None or still <= self.request.size else self.request.totals.active + still
+
     @cached_property
     def at_work(self) -> int:
         """Bytes that the forward or backward underway holds, in blocks of the order of the one it asks for.

@@ -76,13 +76,14 @@ def _stores(owner: Any, name: str) -> Iterator[Place]:
 
 def _code_of(kind: type) -> Iterator[CodeType]:
     """The code of the functions that a class has or inherits, and of those within them; none of a library."""
-    functions = [one for cls in kind.__mro__[:_MOST_CLASSES] for value in vars(cls).values() for one in _plain(value)]
+    values = [value for cls in kind.__mro__[:_MOST_CLASSES] for value in vars(cls).values()]
+    functions = [one for value in values for one in plain_functions(value)]
     for function in functions[:_MOST_FUNCTIONS]:
         if not is_library(function.__code__.co_filename):
-            yield from _nested(function.__code__, _DEEPEST)
+            yield from nested(function.__code__, _DEEPEST)
 
 
-def _plain(value: Any) -> Iterator[FunctionType]:
+def plain_functions(value: Any) -> Iterator[FunctionType]:
     """The functions that an attribute of a class stands for; what decorates them is seen through."""
     kind = type(value)
     inner = [value]
@@ -98,11 +99,12 @@ def _plain(value: Any) -> Iterator[FunctionType]:
             one = one.__dict__.get("__wrapped__")
 
 
-def _nested(code: CodeType, depth: int) -> Iterator[CodeType]:
+def nested(code: CodeType, depth: int) -> Iterator[CodeType]:
+    """A function's code and that of the functions within it, `depth` levels of them."""
     yield code
     for constant in code.co_consts if depth else ():
         if type(constant) is CodeType:
-            yield from _nested(constant, depth - 1)
+            yield from nested(constant, depth - 1)
 
 
 def _lines(code: CodeType, name: str) -> Iterator[int]:

@@ -16,6 +16,7 @@ from oomscope.recording.census.holder_rows import MOST_EXAMPLES, MOST_PATHS, Hol
 from oomscope.recording.census.holding import Holding
 from oomscope.recording.census.kinds import is_a, length
 from oomscope.recording.census.paths import frame_of
+from oomscope.recording.census.registered import registered_at
 from oomscope.recording.census.roots import Place, place_of
 
 _MOST = 0.5
@@ -30,7 +31,7 @@ def explain(holding: Holding, row: HolderRow) -> None:
     row.length, row.maxlen = _lengths(holding, row)
     row.place = place_kind(holding, first)
     row.at = _at(holding, first)
-    row.stores = attribute_stores(holding, first)
+    row.stores = attribute_stores(holding, first) or registered_at(holding, first)
     if row.kind == "cycle":
         known = [holding.garbage[node] for node in row.members if node in holding.garbage]
         row.finished = all(known) if known else None

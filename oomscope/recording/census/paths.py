@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import types
 from collections import deque
@@ -13,6 +14,7 @@ from oomscope.recording.census.roots import function_name, local_variables
 
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 SUSPENDED = tuple(_FRAMES)
+_CACHE = type(functools.lru_cache(len))
 _LONGEST_KEY = 40
 _MOST_STEPS = 8
 _MEMBERS = ("_modules", "_parameters", "_buffers")
@@ -40,7 +42,7 @@ class Paths:
         positions = self._positions.get(id(parent))
         if positions is None:
             positions = self._positions[id(parent)] = {id(value): name for name, value in self._parts(parent)}
-        return positions.get(id(child), f".<{type(parent).__name__}>")
+        return positions.get(id(child), " (lru_cache)" if is_cache(parent) else f".<{type(parent).__name__}>")
 
     def _parts(self, parent: Any) -> Iterable[tuple[str, Any]]:
         """Every part of `parent` with the step to it; of parts that are one object, the last stands."""
@@ -73,6 +75,11 @@ class Paths:
             return [*(("{key}", key) for key in parent), *values]
         self._members.update(id(parent[key]) for key in _MEMBERS if type(parent.get(key)) is dict)
         return [("" if key in _MEMBERS else f".{key}", value) for key, value in parent.items()]
+
+
+def is_cache(item: Any) -> bool:
+    """Whether this is what `functools.lru_cache` makes of a function."""
+    return type(item) is _CACHE
 
 
 def _frame_parts(parent: Any) -> list[tuple[str, Any]]:

@@ -82,6 +82,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     return (
         *(mostly or larger),
         needs,
+        *_as_larger(circumstances),
         *(_filled_by(circumstances, told=bool(mostly)) if needs.code != _UNDERWAY else _largest_tensor(circumstances)),
         *(one for one in (*kept, *left) if one not in mostly),
         *_left_over(circumstances, needs),
@@ -119,6 +120,14 @@ def _needs(circumstances: Circumstances) -> Note:
         "loop": None if failing is None or failing.finished else failing.loop,
     }
     return note(code, **values)
+
+
+def _as_larger(circumstances: Circumstances) -> tuple[Note, ...]:
+    """What a larger pass comes to, if all of it is as much larger as what it has asked for so far."""
+    whole, found = circumstances.needs_as_larger, circumstances.failing_pass
+    if whole is None or found is None or whole <= (1 + MARGIN) * _at_once(circumstances):
+        return ()
+    return (note("causes.capacity.as_larger", bytes=whole, ratio=found.ratio),)
 
 
 def _may_be_in_its_middle(circumstances: Circumstances) -> bool:
