@@ -123,17 +123,20 @@ def before_note(slug: str, name: str | None, kind: str) -> str:
     return f"{what} before this {'line' if kind == 'call' else kind}"
 
 
-def growth_note(growth: Growth, where: Location, per_pass: int | None = None) -> str:
+def growth_note(growth: Growth, where: Location, per_pass: int | None = None, *, alone: bool = True) -> str:
     """What a line has to do with memory that grows: it allocates it, or calls what does; neither need keep it.
 
     Args:
         growth: what grows.
         where: the line.
         per_pass: what all that is called there leaves behind.
+        alone: whether hardly any of it comes from other lines.
     """
     made = "allocated here" if where == growth.site else "called here"
     if growth.kind == "time" and not per_pass:
         return f"{made}: {format_bytes(growth.live_bytes)} that is never freed"
+    if not alone:
+        made += ", and elsewhere"
     return f"{made}: {format_bytes(per_pass or growth.bytes_per_step)} more stays every pass"
 
 
@@ -227,11 +230,11 @@ def missing(advice: Advice, oom: Oom) -> int | None:
 
 
 def else_text(advice: tuple[Advice, ...], told: int = 1) -> str:
-    """What advice there is beside the first ones that were told: ``2 more · 3 would not have helped``."""
+    """What advice there is beside the first ones that were told: ``2 more, and 3 that would not have helped``."""
     more = sum(not item.refuted for item in advice) - told
     refuted = sum(item.refuted for item in advice)
-    parts = [f"{more} more" if more > 0 else "", f"{refuted} would not have helped" if refuted else ""]
-    return " · ".join(filter(None, parts))
+    parts = [f"{more} more" if more > 0 else "", f"{refuted} that would not have helped" if refuted else ""]
+    return ", and ".join(filter(None, parts))
 
 
 def other_of_kind(slug: str) -> str:

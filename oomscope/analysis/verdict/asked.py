@@ -12,6 +12,9 @@ from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.records import Asked
 from oomscope.model import Frame
 
+ROUNDING = 512
+"""Bytes to which the allocator rounds what is asked for."""
+
 
 def who_asked(study: DeviceStudy, request: FailedRequest) -> Asked:
     """Which part of the program made `request`, from its stack and from what the recording saw of the main thread."""
@@ -26,9 +29,18 @@ def who_asked(study: DeviceStudy, request: FailedRequest) -> Asked:
         return Asked(phase, request.site, caller)
     own = study.snapshot.stacks[stack] if stack >= 0 else ()
     line = _line_of_backward(own) or _line_of_backward(calling)
-    return Asked(
-        "backward", request.site, caller, line, next(iter(recorded.autograd.gradients_of), None), recorded.autograd.node
-    )
+    return Asked("backward", request.site, caller, line, _gradient_of(study, request), recorded.autograd.node)
+
+
+def _gradient_of(study: DeviceStudy, request: FailedRequest) -> str | None:
+    """The parameter whose gradient was asked for: of those that the node makes gradients of, the one of that size.
+
+    Gradients of a weight and of a bias come out of one node, and so does that of its input, which is no parameter's.
+    """
+    recorded = study.snapshot.recorded
+    bytes_of = {one.name: one.bytes or 0 for one in recorded.tensors_on(study.index) if one.category == "parameter"}
+    alike = (name for name in recorded.autograd.gradients_of if 0 <= request.size - bytes_of.get(name, -1) < ROUNDING)
+    return next(alike, None)
 
 
 def _calls_backward(frames: Sequence[Frame]) -> bool:

@@ -84,10 +84,10 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     return (note("causes.pass.first" if not found.finished else "causes.pass.after", **values),)
 
 
-def without(circumstances: Circumstances, bytes_: int, *, several: bool = False) -> Note:
-    """What all would have come to without `bytes_`, of one object or of `several`, and what the process may hold."""
+def without(circumstances: Circumstances, bytes_: int, it: str = "it") -> Note:
+    """What all would have come to without `bytes_` of what has just been named, and what the process may hold."""
     request, case = circumstances.request, circumstances.shortage
-    needs, it = max(request.totals.active - bytes_ + request.size, 0), "them" if several else "it"
+    needs = max(request.totals.active - bytes_ + request.size, 0)
     if cap(circumstances) and case.cap is not None:
         free = request.device_free
         return note("causes.growth.without_capped", needs=needs, limit=case.cap, free=free, it=it)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,6 +41,10 @@ class Culprit:
     note: str
     to_change: bool
     excerpt: Excerpt | None
+
+
+HARDLY_ALL = 0.9
+"""Of what grows: a line that makes less of it is told with the others."""
 
 
 class _Marked(NamedTuple):
@@ -162,7 +167,8 @@ def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Marked | No
         loop = growth.loop if same else failing.loop if failing is not None else None
         inside = _in_loop(device, growth, loop)
         if inside is not None:
-            return _Marked(inside, words.growth_note(growth, inside, told["per_pass"]))
+            line, share = inside
+            return _Marked(line, words.growth_note(growth, line, told["per_pass"], alone=share >= HARDLY_ALL))
     where = growth.caller or growth.site
     return None if where is None else _Marked(where, words.growth_note(growth, where))
 
@@ -188,23 +194,29 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _M
     return None
 
 
-def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> Location | None:
-    """The line of the loop's own function that led to what grows: one call in its body, however deep the site is.
+def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> tuple[Location, float] | None:
+    """The line of the loop's own function that led to most of what grows, and its share of that.
 
-    Where a thread or an event loop goes round, that of the call which it runs: the loop's own line starts them all.
+    One call in the loop's body, however deep the site is. Where a thread or an event loop goes round, that of the call
+    which it runs: the loop's own line starts them all.
     """
     if loop is None:
         return None
     stacks, script = device.study.snapshot.stacks, device.study.loops.script
+    made: Counter[Location] = Counter()
     for use in device.sites:
         if (use.site, use.caller, use.label) == (growth.site, growth.caller, growth.label):
-            for stack, _, _ in use.stacks:
+            for stack, bytes_, _ in use.stacks:
                 task = int(script.task[stack])
                 outermost = script.frames[task] if task >= 0 else None
                 for frame in stacks[stack]:
                     if frame == outermost or (frame.filename, frame.name) == (loop.file, loop.function):
-                        return Location(frame.filename, frame.line, frame.name)
-    return None
+                        made[Location(frame.filename, frame.line, frame.name)] += bytes_
+                        break
+    if not made:
+        return None
+    ((where, most),) = made.most_common(1)
+    return where, most / max(made.total(), 1)
 
 
 def _of_largest(device: DeviceFindings) -> _Marked | None:

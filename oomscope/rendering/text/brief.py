@@ -106,7 +106,7 @@ def _said(device: DeviceFindings, width: int, most: int) -> list[Text]:
     if device.oom is None or not advice:
         return []
     if advice[0].refuted:
-        return [Text(), *_hanging("Else", Text(else_text(advice)), width, 1)]
+        return [Text(), *_hanging("Fix", Text(f"none known; {else_text(advice)}: --full"), width, 1)]
     action = _shortened(clean(advice_text(advice[0]).action, 400), most * (width - _NAMES) - _RAGGED)
     effect = Text(effect_text(advice[0], device.oom))
     return [Text(), *_hanging("Fix", Text(action, style="bold"), width, most), *_hanging("", effect, width, 1)]

@@ -21,6 +21,9 @@ FEW_PASSES = 10
 AMPLE = 0.1
 """Of the limit, left over if the free memory were one piece."""
 
+EARLIER = "what finished passes left in it"
+"""What could go of an object that the pass underway fills as well."""
+
 LOOKS_LIKE = ("layers_of_one_forward", "gradient_accumulation", "unrolled_recurrence", "calls_in_progress", "window")
 
 
@@ -78,7 +81,9 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
     if not held and piled.holder is None and piled.models is None:
         held = clauses.state_of(circumstances, piled.grown)
-    return (first, *held, clauses.without(circumstances, _told_without(circumstances, tested.qualifying[0].bytes)))
+    without = _told_without(circumstances, tested.qualifying[0].bytes)
+    of_this_pass = piled.holder is not None and first.values.get("this") and piled.holder.retained > without
+    return (first, *held, clauses.without(circumstances, without, EARLIER if of_this_pass else "it"))
 
 
 def _told_without(circumstances: Circumstances, grown: int) -> int:

@@ -101,7 +101,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             live=circumstances.request.totals.allocated,
         ),
         *_also(others, circumstances.request.totals.allocated),
-        clauses.without(circumstances, tested.qualifying[0].bytes, several=bool(others)),
+        clauses.without(circumstances, tested.qualifying[0].bytes, "them" if others else "it"),
     )
 
 
