@@ -145,7 +145,7 @@ def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_th
 @pytest.mark.parametrize(
     ("name", "line", "note"),
     [
-        ("oom_leak_in_validation", "oom_leak_in_validation.py:36", "called here: 391 MiB more stays every pass"),
+        ("oom_leak_in_validation", "oom_leak_in_validation.py:12", "stored in metric.outputs here, 391 MiB more every pass"),
         ("oom_leak_total_loss", "oom_leak_total_loss.py:25", "stored in total_loss here, 249 MiB more every pass"),
         ("oom_kept_exception", "oom_kept_exception.py:21", "stored in failures here"),
     ],
@@ -162,7 +162,7 @@ def test_the_line_is_that_of_the_loop_that_the_headline_counts(name: str, line: 
 
 
 @pytest.mark.parametrize(
-    ("name", "to_change"), [("oom_leak_in_validation", False), ("oom_activations", True), ("oom_kept_exception", True)]
+    ("name", "to_change"), [("oom_backward", False), ("oom_activations", True), ("oom_kept_exception", True)]
 )
 def test_only_the_line_to_change_is_marked_as_that(name: str, to_change: bool):
     """A line that calls, allocates or asks is shown, but must not look like the one to edit."""
@@ -249,9 +249,9 @@ def test_what_is_not_enough_says_how_much_is_missing():
 
 def test_other_advice_is_counted():
     found = tuple(Advice("a", refuted=refuted) for refuted in (False, False, False, True))
-    assert else_text(found) == "2 more · 1 would not have helped"
+    assert else_text(found) == "2 more, and 1 that would not have helped"
     assert else_text(found[:1]) == ""
-    assert else_text((found[0], found[3])) == "1 would not have helped"
+    assert else_text((found[0], found[3])) == "1 that would not have helped"
 
 
 def test_code_is_marked_and_nothing_else_gets_through():

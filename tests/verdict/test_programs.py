@@ -35,6 +35,15 @@ WRONG = {
     ("superres_preview", False): "whether what a call has left is read again is not in a bare snapshot",
     ("quant_calib", True): "a list that a forward asks for only while it calibrates counts as asked for",
     ("quant_calib", False): "whether what a loop has collected is read again is not in a bare snapshot",
+    ("gp_search", False): "who keeps what a failed call left is not in a bare snapshot",
+    ("lm_suite", False): "whether the result of the pass before is read again is not in a bare snapshot",
+    ("index_builder", False): "whether what a call has left is read again is not in a bare snapshot",
+    ("lr_range_fit", False): "whether what a call has left is read again is not in a bare snapshot",
+    ("dpo_config", False): "whether a second model is read again is not in a bare snapshot",
+    ("recsys_sanity", False): "whether a suspended generator goes on is not in a bare snapshot",
+    ("prefetch_train", False): "threads that nobody reads from look like those of a pool",
+    ("nerf_bake", True): "a small view that is still read keeps the whole of what it is a part of",
+    ("nerf_bake", False): "a small view that is still read keeps the whole of what it is a part of",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",
@@ -64,6 +73,7 @@ GROWS_BY_DESIGN = {
 NO_ROWS = {
     "state_view": "recorded without a trace",
     "sweep": "whole models are kept, told as models and not by site",
+    "prefetch_train": "what a thread's queue keeps is told by the queue, not by site",
 }
 """Captures that grow without a row of growth."""
 
@@ -143,7 +153,7 @@ def test_most_holders_are_known_to_the_recordings() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("name", cases(those(lambda one: not one.grows), GROWS_BY_DESIGN))
+@pytest.mark.parametrize("name", cases(those(lambda one: one.grows is False), GROWS_BY_DESIGN))
 def test_no_growth_is_shown_where_nothing_grows(name: str, with_key: bool) -> None:
     assert found(PROGRAMS[name].path, with_key=with_key).growth == ()
 
