@@ -35,7 +35,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 
 def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
     draft = run.draft
-    rows, begins, ends, moments, beside = [], [], [], [], []
+    rows, begins, ends, moments, beside, largest = [], [], [], [], [], []
     for block, keeps in zip(found, keeps_result, strict=True):
         own = np.append(block.inner, block.output) if keeps else block.inner
         own = own[run.end[own] < NEVER]
@@ -46,13 +46,20 @@ def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]
         if len(own) and block.beside:
             moments.append(begin)
             beside.append(block.beside)
+            largest.append(_largest_beside(run, block))
     inner = np.concatenate([block.inner for block in found])
     dropped = np.repeat([block.end for block in found], [len(block.inner) for block in found])
     again = np.concatenate(rows)
     draft = _with_inputs(draft.lasting(inner, end=dropped), found, [int(one[0]) if len(one) else -1 for one in begins])
     draft = draft.added(run.size[again], np.concatenate(begins), np.concatenate(ends), again)
     at = np.array(moments, np.int64)
-    return draft.added(np.array(beside, np.int64), at, at + 1)
+    return draft.added(np.array(beside, np.int64), at, at + 1, np.array(largest, np.int64))
+
+
+def _largest_beside(run: Run, block: Block) -> int:
+    """The largest request of a block that its backward does not need, nor what comes next: a workspace, mostly."""
+    others = block.rows[~np.isin(block.rows, [*block.inner.tolist(), block.output])]
+    return int(others[np.argmax(run.size[others])]) if len(others) else -1
 
 
 def _with_inputs(draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
