@@ -137,9 +137,9 @@ def times(one: Polynomial, evidence: Evidence, rest: Sequence[int], powers: Powe
     return Polynomial(terms)
 
 
-def proportional(evidence: Evidence, row: int) -> Polynomial:
-    """What was seen at one shape, in proportion to what the request is."""
-    point, size, powers = evidence.points[row], evidence.sizes[row], evidence.hint.degree
+def proportional(evidence: Evidence, row: int, degree: Powers | None = None) -> Polynomial:
+    """What was seen at one shape, in proportion to what the request is, or to a product of other degrees."""
+    point, size, powers = evidence.points[row], evidence.sizes[row], degree or evidence.hint.degree
     return Polynomial(((factor_of(point, size, powers), powers),))
 
 

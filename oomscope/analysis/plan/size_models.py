@@ -75,7 +75,7 @@ def _product(evidence: Evidence, varied: Sequence[int], fitting: Sequence[Powers
     model = with_the_rest(evidence, varied, found(chosen), borne_out=True)
     if evidence.sizes[0] >= LARGE and any(chosen[axis] < hint.low[axis] for axis in varied):
         # A kernel may round up what it takes: it need not stay at that where there is less to do.
-        model = Model(model.likely, (*model.others, proportional(evidence, 0)), is_borne_out=False)
+        model = Model(model.likely, (*model.others, proportional(evidence, 0, hint.low)), is_borne_out=False)
     possible = [
         powers
         for powers in fitting
