@@ -1,4 +1,4 @@
-"""A detector, an autoencoder with a frozen critic, state spaces, a radiance field, preferences: against torch's peaks."""
+"""A detector, an autoencoder with a critic, state spaces, a radiance field, preferences: against torch's own peaks."""
 
 from __future__ import annotations
 
