@@ -14,6 +14,8 @@ from statistics import median
 import numpy as np
 import pytest
 
+from oomscope.allocator.limits import Limit
+from oomscope.allocator.replay import Replayer
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import EDITS, ledger_of, parse_remedy
 from oomscope.analysis.ledger.blocks import blocks
@@ -36,6 +38,7 @@ FAR = {
     ("nerf", "offload_activations"): 0.24,
 }
 EVERY = [(program, name) for program in PEAKS for name in PEAKS[program]["on"] if "+" not in name and ":" not in name]
+PAIRS = [(program, name) for program in PEAKS for name in PEAKS[program]["on"] if "+" in name]
 SETTINGS = [(program, name) for program in PEAKS for name in PEAKS[program]["on"] if ":" in name]
 
 
@@ -82,6 +85,19 @@ def test_the_truth_lies_in_the_range_which_is_not_wide(program: str, name: str):
 def test_what_a_setting_saves_is_exact(program: str, name: str):
     saved = PEAKS[program]["shapes"]["base"]["reserved"] - PEAKS[program]["on"][name]["reserved"]
     assert ledger_of(study(program), [parse_remedy(name)]).rows[0].saves_bytes == saved
+
+
+@pytest.mark.parametrize(("program", "name"), PAIRS)
+def test_two_remedies_at_once(program: str, name: str):
+    """What goes into a block is kept for it, whatever else a program follows."""
+    edits = [EDITS[slug].edit(run(program), value) for slug, value in map(parse_remedy, name.split("+"))]
+    assert edits[0] is not None and edits[1] is not None  # noqa: PT018
+    subject = run(program).recording.subject
+    limit = Limit(device_total=subject.limit.limit.device_total)
+    edited = both(run(program).draft, edits[0], edits[1]).likely
+    found = Replayer(edited.to_program(), subject.release).run(subject.config, limit, subject.addresses())
+    base = PEAKS[program]["shapes"]["base"]["allocated"]
+    assert abs(found.peak_allocated - PEAKS[program]["on"][name]["allocated"]) <= 0.05 * base
 
 
 @pytest.mark.parametrize(("program", "count"), [("detector", 16), ("nerf", 10), ("ssm", 12), ("preference", 8)])
