@@ -20,6 +20,7 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import written_out
 from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
+from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
@@ -159,8 +160,13 @@ def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: Boo
 
 
 def _copies_of_convolutions(run: Run) -> BoolArray:
-    """Workspaces of a backward of convolutions: copies of what those are given, in 16 bits, in another layout."""
-    if not any(_CONVOLUTION.search(path[-1][0][0]) for path in paths(run).values()):
+    """Workspaces of a backward of convolutions: copies of what those are given, in 16 bits, in another layout.
+
+    So do those for images, as the sides of weights tell them; kernels for volumes may copy into float32.
+    """
+    weights = (one.shape for one in run.study.snapshot.recorded.tensors if one.category == "parameter")
+    sides = {len(shape) for shape in weights if shape}
+    if IMAGE_KERNEL not in sides or VOLUME_KERNEL in sides:
         return np.zeros(len(run.size), np.bool_)
     return run.during(BACKWARD) & workspaces(run.recording)
 

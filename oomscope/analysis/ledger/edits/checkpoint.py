@@ -66,20 +66,28 @@ def _largest_beside(run: Run, block: Block) -> int:
 
 def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
     """`draft` in which what goes into each block is there until the block is made again."""
-    inputs = [(_input_of(run, block), moment) for block, moment in zip(found, again, strict=True)]
+    before = [-1, *(block.output for block in found)]
+    inputs = [
+        (_input_of(run, block, output), moment) for block, output, moment in zip(found, before[:-1], again, strict=True)
+    ]
     wanted = [(row, moment) for row, moment in inputs if row >= 0 and draft.end[row] < moment < NEVER]
     rows = np.array([row for row, _ in wanted], np.int64)
     return draft.lasting(rows, end=np.array([moment for _, moment in wanted], np.int64))
 
 
-def _input_of(run: Run, block: Block) -> int:
-    """What goes into a block: the last large thing that its forward made before, if it is still there; else -1."""
-    first = int(block.rows[0])
+def _input_of(run: Run, block: Block, before: int) -> int:
+    """What goes into a block: the last large thing that its forward made, if it is still there; -1 where none is.
+
+    It is what the block `before` returned, or goes when this one returns. What goes later went into something else.
+    """
+    first, following = int(block.rows[0]), min(int(block.rows[-1]) + 1, len(run.size) - 1)
     step = run.rows_of_step(int(run.step[first]))
     rows = step[(step < first) & run.during(FORWARD)[step] & (run.stack[step] >= 0)]
     rows = rows[run.size[rows] >= SMALL_SHARE * int(run.size[block.output])]
     alive = rows[run.end[rows] > run.begin[first]]
-    return int(alive[-1]) if len(alive) else -1
+    if not len(alive) or (alive[-1] != before and run.end[alive[-1]] > run.begin[following]):
+        return -1
+    return int(alive[-1])
 
 
 def _keeps_result(run: Run, block: Block) -> bool:
