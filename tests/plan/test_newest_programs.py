@@ -11,8 +11,9 @@ import pytest
 
 from oomscope.analysis.plan import plan_of
 from oomscope.analysis.plan.hints import hints
-from oomscope.analysis.plan.recordings import StackKeys, made_ready, made_to_add_up
+from oomscope.analysis.plan.recordings import StackKeys, made_ready
 from oomscope.analysis.plan.records import Prediction
+from oomscope.analysis.plan.reductions import filled_by, made_to_add_up
 from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.reading import load
 
@@ -36,10 +37,10 @@ def predicted(program: str, others: tuple[str, ...]) -> dict[str, Prediction]:
 @pytest.mark.parametrize(
     ("program", "others", "allocated", "reserved"),
     [
-        ("nerf", RAYS, 0.019, 0.001),
-        ("nerf", RAYS[:1], 0.019, 0.001),
-        ("nerf", RAYS[1:], 0.019, 0.001),
-        ("nerf", (), 0.019, 0.001),
+        ("nerf", RAYS, 0.001, 0.001),
+        ("nerf", RAYS[:1], 0.001, 0.001),
+        ("nerf", RAYS[1:], 0.001, 0.001),
+        ("nerf", (), 0.001, 0.001),
         ("detector", (), 0.003, 0.07),
         ("vae", (), 0.009, 0.037),
         ("ssm", (), 0.005, 0.057),
@@ -64,3 +65,10 @@ def test_a_reduction_that_fills_the_card_takes_no_more_for_more_rays():
     told = hints(recordings[0], ("batch",))
     assert set(told.degree[full[0], 0].tolist()) == {0}
     assert set(told.low[full[0], 0].tolist()) == {1}, "for fewer rays it may fall in proportion"
+    assert told.filled_by[full[0]].min() == 2 * 2048 * 64 * 256 * 4, "twice what it adds up of the smaller network"
+
+
+def test_sums_that_do_not_divide_what_a_card_runs_at_once_leave_a_part_of_it_idle():
+    detector = made_ready("detector", study("detector"), None, StackKeys())
+    full = filled_by(detector) > 0
+    assert set(detector.program.size[full].tolist()) == {132 * 16 // 6 * 128 * 4 * 720}, "of 720 channels"

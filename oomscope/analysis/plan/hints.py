@@ -18,7 +18,8 @@ from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_ST
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
-from oomscope.analysis.plan.recordings import Recording, made_to_add_up
+from oomscope.analysis.plan.recordings import Recording
+from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
@@ -38,14 +39,6 @@ MASK = 4
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
 _ITEM_SIZES = (4, 2, 8, 1)
-_MULTIPROCESSORS = (
-    (re.compile(r"\bG?H200\b|\bH100.*HBM3\b"), 132),
-    (re.compile(r"\bH100 PCIe\b"), 114),
-    (re.compile(r"\bA100\b"), 108),
-)
-"""Of a card. A reduction's blocks of threads take a MiB each at most, as measured on the first kind."""
-NEARLY_FULL = 7 / 8
-"""Blocks of threads that do not divide what there is leave a part of a card idle."""
 IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
 """Sides of the weight of a convolution."""
 HALVINGS = 6
@@ -66,12 +59,14 @@ class Hints:
     Attributes:
         degree, low, high: int8[requests, parameters].
         of_rows: bool[requests], which an optimizer makes of the rows of sparse gradients.
+        filled_by: int64[requests], what a reduction that fills the card would take of a larger one, else 0.
     """
 
     degree: IntArray
     low: IntArray
     high: IntArray
     of_rows: BoolArray
+    filled_by: IntArray
 
 
 def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
@@ -79,7 +74,7 @@ def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
     facts = _Facts(recording)
     columns = [_column(facts, recording, name) for name in parameters]
     stacked = [np.stack([column[row] for column in columns], axis=1) for row in range(3)]
-    return Hints(stacked[0], stacked[1], stacked[2], facts.of_rows)
+    return Hints(stacked[0], stacked[1], stacked[2], facts.of_rows, facts.filled_by)
 
 
 class _Facts:
@@ -106,7 +101,7 @@ class _Facts:
         self.padded = (recording.at_once & (self.size >= LEAST_WORKSPACE)) | _made_by(
             study, stack, "torch/nn/modules/rnn.py"
         )
-        self.fills_card = _fills_card(recording)
+        self.filled_by = filled_by(recording)
         self.inputs = (category == INPUT) & ~refused
         self.backward = phase == BACKWARD
         self.framed = recording.key >= 0
@@ -125,18 +120,6 @@ def _made_by(study: DeviceStudy, stack: IntArray, file: str) -> BoolArray:
     inside = [any(package_path(frame.filename) == file for frame in stacks[one]) for one in range(len(stacks))]
     found: BoolArray = np.array([*inside, False])[stack]
     return found
-
-
-def _fills_card(recording: Recording) -> BoolArray:
-    """bool[requests]: where a reduction adds up in as many blocks of threads as the card runs at once.
-
-    It takes no more where there is more to add up, and less only where there is much less.
-    """
-    study = recording.study
-    names = [one.name or "" for one in study.snapshot.recorded.devices if one.index == study.index]
-    most = next((count << 20 for name in names for known, count in _MULTIPROCESSORS if known.search(name)), 0)
-    size = recording.program.size
-    return made_to_add_up(recording.program) & (size <= most) & (size > NEARLY_FULL * most)
 
 
 def _sparse(study: DeviceStudy, stack: IntArray) -> BoolArray:
@@ -180,7 +163,7 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
         degree[square] = 2
         high[square] = 2
         low[square & ~facts.attention] = 1
-    full = facts.fills_card & free
+    full = (facts.filled_by > 0) & free
     degree[full] = 0
     low[full] = high[full] = usual
     return degree.astype(np.int8), low.astype(np.int8), np.maximum(high, degree).astype(np.int8)

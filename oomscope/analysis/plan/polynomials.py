@@ -79,6 +79,7 @@ class Evidence:
         at_once: whether it is given back at once, as a workspace is.
         of_rows: whether an optimizer makes it of the rows of a sparse gradient.
         usual: the usual degree of each parameter among what grows with it.
+        filled_by: bytes that a reduction would take which fills the card, on a larger card; else 0.
     """
 
     points: tuple[Point, ...]
@@ -87,6 +88,7 @@ class Evidence:
     at_once: bool
     of_rows: bool
     usual: Powers
+    filled_by: int = 0
 
 
 def with_the_rest(evidence: Evidence, varied: Sequence[int], found: Polynomial, *, borne_out: bool) -> Model:

@@ -17,8 +17,6 @@ from oomscope.model import NO_STACK, Action, BoolArray, Frame, FrameKind, IntArr
 
 UNFRAMED = -1
 """The key of requests without Python frames: most of a backward pass."""
-COUNTERS = 4096
-"""Bytes, at most, of the counters of a reduction's blocks of threads."""
 
 Shape = Mapping[str, int]
 
@@ -146,22 +144,6 @@ def given_back_at_once(program: Program) -> BoolArray:
         free = (op[1:] == Op.FREE) | (op[1:] == Op.FREE_REQUESTED)
         found[argument[:-1][(op[:-1] == Op.MALLOC) & free & (argument[:-1] == argument[1:])]] = True
     found[argument[op == Op.TRY_MALLOC]] = False
-    return found
-
-
-def made_to_add_up(program: Program) -> BoolArray:
-    """bool[requests]: what a reduction over many blocks of threads adds up in, with the counters of the blocks in it.
-
-    torch asks for both one after the other, and gives them back in reverse.
-    """
-    found = np.zeros(program.requests, np.bool_)
-    op, argument = program.op, program.argument
-    if len(op) > 3:
-        free = (op == Op.FREE) | (op == Op.FREE_REQUESTED)
-        shape = (op[:-3] == Op.MALLOC) & (op[1:-2] == Op.MALLOC) & free[2:-1] & free[3:]
-        first, second = argument[:-3], argument[1:-2]
-        same = (second == argument[2:-1]) & (first == argument[3:])
-        found[first[shape & same & (program.size[second] <= COUNTERS)]] = True
     return found
 
 
