@@ -29,8 +29,6 @@ FIXTURES = Path(__file__).parent / "fixtures"
 PEAKS = json.loads((FIXTURES / "latest_peaks.json").read_text())
 OUT_OF_RANGE: set[tuple[str, str]] = set()
 FAR = {
-    # Kernels for one convolution in 16 bits copy all into float32.
-    ("vnet", "bf16"): 0.09,
     # What a nested call is given lives until it returns; which lines nest is not in the trace.
     ("vocoder", "offload_activations"): 0.22,
 }
@@ -64,7 +62,7 @@ def test_every_remedy_that_a_program_can_follow_is_a_row():
     assert {one for one in EVERY if one[1] not in rows(one[0])} == set()
 
 
-def test_the_median_error_is_below_half_a_percent_and_all_but_two_are_within_eight():
+def test_the_median_error_is_below_half_a_percent_and_all_but_one_are_within_eight():
     assert len(EVERY) == 67
     assert median(error(*one) for one in EVERY) < 0.005
     assert {one for one in EVERY if error(*one) > 0.08} == set(FAR)

@@ -63,14 +63,29 @@ def _blocks(run: Run) -> tuple[Block, ...]:
     """
     tree = _Tree(paths(run))
     for least in (IN_A_MODEL, OF_THE_PROGRAM):
-        found = [
-            _block(run, np.array(call, np.int64), depth)
+        loops = [
+            [_block(run, np.array(call, np.int64), depth) for call in calls]
             for rows in forwards(run)
-            for call, depth in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
+            for calls, depth in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
         ]
-        if any(len(block.inner) for block in found):
+        found = [block for loop in loops if not _is_one_module(run, loop) for block in loop if len(block.inner)]
+        if found:
             break
-    return tuple(block for block in found if len(block.inner))
+    return tuple(sorted(found, key=lambda block: int(block.rows[0])))
+
+
+def _is_one_module(run: Run, calls: list[Block]) -> bool:
+    """Whether a loop calls one module for inputs of several sizes, as a head of each level of a pyramid: no blocks.
+
+    Blocks follow one another, each with weights of its own, whose gradients its backward leaves.
+    """
+    calls = [call for call in calls if len(call.inner)]
+    if len({int(run.size[call.output]) for call in calls}) < LEAST_BLOCKS:
+        return False
+    weights = run.begin[run.gradients & run.like_parameter & run.during(BACKWARD)]
+    ends = [run.end[call.inner] for call in calls]
+    with_own = sum(bool(((weights > end.min()) & (weights < end.max())).any()) for end in ends)
+    return 0 < with_own <= len(calls) // 2
 
 
 def forwards(run: Run) -> list[IntArray]:
@@ -112,8 +127,8 @@ class _Tree:
         self.known = known
         self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
 
-    def blocks(self, rows: list[int], stacks: list[int], least: int) -> list[tuple[list[int], int]]:
-        """The requests of each call of a block with its depth: the outermost calls of one kind from one line.
+    def blocks(self, rows: list[int], stacks: list[int], least: int) -> list[tuple[list[list[int]], int]]:
+        """The requests of the calls of each loop over blocks with its depth: the outermost of one kind from one line.
 
         Args:
             rows: the requests of a forward.
@@ -121,12 +136,12 @@ class _Tree:
             least: how deep a block is at least.
         """
         pending = [(list(range(len(rows))), 1)]
-        found: list[tuple[list[int], int]] = []
+        found: list[tuple[list[list[int]], int]] = []
         while pending:
             part, depth = pending.pop(0)
             for alike in self._alike(part, stacks, depth):
                 if depth >= least and self._is_loop(alike, stacks, depth):
-                    found += [([rows[place] for place in call], depth) for call in alike]
+                    found.append(([[rows[place] for place in call] for call in alike], depth))
                 else:
                     pending.append(([place for call in alike for place in call], depth + 1))
         return found

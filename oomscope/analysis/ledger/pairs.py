@@ -83,11 +83,19 @@ def merged(recorded: Draft, one: Draft, other: Draft) -> Draft:
         one,
         size=np.concatenate([size, _added(recorded, one, other)]),
         begin=np.concatenate([np.maximum(one.begin[:count], other.begin[:count]), one.begin[count:]]),
-        end=np.concatenate([np.minimum(one.end[:count], other.end[:count]), one.end[count:]]),
+        end=np.concatenate([_ends(recorded, one, other), one.end[count:]]),
     )
     earlier = (one.begin[:count] < recorded.begin) | (other.begin[:count] < recorded.begin)
     changed.begin[:count][earlier] = np.minimum(one.begin[:count], other.begin[:count])[earlier]
     return changed.added(_added(recorded, other, one), other.begin[count:], other.end[count:], other.source[count:])
+
+
+def _ends(recorded: Draft, one: Draft, other: Draft) -> IntArray:
+    """When each recorded request is given back: as the remedy has it that changes that, the earlier one if both do."""
+    first, second = one.end[: len(recorded)], other.end[: len(recorded)]
+    changed = np.where(first == recorded.end, second, first)
+    found: IntArray = np.where(second == recorded.end, changed, np.minimum(changed, second))
+    return found
 
 
 def _factor(recorded: Draft, draft: Draft) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,10 +13,15 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
+from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
+from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import written_out
+from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
+from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
+from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
@@ -71,11 +77,14 @@ def is_of_unknown_width(run: Run) -> bool:
 def autocast_copies(run: Run) -> IntArray:
     """The requests that a forward makes of half a weight's size, directly before the product that needs it.
 
-    They are there until autocast ends. Empty where there are too few to be more than chance.
+    They are there until autocast ends, so the next product finds them still: what a layer makes of small features may
+    be as large, but goes. Empty where there are too few to be more than chance.
     """
     weights = run.trained[run.trained > SMALL_WEIGHT]
     rows = np.flatnonzero(run.during(FORWARD) & run.marked(Mark.LINEAR))
-    followed = rows[:-1][(np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])]
+    following = _next_of_another_stack(rows, run.stack)[rows]
+    lasts = run.end[rows] > np.where(following >= 0, run.begin[following], run.begin[rows])
+    followed = rows[:-1][(np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]) & lasts[:-1]]
     found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
     enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
     return found if enough else found[:0]
@@ -107,8 +116,9 @@ def halves(run: Run) -> Halves:
     known = paths(run)
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
-    products = _products_fed(run, rows, known)
-    always_full = only_full(run)
+    sloped = learned_slopes(run)
+    products = _products_fed(run, rows, known, sloped)
+    always_full = only_full(run) | losses(run) | promoted(run)
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
     copied = np.zeros(len(run.size), np.bool_)
@@ -118,7 +128,7 @@ def halves(run: Run) -> Halves:
         path = known[int(run.stack[row])]
         if run.step[row] != begun:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
-        told = False if always_full[row] or softmaxes[row] > 0 else _told(path[-1])
+        told = False if always_full[row] or softmaxes[row] > 0 else True if sloped[row] else _told(path[-1])
         half = (
             told if told is not None else _followed(path, last, _least_depth(run, row, path, inside.get(row)), stream)
         )
@@ -133,14 +143,32 @@ def halves(run: Run) -> Halves:
         for depth in range(len(path)):
             # What follows a softmax is a product with it.
             last[module_of(path[: depth + 1])] = half or bool(softmaxes[row] > 0)
-    written_out = scores_of_fused(run)
-    least = _with_backward(run, np.where(doubtful | (likely < 1), np.minimum(likely, 0.5), likely), copied)
-    most = _with_backward(run, np.where(doubtful & (likely < 1), 0.75, likely), copied)
-    likely = _with_backward(run, likely, copied)
+    return _with_doubts(run, likely, doubtful, copied)
+
+
+def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray) -> Halves:
+    """Factors of a forward with those of the backward, and what they may be where nothing tells the precision."""
+    likely = _with_backward(run, forward, copied)
+    least = _with_backward(run, np.where(doubtful | (forward < 1), np.minimum(forward, 0.5), forward), copied)
+    most = _with_backward(run, np.where(doubtful & (forward < 1), 0.75, forward), copied)
+    written_out, layouts = scores_of_fused(run), _copies_of_convolutions(run)
     likely[written_out] = least[written_out] = 0.0
-    whole = whole_numbers(run)
+    likely[layouts] = least[layouts] = 0.5
+    whole = whole_numbers(run) | promoted(run)
     likely[whole] = least[whole] = most[whole] = 1.0
     return Halves(likely, least, most)
+
+
+def _copies_of_convolutions(run: Run) -> BoolArray:
+    """Workspaces of a backward of convolutions: copies of what those are given, in 16 bits, in another layout.
+
+    So do those for images, as the sides of weights tell them; kernels for volumes may copy into float32.
+    """
+    weights = (one.shape for one in run.study.snapshot.recorded.tensors if one.category == "parameter")
+    sides = {len(shape) for shape in weights if shape}
+    if IMAGE_KERNEL not in sides or VOLUME_KERNEL in sides:
+        return np.zeros(len(run.size), np.bool_)
+    return run.during(BACKWARD) & workspaces(run.recording)
 
 
 def scores_of_fused(run: Run) -> BoolArray:
@@ -161,14 +189,15 @@ def _is_fused(run: Run, stack: int) -> bool:
     return any(_FUSED.search(frame.name) for frame in run.study.snapshot.stacks[stack][:2])
 
 
-def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]:
+def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_products: BoolArray) -> list[int]:
     """For each of `rows`, how many products it goes into if one comes next.
 
     Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
     module and two make as much (a gated layer) it goes into two, where four do and the next makes as much (attention),
-    into three: the last one projects back. Convolutions have an input each.
+    into three: the last one projects back. Convolutions have an input each, and so has what is computed like products.
     """
-    is_product = run.marked(Mark.LINEAR)[rows]
+    single = like_products[rows]
+    is_product = run.marked(Mark.LINEAR)[rows] | single
     stack, size = run.stack[rows], run.size[rows]
     owner = [known[one][:-1] for one in stack.tolist()]
     calls: dict[object, set[int]] = {}
@@ -186,7 +215,7 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path]) -> list[int]
             several = len(calls.get(module_of(owner[place + 1]), ()))
             twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False
             alike = (several == GATED and twice) or (several == ATTENTION and size[place + 1] == size[fed])
-            alone = bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
+            alone = single[place + 1] or bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
             found[fed] = several - 1 if alike and not alone else 1
     return found
 
@@ -293,10 +322,14 @@ def _longest(run: Run, rows: BoolArray) -> BoolArray:
 
 
 def _needed_in_full(run: Run, rows: IntArray, known: dict[int, Path]) -> list[bool]:
-    """For each of `rows`, whether what comes next needs it in its backward, in full precision."""
+    """For each of `rows`, whether what comes next needs it in its backward, in full precision.
+
+    A workspace that is given back at once does not come between.
+    """
     found = [False] * len(rows)
-    for place in range(len(rows) - 1):
-        row, following = int(rows[place]), int(rows[place + 1])
+    lasting = np.flatnonzero(~run.recording.at_once[rows]).tolist()
+    for place, after in pairwise(lasting):
+        row, following = int(rows[place]), int(rows[after])
         if run.saved[row] and run.size[following] == run.size[row]:
             found[place] = any(_NEEDS_INPUT.search(name) for _, _, name in known[int(run.stack[following])][-1])
     return found
@@ -332,8 +365,3 @@ def cast_copies(run: Run, draft: Draft) -> Draft:
 def embeds(run: Run) -> bool:
     """Whether the model begins with an embedding."""
     return any(_EMBEDDING.search(frame.name) for frame in run.study.snapshot.stacks.frames)
-
-
-def loss_rows(run: Run) -> BoolArray:
-    """What a loss makes, which stays in full precision where a library casts logits for it."""
-    return run.marked(Mark.LOSS) & run.during(FORWARD)

@@ -19,6 +19,7 @@ from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD,
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
 from oomscope.analysis.plan.recordings import Recording
+from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
@@ -58,12 +59,14 @@ class Hints:
     Attributes:
         degree, low, high: int8[requests, parameters].
         of_rows: bool[requests], which an optimizer makes of the rows of sparse gradients.
+        filled_by: int64[requests], what a reduction that fills the card would take of a larger one, else 0.
     """
 
     degree: IntArray
     low: IntArray
     high: IntArray
     of_rows: BoolArray
+    filled_by: IntArray
 
 
 def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
@@ -71,7 +74,7 @@ def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
     facts = _Facts(recording)
     columns = [_column(facts, recording, name) for name in parameters]
     stacked = [np.stack([column[row] for column in columns], axis=1) for row in range(3)]
-    return Hints(stacked[0], stacked[1], stacked[2], facts.of_rows)
+    return Hints(stacked[0], stacked[1], stacked[2], facts.of_rows, facts.filled_by)
 
 
 class _Facts:
@@ -98,6 +101,7 @@ class _Facts:
         self.padded = (recording.at_once & (self.size >= LEAST_WORKSPACE)) | _made_by(
             study, stack, "torch/nn/modules/rnn.py"
         )
+        self.filled_by = filled_by(recording)
         self.inputs = (category == INPUT) & ~refused
         self.backward = phase == BACKWARD
         self.framed = recording.key >= 0
@@ -159,6 +163,9 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
         degree[square] = 2
         high[square] = 2
         low[square & ~facts.attention] = 1
+    full = (facts.filled_by > 0) & free
+    degree[full] = 0
+    low[full] = high[full] = usual
     return degree.astype(np.int8), low.astype(np.int8), np.maximum(high, degree).astype(np.int8)
 
 

@@ -79,6 +79,7 @@ class Evidence:
         at_once: whether it is given back at once, as a workspace is.
         of_rows: whether an optimizer makes it of the rows of a sparse gradient.
         usual: the usual degree of each parameter among what grows with it.
+        filled_by: bytes that a reduction would take which fills the card, on a larger card; else 0.
     """
 
     points: tuple[Point, ...]
@@ -87,6 +88,7 @@ class Evidence:
     at_once: bool
     of_rows: bool
     usual: Powers
+    filled_by: int = 0
 
 
 def with_the_rest(evidence: Evidence, varied: Sequence[int], found: Polynomial, *, borne_out: bool) -> Model:
@@ -137,9 +139,9 @@ def times(one: Polynomial, evidence: Evidence, rest: Sequence[int], powers: Powe
     return Polynomial(terms)
 
 
-def proportional(evidence: Evidence, row: int) -> Polynomial:
-    """What was seen at one shape, in proportion to what the request is."""
-    point, size, powers = evidence.points[row], evidence.sizes[row], evidence.hint.degree
+def proportional(evidence: Evidence, row: int, degree: Powers | None = None) -> Polynomial:
+    """What was seen at one shape, in proportion to what the request is, or to a product of other degrees."""
+    point, size, powers = evidence.points[row], evidence.sizes[row], degree or evidence.hint.degree
     return Polynomial(((factor_of(point, size, powers), powers),))
 
 

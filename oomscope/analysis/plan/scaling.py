@@ -86,7 +86,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    flags = np.stack([recording.at_once, told.of_rows], axis=1)
+    flags = np.stack([recording.at_once, told.of_rows, told.filled_by], axis=1)
     rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high, flags], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
@@ -126,15 +126,16 @@ def workspaces(recording: Recording) -> BoolArray:
 
 def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Model:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
-    degrees = row[1 + width + len(points) : -2]
+    degrees = row[1 + width + len(points) : -3]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
     evidence = Evidence(
         points=(own, *(point for point, _ in found)),
         sizes=(size, *(there for _, there in found)),
         hint=hint,
-        at_once=bool(row[-2]),
-        of_rows=bool(row[-1]),
+        at_once=bool(row[-3]),
+        of_rows=bool(row[-2]),
+        filled_by=row[-1],
         usual=usual,
     )
     return fit(evidence)

@@ -26,6 +26,7 @@ from oomscope.analysis.plan.polynomials import (
     times,
     with_the_rest,
 )
+from oomscope.analysis.plan.reductions import reduction_model
 from oomscope.analysis.plan.row_models import row_model
 from oomscope.analysis.plan.workspace_models import changed, workspace_model
 
@@ -42,6 +43,8 @@ def fit(evidence: Evidence) -> Model:
     """The simplest model that fits all sizes; where none does, the nearest size and how far the others are from it."""
     points, sizes = evidence.points, evidence.sizes
     varied = [axis for axis in range(len(points[0])) if len({point[axis] for point in points}) > 1]
+    if evidence.filled_by and len(set(sizes)) == 1:
+        return reduction_model(evidence)
     if not varied:
         return _from_hint(evidence)
     fitting = _monomials(points, sizes, varied)
@@ -75,7 +78,7 @@ def _product(evidence: Evidence, varied: Sequence[int], fitting: Sequence[Powers
     model = with_the_rest(evidence, varied, found(chosen), borne_out=True)
     if evidence.sizes[0] >= LARGE and any(chosen[axis] < hint.low[axis] for axis in varied):
         # A kernel may round up what it takes: it need not stay at that where there is less to do.
-        model = Model(model.likely, (*model.others, proportional(evidence, 0)), is_borne_out=False)
+        model = Model(model.likely, (*model.others, proportional(evidence, 0, hint.low)), is_borne_out=False)
     possible = [
         powers
         for powers in fitting

@@ -9,6 +9,7 @@ from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import SCALAR, Run
+from oomscope.analysis.plan.reductions import filled_by
 from oomscope.model import BoolArray
 
 SLUG = "accumulate"
@@ -16,13 +17,20 @@ DEFAULT = 2
 
 
 def edit(run: Run, value: int | None) -> Edited | None:
-    """What grows with the batch is 1/n; gradients are there from the first micro-batch on, and new ones are added."""
+    """What grows with the batch is 1/n; gradients are there from the first micro-batch on, and new ones are added.
+
+    A reduction that filled the card may fill it still.
+    """
     if not run.trains or not run.grows_with_batch.any():
         return None
     # The optimizer steps once, with the rows of all micro-batches.
     shrinks = run.grows_with_batch & ~_kept(run) & ~_sparse_gradients(run) & ~run.during(OPTIMIZER)
-    draft = run.draft.scaled(1 / (value or DEFAULT), shrinks)
-    whole_inputs = run.draft.scaled(1 / (value or DEFAULT), shrinks & ~run.of(INPUT))
+    share = 1 / (value or DEFAULT)
+    full = filled_by(run.recording)
+    reductions = (full > 0) & (share * full < run.size)
+    recorded = run.draft.scaled(share * full[reductions] / run.size[reductions], reductions)
+    draft = recorded.scaled(share, shrinks)
+    whole_inputs = recorded.scaled(share, shrinks & ~run.of(INPUT))
     others = (draft,) if not run.gradients.any() else ()
     return Edited(accumulated(run, draft), (*others, accumulated(run, whole_inputs)), doubt=0.08)
 

@@ -10,14 +10,15 @@ import numpy as np
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.precision import (
     embeds,
     is_mixed,
     is_of_unknown_width,
-    loss_rows,
     only_full,
     scores_of_fused,
 )
+from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.scaling import workspaces
@@ -40,7 +41,8 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """
     if is_mixed(run) or is_of_unknown_width(run) or not run.parameters.any():
         return None
-    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run) & ~whole_numbers(run)
+    half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
+    half &= ~whole_numbers(run) & ~promoted(run)
     drafts = [run.draft.scaled(0.5, half), run.draft.scaled(0.5, half & ~_in_full(run))]
     if _is_cast_for_loss(run):
         drafts.reverse()
@@ -55,7 +57,7 @@ def _is_cast_for_loss(run: Run) -> bool:
     sources = run.study.snapshot.recorded.sources
     texts = {(one.filename, one.line): one.text[one.line - one.first] for one in sources if _holds(one)}
     stacks = run.study.snapshot.stacks
-    lines = [_calling_line(stacks[one]) for one in np.unique(run.stack[loss_rows(run)]).tolist() if one >= 0]
+    lines = [_calling_line(stacks[one]) for one in np.unique(run.stack[losses(run)]).tolist() if one >= 0]
     return any(line is not None and _CASTS.search(texts.get(line, "")) for line in lines)
 
 
@@ -75,7 +77,7 @@ def _of_torch(frame: Frame) -> bool:
 
 def _in_full(run: Run) -> BoolArray:
     """What a loss makes and the backward of it, where a program casts logits for it; that cast is none before."""
-    loss = loss_rows(run)
+    loss = losses(run)
     large = loss & (run.size >= LEAST)
     sizes = np.unique(run.size[large & (run.size == run.size[large].max(initial=0))])
     back = run.during(BACKWARD) & np.isin(run.size, sizes) & ~run.gradients & ~run.like_parameter

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oomscope.analysis.ledger.blocks import Block, blocks
+from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, blocks
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
@@ -35,7 +36,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 
 def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
     draft = run.draft
-    rows, begins, ends, moments, beside = [], [], [], [], []
+    rows, begins, ends, moments, beside, largest = [], [], [], [], [], []
     for block, keeps in zip(found, keeps_result, strict=True):
         own = np.append(block.inner, block.output) if keeps else block.inner
         own = own[run.end[own] < NEVER]
@@ -46,27 +47,47 @@ def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]
         if len(own) and block.beside:
             moments.append(begin)
             beside.append(block.beside)
+            largest.append(_largest_beside(run, block))
     inner = np.concatenate([block.inner for block in found])
     dropped = np.repeat([block.end for block in found], [len(block.inner) for block in found])
     again = np.concatenate(rows)
-    draft = _with_inputs(draft.lasting(inner, end=dropped), found, [int(one[0]) if len(one) else -1 for one in begins])
+    draft = draft.lasting(inner, end=dropped)
+    draft = _with_inputs(run, draft, found, [int(one[0]) if len(one) else NEVER for one in begins])
     draft = draft.added(run.size[again], np.concatenate(begins), np.concatenate(ends), again)
     at = np.array(moments, np.int64)
-    return draft.added(np.array(beside, np.int64), at, at + 1)
+    return draft.added(np.array(beside, np.int64), at, at + 1, np.array(largest, np.int64))
 
 
-def _with_inputs(draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
-    """`draft` in which what a block returns is there until the next one is made again, whose input it is.
+def _largest_beside(run: Run, block: Block) -> int:
+    """The largest request of a block that its backward does not need, nor what comes next: a workspace, mostly."""
+    others = block.rows[~np.isin(block.rows, [*block.inner.tolist(), block.output])]
+    return int(others[np.argmax(run.size[others])]) if len(others) else -1
 
-    What is gone when the next one begins went into something else.
-    """
+
+def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
+    """`draft` in which what goes into each block is there until the block is made again."""
+    before = [-1, *(block.output for block in found)]
     inputs = [
-        (block.output, following)
-        for block, after, own, following in zip(found, found[1:], again, again[1:], strict=False)
-        if block.output >= 0 and draft.begin[after.rows[0]] < draft.end[block.output] < following < own
+        (_input_of(run, block, output), moment) for block, output, moment in zip(found, before[:-1], again, strict=True)
     ]
-    rows = np.array([row for row, _ in inputs], np.int64)
-    return draft.lasting(rows, end=np.array([moment for _, moment in inputs], np.int64))
+    wanted = [(row, moment) for row, moment in inputs if row >= 0 and draft.end[row] < moment < NEVER]
+    rows = np.array([row for row, _ in wanted], np.int64)
+    return draft.lasting(rows, end=np.array([moment for _, moment in wanted], np.int64))
+
+
+def _input_of(run: Run, block: Block, before: int) -> int:
+    """What goes into a block: the last large thing that its forward made, if it is still there; -1 where none is.
+
+    It is what the block `before` returned, or goes when this one returns. What goes later went into something else.
+    """
+    first, following = int(block.rows[0]), min(int(block.rows[-1]) + 1, len(run.size) - 1)
+    step = run.rows_of_step(int(run.step[first]))
+    rows = step[(step < first) & run.during(FORWARD)[step] & (run.stack[step] >= 0)]
+    rows = rows[run.size[rows] >= SMALL_SHARE * int(run.size[block.output])]
+    alive = rows[run.end[rows] > run.begin[first]]
+    if not len(alive) or (alive[-1] != before and run.end[alive[-1]] > run.begin[following]):
+        return -1
+    return int(alive[-1])
 
 
 def _keeps_result(run: Run, block: Block) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
@@ -48,7 +48,7 @@ def _with_sums(run: Run, logits: BoolArray, draft: Draft) -> Draft:
 
 def _logits(run: Run) -> BoolArray:
     """What a loss makes; of its size, what one line makes once in a step, and what the backward makes."""
-    loss = run.during(FORWARD) & run.marked(Mark.LOSS) & (run.size >= LEAST)
+    loss = losses(run) & (run.size >= LEAST)
     if not loss.any():
         return loss
     largest = float(run.size[loss].max())

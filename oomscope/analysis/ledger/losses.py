@@ -1,0 +1,51 @@
+"""What a loss over logits makes, in a forward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.blocks import forwards
+from oomscope.analysis.ledger.paths import Path, paths
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import BoolArray, IntArray
+
+LEAST = 1 << 20
+"""Bytes of logits over many classes."""
+WIDER = 4
+"""Times as large as what any other product makes are logits over a vocabulary."""
+_CONVOLUTION = "torch/nn/modules/conv.py"
+
+
+def losses(run: Run) -> BoolArray:
+    """bool[requests]: what functions make that are losses by name; where no name tells, what is made of logits.
+
+    ``logits.log_softmax(-1)`` is a method of a tensor, which has no frame of its own.
+    """
+    named = run.marked(Mark.LOSS) & run.during(FORWARD)
+    return named if named.any() else run.study.once("losses of the ledger", lambda: _unnamed(run))
+
+
+def _unnamed(run: Run) -> BoolArray:
+    known = paths(run)
+    found = np.zeros(len(run.size), np.bool_)
+    for rows in forwards(run):
+        found[_made_of_logits(run, rows[run.size[rows] >= LEAST], known)] = True
+    return found
+
+
+def _made_of_logits(run: Run, rows: IntArray, known: dict[int, Path]) -> IntArray:
+    """What follows the last product of a forward, where that is by far the largest one, and is as large."""
+    is_product = run.marked(Mark.LINEAR)[rows]
+    products = rows[is_product]
+    if not len(products) or known[int(run.stack[products[-1]])][-1][0][0].endswith(_CONVOLUTION):
+        return rows[:0]
+    size = int(run.size[products[-1]])
+    others = run.size[products[run.size[products] != size]]
+    if size < WIDER * int(others.max(initial=0)):
+        return rows[:0]
+    logits = np.flatnonzero(is_product[:-1] & ~is_product[1:] & (run.size[rows[:-1]] == size))
+    found: IntArray = rows[logits + 1]
+    as_large: IntArray = found[run.size[found] == size]
+    return as_large
