@@ -56,6 +56,11 @@ def _stream(values: Mapping[str, Any]) -> str:
     return "the default stream" if stream == 0 else f"stream 0x{stream & (1 << 64) - 1:x}"
 
 
+def _as_larger(values: Mapping[str, Any]) -> str:
+    times = f"{values['ratio']:.3g} × the one before"
+    return f"If all of this pass is {times}, it needs about {format_bytes(values['bytes'])}."
+
+
 def _fragmented(values: Mapping[str, Any]) -> str:
     usable, size = format_bytes(values["usable"]), format_bytes(values["size"])
     pieces = f"in pieces of at most {format_bytes(values['largest'])}"
@@ -184,9 +189,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
-    "causes.capacity.as_larger": lambda values: (
-        f"If all of it is {values['ratio']:.3g} × the pass before, it needs about {format_bytes(values['bytes'])}."
-    ),
+    "causes.capacity.as_larger": _as_larger,
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "

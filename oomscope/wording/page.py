@@ -146,7 +146,7 @@ TWO_ALIVE = "here the pass before is still alive"
 
 def larger_note(ratio: float | None) -> str:
     """What is said of the line that brings in what makes a pass larger than the last: `ratio` times as large."""
-    return f"from here on, {f'{ratio:.3g} ×' if ratio else 'more than'} the pass before"
+    return f"from here on, {f'{ratio:.3g} × as much as' if ratio else 'more than'} in the pass before"
 
 
 def pin_note(pin: Pin) -> str:
@@ -210,6 +210,8 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
 def _enough(advice: Advice, oom: Oom) -> str:
     if advice.values.get("whole_pass"):
         return "about enough for this pass"
+    if advice.slug == "raise_cap" and any(note.values.get("next") for note in oom.verdict.headline):
+        return "enough alone"  # it counts the next step as well
     return "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
 
 
@@ -230,10 +232,13 @@ def missing(advice: Advice, oom: Oom) -> int | None:
 
 
 def else_text(advice: tuple[Advice, ...], told: int = 1) -> str:
-    """What advice there is beside the first ones that were told: ``2 more, and 3 that would not have helped``."""
+    """What advice there is beside what was told: ``2 other fixes, and 3 that would not have helped``."""
     more = sum(not item.refuted for item in advice) - told
     refuted = sum(item.refuted for item in advice)
-    parts = [f"{more} more" if more > 0 else "", f"{refuted} that would not have helped" if refuted else ""]
+    parts = [
+        plural(more, "other fix", "other fixes") if more > 0 else "",
+        f"{refuted} that would not have helped" if refuted else "",
+    ]
     return ", and ".join(filter(None, parts))
 
 

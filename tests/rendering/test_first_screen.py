@@ -109,7 +109,7 @@ def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
     [
         ("oom_leak_total_loss", 206, "called here: 325 MiB more stays every pass"),
         ("oom_fragmentation", 227, "592 blocks made here lie between the holes"),
-        ("oom_activations", 55, "from here on, 48 × the pass before"),
+        ("oom_activations", 55, "from here on, 48 × as much as in the pass before"),
         ("train_ok", 64, "834 MiB was allocated here"),
     ],
 )
@@ -145,7 +145,11 @@ def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_th
 @pytest.mark.parametrize(
     ("name", "line", "note"),
     [
-        ("oom_leak_in_validation", "oom_leak_in_validation.py:12", "stored in metric.outputs here, 391 MiB more every pass"),
+        (
+            "oom_leak_in_validation",
+            "oom_leak_in_validation.py:12",
+            "stored in metric.outputs here, 391 MiB more every pass",
+        ),
         ("oom_leak_total_loss", "oom_leak_total_loss.py:25", "stored in total_loss here, 249 MiB more every pass"),
         ("oom_kept_exception", "oom_kept_exception.py:21", "stored in failures here"),
     ],
@@ -249,7 +253,7 @@ def test_what_is_not_enough_says_how_much_is_missing():
 
 def test_other_advice_is_counted():
     found = tuple(Advice("a", refuted=refuted) for refuted in (False, False, False, True))
-    assert else_text(found) == "2 more, and 1 that would not have helped"
+    assert else_text(found) == "2 other fixes, and 1 that would not have helped"
     assert else_text(found[:1]) == ""
     assert else_text((found[0], found[3])) == "1 that would not have helped"
 

@@ -151,6 +151,8 @@ def _at_once(circumstances: Circumstances) -> int:
 def _left_over(circumstances: Circumstances, needs: Note) -> tuple[Note, ...]:
     """Where the sum alone does not refute the request: what it would have left of the memory it may use."""
     request = circumstances.request
+    if needs.code == _UNDERWAY and _as_larger(circumstances):
+        return ()  # the rest of it is told
     if needs.code == _UNDERWAY:
         spare = circumstances.shortage.spare(request.free.usable, request.limit.low)
         return (note("causes.capacity.rest_unknown", bytes=spare),)
