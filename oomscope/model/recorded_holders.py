@@ -22,6 +22,7 @@ class RecordedTensor:
         category: as the report's categories; ``unknown`` where the recording could not tell.
         name: of a module's or an optimizer's own tensor.
         saved_for: the node of the autograd graph that saved it, such as ``ReluBackward0 (result)``.
+        visible: bytes of it that the tensors show which code can reach, where that is not all; None: all, or unknown.
         unread: the variable that alone keeps it and that no running code reads again, as in `RecordedUnread`.
         holders: ways to it from what a person knows.
     """
@@ -34,6 +35,7 @@ class RecordedTensor:
     category: str | None = None
     name: str | None = None
     saved_for: str | None = None
+    visible: int | None = None
     unread: str | None = None
     holders: tuple[str, ...] = ()
 

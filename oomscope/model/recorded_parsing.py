@@ -255,6 +255,7 @@ class _Parser:
             category=self.text(item, "category"),
             name=self.text(item, "name"),
             saved_for=self.text(item, "saved_for"),
+            visible=self.number(item, "visible"),
             unread=self.text(item, "unread"),
             holders=self.texts(item, "holders"),
         )

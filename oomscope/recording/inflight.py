@@ -32,6 +32,7 @@ def rows(snapshot: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
             "category": "temporary",
             "name": None,
             "saved_for": None,
+            "visible": None,
             "holders": [words],
         }
         for block in _live_blocks(snapshot, request["device"])

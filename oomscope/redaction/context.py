@@ -20,7 +20,7 @@ _KEYS = frozenset({
     "started_us", "max_entries", "context", "history", "joined", "observer", "ooms", "steps", "begin_us", "end_us",
     "peak_allocated", "peak_reserved", "retries", "steps_before", "allocated", "reserved", "marks", "time_us",
     "tensors", "address", "dtype", "shape",
-    "category", "holders", "saved_for", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
+    "category", "holders", "saved_for", "visible", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
     "complete", "objects", "notes", "facts", "snapshot", "threads", "frames", "threads_left_out", "backward",
     "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "at", "left_out",
     "stores", "device_type", "pools", "pool", "pinned_stats", "asked", "unread",

@@ -122,6 +122,8 @@ CAUSES: dict[str, Sentence] = {
     "that have ended.",
     "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
     "code reads it again[, except for {reads:list}].",
+    "causes.retained.view": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and shows "
+    "{shows:bytes} of that: a view keeps the whole tensor that it is a part of.",
     "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "
     "parameters are frozen by now: no backward adds to them.",
     "causes.retained.also": "{holder:holder} keeps another {retained:bytes}[, and {others} more {more:bytes}].",

@@ -203,6 +203,12 @@ LET_GO: dict[str, RemedyWords] = {
         "memory for the full size from the start",
         "faq",
     ),
+    "copy_view": RemedyWords(
+        "Store a copy of the view in {holder:holder} (`.clone()`): the tensor that it is a part of can then go.",
+        "Of what it keeps alive, {bytes:bytes} are not shown.",
+        "none",
+        "",
+    ),
     "forget_exception": RemedyWords(
         "Let go of the exception in {holder:holder} once it is handled: `del` it, store its text instead, or empty its "
         "frames (`traceback.clear_frames(error.__traceback__)`).",

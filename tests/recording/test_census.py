@@ -508,3 +508,18 @@ def test_the_walk_over_half_a_million_objects_is_quick(taken):
     assert taken.census.walk["objects"] > 500_000
     assert taken.row(leak[5])["holders"][0].endswith("leak[5]")
     assert len(ballast) == 150_000
+
+
+def test_a_view_tells_how_little_it_shows(taken):
+    class Baked:
+        def __init__(self, grid):
+            self.section = grid[0, :, 1:4]
+
+    baked, whole, halves = Baked(torch.zeros(64, 64, 16)), torch.zeros(64, 64), list(torch.zeros(2, 4096))
+    graph = (torch.zeros(64, 64, requires_grad=True) ** 2)[:1]
+    taken()
+    assert taken.row(baked.section)["visible"] == 64 * 3 * 4
+    assert taken.row(whole)["visible"] is None
+    assert taken.row(halves[0])["visible"] is None  # both together show all of it
+    assert all(row["visible"] is None for row in taken.census.tensors if row["saved_for"])
+    del graph

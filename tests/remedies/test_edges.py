@@ -18,6 +18,7 @@ from oomscope.analysis.remedies import (
     bound_what_is_kept,
     bucket_lengths,
     collect_garbage,
+    copy_view,
     drop_gradients,
     drop_last_pass,
     drop_optimizer,
@@ -77,6 +78,13 @@ SAVED = {
     fused_optimizer: ("optimizer_temporaries", fused_optimizer.ALL, 1.0),
     load_once: ("duplicate_model", load_once.ALL, 1.0),
 }
+
+
+def test_what_a_view_does_not_show_can_go() -> None:
+    kept = suspect("baked.part", retained=4000, shows=100)
+    (advice,) = copy_view.propose(circumstances(piled=Piled(retained=4000, debris=(kept,))))
+    assert (advice.values["holder"], advice.saves_bytes, advice.enough) == ("baked.part", 3900, True)
+    assert not list(copy_view.propose(circumstances(piled=Piled(debris=(suspect(),)))))
 
 
 def test_half_of_a_history_of_steps_can_go() -> None:

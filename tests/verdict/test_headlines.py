@@ -105,6 +105,7 @@ CHECKS: dict[str, Check] = {
     "causes.capacity.as_larger": lambda values, about: (
         values["ratio"] > NO_LONGER and values["bytes"] > about.request.totals.active
     ),
+    "causes.retained.view": kept,
     "causes.retained.exception": kept,
     "causes.retained.cycle": kept,
     "causes.retained.optimizer": kept,

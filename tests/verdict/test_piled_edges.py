@@ -99,6 +99,28 @@ def test_full_queues_whose_oldest_item_nobody_took_are_abandoned(count: int, pas
     assert one.is_abandoned is (passes > 0)
 
 
+@pytest.mark.parametrize(("shown", "tells"), [(10, True), (11, False)])
+def test_a_view_that_shows_a_tenth_keeps_the_rest_for_nothing(shown: int, tells: bool) -> None:
+    assert suspects.MOST_SHOWN == 0.1
+    tensor = {
+        "device": 0,
+        "address": 1 << 40,
+        "bytes": 10 * MIB,
+        "visible": shown * MIB // 10,
+        "holders": ["baked.part"],
+    }
+    study = study_device(holding(keeps("baked.part", 10 * MIB, kind="attribute"), tensors=(tensor,)), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert (one.shows == shown * MIB // 10) is tells
+    assert suspects.is_finished_with(one) is tells
+
+
+@pytest.mark.parametrize(("passes", "grows"), [(2, False), (3, True)])
+def test_a_list_of_views_grows(passes: int, grows: bool) -> None:
+    found = kept(passes, shows=10)
+    assert (found.grown, found.retained) == ((4999, 0) if grows else (0, 4999))
+
+
 def test_what_is_abandoned_piles_up_though_it_is_full() -> None:
     assert kept(9, is_full=True).grown == 0
     assert kept(9, is_full=True, is_abandoned=True).grown == 4999

@@ -179,9 +179,12 @@ def _is_steady(growth: Growth) -> bool:
 def _adds_up(suspect: Suspect) -> bool:
     """Whether it goes on with every pass, and not only after one.
 
-    An optimizer that was given more parameters pass after pass is in use, whatever became of its modules; exceptions of
-    more passes than a search over settings has are those of requests that keep coming.
+    Views that a list of them collects keep more with every one. An optimizer that was given more parameters pass after
+    pass is in use, whatever became of its modules; exceptions of more passes than a search over settings has are those
+    of requests that keep coming.
     """
+    if suspect.shows is not None and suspect.unread is None:
+        return suspect.passes >= LEAST_PASSES
     if suspect.kind == "exception":
         return suspect.unread is None and suspect.passes > MOST_TRIES
     return suspect.kind == "optimizer" and suspect.passes >= LEAST_PASSES

@@ -69,6 +69,7 @@ class Suspect:
         is_ended_closure: whether it is a function that a call has left behind, with that call's variables.
         unread: of a variable that no running code reads again, and that keeps what was made before the work underway,
             how sure that is: ``proven`` or ``likely``; None for all else.
+        shows: bytes that its tensors show of `retained`, where they are views of a small part of it; None for all else.
         reads: the parts of such a variable that are read again.
     """
 
@@ -89,6 +90,7 @@ class Suspect:
     is_abandoned: bool = False
     is_ended_closure: bool = False
     unread: str | None = None
+    shows: int | None = None
     reads: tuple[str, ...] = ()
 
 

@@ -48,6 +48,8 @@ OF_THE_PASS = (*UNDERWAY, "graph", "tensor")
 _FINISHED_WITH = ("exception", "cycle", "optimizer", "deferred", "history")
 """Kinds whose memory no running code uses any more."""
 _STEP = re.compile(r"[.\[{]")
+MOST_SHOWN = 0.1
+"""Of what a view keeps alive; a larger part of a tensor is worth keeping as it is."""
 LEAST_ABANDONED = 3
 """Bounded collections alike; two may be a double buffer."""
 _HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
@@ -162,7 +164,9 @@ def is_finished_with(suspect: Suspect) -> bool:
 
     A stored exception, an unreachable cycle, an ended call's closure, a variable that is not read again.
     """
-    return suspect.kind in _FINISHED_WITH or suspect.is_ended_closure or suspect.unread is not None
+    if suspect.unread is not None or suspect.shows is not None:
+        return True
+    return suspect.kind in _FINISHED_WITH or suspect.is_ended_closure
 
 
 def _suspect(
@@ -203,6 +207,7 @@ def _suspect(
         is_full=_is_full(holder),
         is_abandoned=unclaimed > 0,
         is_ended_closure=kind == "closure" and holder.finished is True,
+        shows=None if kind in OF_THE_PASS else _shows(study, name, retained),
     )
 
 
@@ -236,6 +241,16 @@ def _unclaimed_for(study: DeviceStudy, entry: int, holder: RecordedHolder, rows:
         return 0
     age = len(begins) - 1 - int(passes_of(study, rows, entry).min())
     return age if age > count * ((holder.maxlen or 0) + 1) else 0
+
+
+def _shows(study: DeviceStudy, holder: str, retained: int) -> int | None:
+    """Bytes that the tensors it keeps show, where those are views of small parts of what they keep alive."""
+    tensors = study.snapshot.recorded.tensors_on(study.index)
+    if all(one.visible is None for one in tensors):
+        return None
+    own = [one for one in tensors if any(is_within(path, holder) for path in ways_to(study, one)[:1])]
+    shown = sum(one.bytes or 0 if one.visible is None else one.visible for one in own)
+    return shown if own and shown <= MOST_SHOWN * retained else None
 
 
 def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:

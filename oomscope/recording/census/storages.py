@@ -25,6 +25,7 @@ class Storage:
     category: str = "unknown"
     name: str | None = None
     saved_for: str | None = None
+    visible: int | None = None  # bytes of it that tensors show which code can reach, where that is not all
     unread: str | None = None  # the variable that alone keeps it and is not read again
     holders: list[str] = field(default_factory=list)
 

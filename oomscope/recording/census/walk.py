@@ -26,6 +26,7 @@ from oomscope.recording.census.names import Names, is_generated, root_modules
 from oomscope.recording.census.ranking import rank
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
 from oomscope.recording.census.unread import find_unread
+from oomscope.recording.census.visible import mark_visible
 
 _BASE = re.compile(r": | \(closure\) ")
 _MOST_ROWS = 20_000
@@ -132,6 +133,7 @@ class _Walk:
         flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)], references)
         if read_saved and not self._has_graphs(objects):
             self._find_unread(heap, references, kept, stacks, places.raised_at(error), deadline)
+        mark_visible(self._holding, self._reader, loose)
         self._find_bases(owners, stacks)
         deadline.check()
         self._holders = rank(self._holding, deadline)

@@ -11,7 +11,8 @@ from oomscope.model import Note, note
 SLUG = "growth"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "drop_optimizer", "forget_exception", "detach_what_is_kept", "bound_what_is_kept", "raise_cap", "smaller_batch",
+    "drop_optimizer", "copy_view", "forget_exception", "detach_what_is_kept", "bound_what_is_kept", "raise_cap",
+    "smaller_batch",
 )  # fmt: skip
 NEARLY_ALL = 0.9
 """Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""

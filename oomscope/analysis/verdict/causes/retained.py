@@ -20,8 +20,9 @@ from oomscope.model import Note, note
 SLUG = "retained"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "release_variable", "release_ended_training", "release_checkpoint", "release_results", "forget_exception",
-    "collect_garbage", "drop_optimizer", "release_closure", "release_history", "cancel_deferred_call", "raise_cap",
+    "copy_view", "release_variable", "release_ended_training", "release_checkpoint", "release_results",
+    "forget_exception", "collect_garbage", "drop_optimizer", "release_closure", "release_history",
+    "cancel_deferred_call", "raise_cap",
 )  # fmt: skip
 LOOKS_LIKE = ("generator_that_is_suspended", "list_that_is_still_filled")
 
@@ -60,6 +61,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
     if unsure and circumstances.shortage.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
         return "medium"  # code that is not running, or a later pass of a loop, may read them
+    if debris[0].shows is not None:
+        return "medium"  # the rest may be read by what no variable shows
     if debris[0].unread and circumstances.growth:
         return "medium"  # what a loop fills may be read by means that no code names
     if any(one.unread for one in debris) and not _lets_the_pass_go_on(circumstances):
@@ -90,6 +93,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     code = _CODES.get(first.kind, "causes.retained.finished")
     if first.unread is not None and first.kind != FROZEN:
         code = "causes.retained.unread"
+    elif first.shows is not None:
+        code = "causes.retained.view"
     return (
         note(
             code,
@@ -98,6 +103,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             module=first.holder.removeprefix(FROZEN_OF),
             retained=first.retained,
             reads=said_reads(first),
+            shows=first.shows,
             live=circumstances.request.totals.allocated,
         ),
         *_also(others, circumstances.request.totals.allocated),
