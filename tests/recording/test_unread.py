@@ -490,11 +490,11 @@ def test_gradients_from_before_their_parameters_were_frozen():
     tower, head = net(64), net(64)
     (tower(torch.zeros(4, 64)).sum() + head(torch.zeros(4, 64)).sum()).backward()
     tower.requires_grad_(False)
-    found = take_census(torch, device_type="cpu").unread
-    frozen = [row for row in found if row["place"] == "frozen"]
-    assert [(row["holder"], row["bytes"]) for row in frozen] == [
-        ("gradients of tower", sum(one.numel() * 4 for one in tower.parameters()))
-    ]
+    census = take_census(torch, device_type="cpu")
+    frozen = [row for row in census.unread if row["place"] == "frozen"]
+    bytes_ = sum(one.numel() * 4 for one in tower.parameters())
+    assert [(row["holder"], row["bytes"]) for row in frozen] == [("gradients of tower", bytes_)]
+    assert sum(row["bytes"] for row in census.tensors if row["unread"] == "gradients of tower") == bytes_
     tower.zero_grad()
     assert not [row for row in take_census(torch, device_type="cpu").unread if row["place"] == "frozen"]
     assert head[0].weight.grad is not None

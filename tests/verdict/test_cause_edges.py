@@ -150,6 +150,11 @@ def test_capacity_is_not_sure_where_something_may_be_done_with(done_with: int, c
     assert capacity.confidence(one, outcome("capacity")) == confidence
 
 
+@pytest.mark.parametrize(("left", "confidence"), [(2299, "high"), (2300, "medium")])
+def test_nor_where_the_trace_shows_that_an_earlier_training_left_much(left: int, confidence: str) -> None:
+    assert capacity.confidence(circumstances(left_by_trace=left), outcome("capacity")) == confidence
+
+
 @pytest.mark.parametrize(("per_pass", "holds"), [(100, True), (101, False)])
 def test_holes_are_no_cause_where_relief_lasts_for_few_passes(per_pass: int, holds: bool) -> None:
     assert fragmentation.LASTING_PASSES == 10

@@ -42,8 +42,8 @@ WRONG = {
     ("dpo_config", False): "whether a second model is read again is not in a bare snapshot",
     ("recsys_sanity", False): "whether a suspended generator goes on is not in a bare snapshot",
     ("prefetch_train", False): "threads that nobody reads from look like those of a pool",
-    ("nerf_bake", True): "a small view that is still read keeps the whole of what it is a part of",
-    ("nerf_bake", False): "a small view that is still read keeps the whole of what it is a part of",
+    ("pretrain_then_tag", True): "a model that only a signal's handler keeps is not told as what keeps it",
+    ("nerf_bake", False): "what of a tensor is shown is not in a bare snapshot",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",

@@ -104,6 +104,13 @@ class Circumstances:
         return graphs or saved_share(self.study, self.request.entry) >= MOSTLY
 
     @cached_property
+    def left_by_trace(self) -> int:
+        """Bytes that the trace shows to be left over by an earlier training, whatever the recording knows of names."""
+        study, entry = self.study, self.request.entry
+        found = (find_ended_training(study, entry), find_loaded_copies(study, entry), find_former_model(study, entry))
+        return max((one.bytes for one in found if one is not None), default=0)
+
+    @cached_property
     def _loop(self) -> LoopFacts:
         study, entry = self.study, self.request.entry
         unframed = bool(self.growth) and self.growth[0].site is None

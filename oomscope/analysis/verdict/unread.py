@@ -93,7 +93,7 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     born = study.history.lifetimes.born[rows]
     if one.since == "before":
         return there
-    if one.since == "between" or one.place == "attribute":
+    if one.since == "between" or one.place in ("attribute", "frozen"):
         # Between the loops of its function, which the pass underway may be calling: what that has made is its own.
         # An attribute that is not asked for keeps the last pass's as needlessly as what is older.
         return np.asarray(there & (born < _work_begins(study, entry)))

@@ -241,8 +241,9 @@ class _Walk:
         self._fill_holders()
         named = self._named_rows()  # adds to what holds a storage, so before those are written
         rows = sorted(self._reader.storages.values(), key=lambda storage: -storage.bytes)
-        census.tensors = [asdict(storage) for storage in rows[:_MOST_ROWS]]
+        # First what belongs to frozen parameters, which the rows of their tensors tell as well.
         census.unread = [*self._unread, *find_frozen(self._names, rows)]
+        census.tensors = [asdict(storage) for storage in rows[:_MOST_ROWS]]
         census.holders = [row.row() for row in merge([*named, *self._holders])[:_MOST_HOLDERS]]
         if len(rows) > _MOST_ROWS:
             left = rows[_MOST_ROWS:]

@@ -59,6 +59,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     low = case.limit.low
     if case.spare(circumstances.may_be_done_with, low) >= MARGIN * low:
         return "medium"  # without what this pass may not need, there would have been room
+    if case.spare(circumstances.left_by_trace, low) >= MARGIN * low:
+        return "medium"  # what keeps it need not be a name that the recording knows
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
         return "medium"  # something has piled up, though not enough of it to be the cause alone
     return "high"
