@@ -280,8 +280,8 @@ LET_GO: dict[str, RemedyWords] = {
         "",
     ),
     "cancel_deferred_call": RemedyWords(
-        "Cancel {holder:holder} once it is not needed (`cancel()`, or `detach()` for `weakref.finalize`), or hand it "
-        "no tensors.",
+        "Cancel {holder:holder} once it is not needed (`cancel()`, `atexit.unregister`, another handler for a signal, "
+        "`detach()` for `weakref.finalize`), or hand it no tensors.",
         "It keeps {bytes:bytes} until its time has come.",
         "none",
         "",

@@ -60,7 +60,7 @@ _REGISTERED = re.compile(r"a (partial|method) that nothing visible holds\b")
 def holder(way: str) -> str:
     """The way to an object as people say it: ```metric.outputs` (in main)``, ```keep` (special.py)``."""
     if registered := _REGISTERED.match(way):
-        return f"a {registered[1]} that only C code holds, such as one for `atexit`"
+        return f"a {registered[1]} that only C code holds (for `atexit` or a signal)"
     where, colon, name = way.rpartition(": ")
     if not colon or "→" in name:
         return f"`{way}`"

@@ -172,6 +172,14 @@ def test_the_most_paths_of_a_suspect() -> None:
     assert one.path == tuple(f"kept[{at}]" for at in range(suspects.MOST_PATHS))
 
 
+def test_what_only_a_signals_handler_keeps_is_told_as_one() -> None:
+    name = "a method that nothing visible holds"
+    kept_ = [keeps(f"{name}.__self__.{part}", 30 * MIB, kind="parameter") for part in ("encoder", "head")]
+    study = study_device(holding(*kept_), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert (one.holder, one.kind, one.retained) == (name, "deferred", 60 * MIB)
+
+
 @pytest.mark.parametrize(("models", "found"), [(1, []), (2, ["results"])])
 def test_a_collection_of_models_has_at_least_two(models: int, found: list[str]) -> None:
     assert suspects.LEAST_MODELS == 2

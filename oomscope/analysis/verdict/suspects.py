@@ -61,12 +61,13 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     done_with = [*find_unread(study, entry, paths=MOST_PATHS), *_shown(study, entry, allocated)]
     found = [one for one in done_with if one.retained >= LEAST_SHARE * allocated]
     taken = [held_rows(study, entry, one.holder) for one in found if one.kind == "history"]
-    told = [*((one, None) for one in (*holders_in_blocks(study), *orphaned(study))), *kept_models(study)]
+    others = (*holders_in_blocks(study), *orphaned(study), *registered(study))
+    told = [*((one, None) for one in others), *kept_models(study)]
     for holder, models in sorted(told, key=lambda pair: -(pair[0].retained or 0)):
         if (
             holder.kind in BELONGINGS
             or not holder.holder
-            or _UNSEEN.search(holder.holder)
+            or (_UNSEEN.search(holder.holder) and holder.kind != "deferred")
             or max(holder.retained or 0, holder.bytes or 0) < LEAST_SHARE * allocated
         ):
             continue
@@ -136,6 +137,22 @@ def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
         if len(known) >= LEAST_MODELS:
             retained, tensors = sums[name]
             yield RecordedHolder(name, "collection", study.index, retained, retained, tensors), len(known)
+
+
+def registered(study: DeviceStudy) -> Iterator[RecordedHolder]:
+    """Methods and partial calls that only C knows and will call, with the models and optimizers that they alone keep.
+
+    Such as a signal's handler that belongs to the trainer of an earlier phase.
+    """
+    sums: dict[str, list[int]] = {}
+    for one in holders_in_blocks(study):
+        match = _REGISTERED.match(one.holder or "")
+        if one.kind in BELONGINGS and match is not None:
+            total = sums.setdefault(match[0], [0, 0])
+            total[0] += one.retained or 0
+            total[1] += one.tensors or 0
+    for name, (retained, tensors) in sums.items():
+        yield RecordedHolder(name, "deferred", study.index, retained, retained, tensors)
 
 
 def orphaned(study: DeviceStudy) -> Iterator[RecordedHolder]:
