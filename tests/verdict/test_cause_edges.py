@@ -337,6 +337,13 @@ def test_growth_is_sure_where_what_rises_beyond_doubt_is_enough(steady: int, con
     assert growth.confidence(one, outcome("growth")) == confidence
 
 
+@pytest.mark.parametrize(("grown", "confidence"), [(5000, "high"), (4999, "medium")])
+def test_what_is_less_than_half_may_be_a_buffer_that_is_not_full_yet(grown: int, confidence: str) -> None:
+    assert growth.confidence(circumstances(piled=Piled(grown=grown, steady=grown)), outcome("growth")) == confidence
+    named = Piled(grown=grown, steady=grown, holder=suspect(retained=grown))
+    assert growth.confidence(circumstances(piled=named), outcome("growth")) == "high"
+
+
 @pytest.mark.parametrize(("finished", "told"), [(900, 7), (899, None)])
 def test_passes_are_told_where_they_made_nearly_all_that_is_kept(finished: int, told: int | None) -> None:
     assert growth.NEARLY_ALL == 0.9

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.piled import MOSTLY
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 from oomscope.model import Note, note
 
@@ -39,6 +40,9 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     steady = circumstances.shortage.spare(circumstances.piled.steady, low)
     if circumstances.shortage.spare(circumstances.wasted, low) >= MARGIN * low:
         return "medium"  # without what is lost to rounding it would have fitted as well
+    live, piled = circumstances.request.totals.allocated, circumstances.piled
+    if piled.holder is None and piled.grown < MOSTLY * live:
+        return "medium"  # a buffer that is not full yet rises as a leak does, beside what needs more
     if circumstances.piled.passes <= FEW_PASSES and _would_fit_in_one_piece(circumstances):
         return "medium"  # a list that is as long as it was meant to be, beside holes that kept the last of it out
     if circumstances.piled.passes <= FEW_PASSES and circumstances.went_as_far_before:
