@@ -6,7 +6,7 @@ from oomscope.wording.template import Sentence
 
 CAUSE_NOUNS = {
     "growth": "what finished passes left behind",
-    "retained": "what is only kept by finished calls",
+    "retained": "what nothing uses any more",
     "private_pools": "private pools",
     "other_stream": "other streams",
     "outside_allocator": "what others hold on the card",
