@@ -21,6 +21,9 @@ def test_a_stack_table_gives_back_its_stacks_innermost_first() -> None:
         with pytest.raises(IndexError, match="no stack"):
             table[wrong]
     assert list(StackTable.from_stacks([], [])) == []
+    assert table.holding(np.array([True, False, False])).tolist() == [True, False, True, False]
+    assert table.holding(np.zeros(3, np.bool_)).tolist() == [False] * 4
+    assert StackTable.from_stacks([], []).holding(np.zeros(0, np.bool_)).tolist() == [False]
 
 
 def test_actions_have_torchs_names_and_unknown_ones_are_kept_as_such() -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oomscope.model.arrays import IntArray, StackArray
+from oomscope.model.arrays import BoolArray, IntArray, StackArray
 
 NO_STACK = -1
 """The number that stands in a `stack` column where nothing was recorded."""
@@ -58,6 +58,14 @@ class StackTable:
         if not 0 <= stack < len(self):
             raise IndexError(f"no stack {stack} among {len(self)}")
         return tuple(self.frames[member] for member in self.members[self.offsets[stack] : self.offsets[stack + 1]])
+
+    def holding(self, wanted: BoolArray) -> BoolArray:
+        """bool[stacks + 1]: which stacks hold a frame of `wanted`, bool[frames]; the last is that of `NO_STACK`."""
+        found = np.zeros(len(self) + 1, np.bool_)
+        if wanted.any():
+            members = np.flatnonzero(wanted[self.members])
+            found[np.searchsorted(self.offsets, members, side="right") - 1] = True
+        return found
 
     def __iter__(self) -> Iterator[tuple[Frame, ...]]:
         return (self[stack] for stack in range(len(self)))

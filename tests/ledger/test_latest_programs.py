@@ -7,26 +7,20 @@ first figures are in docs/plan.md.
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.ledger import ledger_of, parse_remedy
 from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.records import RemedyRow
-from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
-from oomscope.analysis.study import DeviceStudy, study_device
-from oomscope.reading import load
+from tests.ledger.rounds import Round, run
 
-FIXTURES = Path(__file__).parent / "fixtures"
-PEAKS = json.loads((FIXTURES / "latest_peaks.json").read_text())
+ROUND = Round("latest")
+PEAKS = ROUND.peaks
+EVERY = ROUND.switched_on()
 OUT_OF_RANGE: set[tuple[str, str]] = set()
 FAR = {
     # What a nested call is given lives until it returns; which lines nest is not in the trace.
@@ -34,44 +28,20 @@ FAR = {
 }
 
 
-@cache
-def study(program: str) -> DeviceStudy:
-    return study_device(load(FIXTURES / f"{program}.pickle.xz"), 0)
-
-
-@cache
-def run(program: str) -> Run:
-    return Run(study(program))
-
-
-EVERY = [(program, name) for program in PEAKS for name in PEAKS[program]["on"] if "+" not in name and ":" not in name]
-
-
-@cache
-def rows(program: str) -> dict[str, RemedyRow]:
-    names = [name for one, name in EVERY if one == program]
-    found = {(row.slug, row.value): row for row in ledger_of(study(program), [parse_remedy(one) for one in names]).rows}
-    return {name: found[parse_remedy(name)] for name in names if parse_remedy(name) in found}
-
-
-def error(program: str, name: str) -> float:
-    return abs(rows(program)[name].peak_allocated.bytes / PEAKS[program]["on"][name]["allocated"] - 1)
-
-
 def test_every_remedy_that_a_program_can_follow_is_a_row():
-    assert {one for one in EVERY if one[1] not in rows(one[0])} == set()
+    assert {one for one in EVERY if one[1] not in ROUND.rows(one[0])} == set()
 
 
 def test_the_median_error_is_below_half_a_percent_and_all_but_one_are_within_eight():
     assert len(EVERY) == 67
-    assert median(error(*one) for one in EVERY) < 0.005
-    assert {one for one in EVERY if error(*one) > 0.08} == set(FAR)
-    assert all(error(*one) < far for one, far in FAR.items())
+    assert median(ROUND.error(*one) for one in EVERY) < 0.005
+    assert {one for one in EVERY if ROUND.error(*one) > 0.08} == set(FAR)
+    assert all(ROUND.error(*one) < far for one, far in FAR.items())
 
 
 @pytest.mark.parametrize(("program", "name"), EVERY)
 def test_the_truth_lies_in_the_range_which_is_not_wide(program: str, name: str):
-    peak, truth = rows(program)[name].peak_allocated, PEAKS[program]["on"][name]["allocated"]
+    peak, truth = ROUND.rows(program)[name].peak_allocated, PEAKS[program]["on"][name]["allocated"]
     assert (peak.low <= truth <= peak.high) == ((program, name) not in OUT_OF_RANGE)
     assert peak.high - peak.low <= 0.2 * PEAKS[program]["shapes"]["base"]["allocated"]
 

@@ -6,9 +6,6 @@ a decoder against its frozen copy. The first figures are in docs/plan.md.
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -23,60 +20,36 @@ from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.pairs import both
 from oomscope.analysis.ledger.precision import is_mixed
 from oomscope.analysis.ledger.promotion import promoted
-from oomscope.analysis.ledger.records import RemedyRow
-from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.slopes import learned_slopes
-from oomscope.analysis.study import DeviceStudy, study_device
-from oomscope.reading import load
+from tests.ledger.rounds import Round, run, study
 
-FIXTURES = Path(__file__).parent / "fixtures"
-PEAKS = json.loads((FIXTURES / "newest_peaks.json").read_text())
+ROUND = Round("newest")
+PEAKS = ROUND.peaks
+EVERY = ROUND.switched_on()
 FAR = {
     # Local variables hold what a function makes until it returns; which do is not in the trace.
     ("detector", "offload_activations"): 0.17,
     # What a nested call is given goes when that returns; which lines nest is not in the trace.
     ("nerf", "offload_activations"): 0.24,
 }
-EVERY = [(program, name) for program in PEAKS for name in PEAKS[program]["on"] if "+" not in name and ":" not in name]
-PAIRS = [(program, name) for program in PEAKS for name in PEAKS[program]["on"] if "+" in name]
-SETTINGS = [(program, name) for program in PEAKS for name in PEAKS[program]["on"] if ":" in name]
-
-
-@cache
-def study(program: str) -> DeviceStudy:
-    return study_device(load(FIXTURES / f"{program}.pickle.xz"), 0)
-
-
-@cache
-def run(program: str) -> Run:
-    return Run(study(program))
-
-
-@cache
-def rows(program: str) -> dict[str, RemedyRow]:
-    names = [name for one, name in EVERY if one == program]
-    found = {(row.slug, row.value): row for row in ledger_of(study(program), [parse_remedy(one) for one in names]).rows}
-    return {name: found[parse_remedy(name)] for name in names if parse_remedy(name) in found}
-
-
-def error(program: str, name: str) -> float:
-    return abs(rows(program)[name].peak_allocated.bytes / PEAKS[program]["on"][name]["allocated"] - 1)
+PAIRS = ROUND.switched_on(pairs=True)
+SETTINGS = ROUND.switched_on(settings=True)
 
 
 def test_every_remedy_that_a_program_can_follow_is_a_row():
-    assert {one for one in EVERY if one[1] not in rows(one[0])} == set()
+    assert {one for one in EVERY if one[1] not in ROUND.rows(one[0])} == set()
 
 
 def test_the_median_error_is_below_a_tenth_of_a_percent_and_all_but_two_are_within_eight():
     assert len(EVERY) == 53
-    assert median(error(*one) for one in EVERY) < 0.001
-    assert {one for one in EVERY if error(*one) > 0.08} == set(FAR)
-    assert all(error(*one) < far for one, far in FAR.items())
+    assert median(ROUND.error(*one) for one in EVERY) < 0.001
+    assert {one for one in EVERY if ROUND.error(*one) > 0.08} == set(FAR)
+    assert all(ROUND.error(*one) < far for one, far in FAR.items())
 
 
 @pytest.mark.parametrize(("program", "name"), EVERY)
 def test_the_truth_lies_in_the_range_which_is_not_wide(program: str, name: str):
-    peak, truth = rows(program)[name].peak_allocated, PEAKS[program]["on"][name]["allocated"]
+    peak, truth = ROUND.rows(program)[name].peak_allocated, PEAKS[program]["on"][name]["allocated"]
     assert peak.low <= truth <= peak.high
     assert peak.high - peak.low <= 0.2 * PEAKS[program]["shapes"]["base"]["allocated"]
 

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from oomscope.analysis.plan import plan_of
 from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.recordings import StackKeys, made_ready
-from oomscope.analysis.plan.records import Prediction
 from oomscope.analysis.plan.reductions import filled_by, made_to_add_up
-from oomscope.analysis.study import DeviceStudy, study_device
-from oomscope.reading import load
+from tests.plan.peaks import Round, study
 
-FIXTURES = Path(__file__).parents[1] / "ledger" / "fixtures"
-PEAKS = json.loads((FIXTURES / "newest_peaks.json").read_text())
+ROUND = Round("newest")
 RAYS = ("b3072x64", "b2048x96")
-
-
-@cache
-def study(file: str) -> DeviceStudy:
-    return study_device(load(FIXTURES / f"{file}.pickle.xz"), 0)
-
-
-def predicted(program: str, others: tuple[str, ...]) -> dict[str, Prediction]:
-    studies = [(file, study(file)) for file in [program, *(f"{program}.{name}" for name in others)]]
-    truths = {name: dict(one) for name, one in PEAKS[program]["shapes"].items() if name not in ("base", *others)}
-    wanted = [{key: one[key] for key in one if key not in ("allocated", "reserved")} for one in truths.values()]
-    return dict(zip(truths, plan_of(studies, wanted=wanted).predictions, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -50,12 +30,7 @@ def predicted(program: str, others: tuple[str, ...]) -> dict[str, Prediction]:
 def test_peaks_are_as_near_as_the_note_says_and_in_range(
     program: str, others: tuple[str, ...], allocated: float, reserved: float
 ):
-    for name, row in predicted(program, others).items():
-        truth = PEAKS[program]["shapes"][name]
-        assert row.peak_allocated.bytes == pytest.approx(truth["allocated"], rel=allocated), name
-        assert row.peak_reserved.bytes == pytest.approx(truth["reserved"], rel=reserved), name
-        assert row.peak_allocated.low <= truth["allocated"] <= row.peak_allocated.high, name
-        assert row.peak_reserved.low <= truth["reserved"] <= row.peak_reserved.high, name
+    ROUND.check(program, others, allocated, reserved)
 
 
 def test_a_reduction_that_fills_the_card_takes_no_more_for_more_rays():

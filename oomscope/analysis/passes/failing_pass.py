@@ -14,7 +14,6 @@ from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.loop_that_matters import gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import FailingPass
-from oomscope.analysis.passes.script_stacks import MODULE
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
@@ -185,9 +184,8 @@ def _place(study: DeviceStudy, stack: int) -> Location | None:
 def _script_place(study: DeviceStudy, stack: int) -> Location | None:
     """The line of the script that a stack was made for: the last before it goes into a Module, or into torch."""
     script = study.loops.script
-    path = script.paths[int(script.path_of[stack])]
-    above = [number for number in (path[: path.index(MODULE)] if MODULE in path else path) if script.is_script[number]]
-    if not above:
+    lines = script.lines_on(script.paths[int(script.path_of[stack])])
+    if not lines:
         return None
-    frame = script.frames[above[-1]]
+    frame = script.frames[lines[-1]]
     return Location(frame.filename, frame.line, frame.name)

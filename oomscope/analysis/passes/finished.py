@@ -82,13 +82,10 @@ def training_entries(study: DeviceStudy) -> IntArray:
 
 def _training_entries(study: DeviceStudy) -> IntArray:
     lifetimes, stacks = study.history.lifetimes, study.snapshot.stacks
-    calls = np.zeros(len(stacks) + 1, np.bool_)
-    differentiates = np.zeros(len(stacks) + 1, np.bool_)
-    owner = np.repeat(np.arange(len(stacks)), np.diff(stacks.offsets))
-    for name, column in (("backward", calls), ("grad", differentiates)):
-        frames = np.array([_is_autograds(frame, name) for frame in stacks.frames], np.bool_)
-        if len(frames):
-            column[owner[frames[stacks.members]]] = True
+    calls, differentiates = (
+        stacks.holding(np.array([_is_autograds(frame, name) for frame in stacks.frames], np.bool_))
+        for name in ("backward", "grad")
+    )
     steps = study.phases == OPTIMIZER
     if not (calls.any() or differentiates.any()):
         steps |= study.phases == BACKWARD

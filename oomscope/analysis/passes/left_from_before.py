@@ -6,7 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels.categories import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.labels.stack_roles import Role
-from oomscope.analysis.passes.script_stacks import MAIN, MODULE, ScriptStacks
+from oomscope.analysis.passes.script_stacks import MAIN, MODULE
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
@@ -47,7 +47,7 @@ def made_by_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool
     if last is None or study.loops.running(entry):
         return 0
     script, lifetimes = study.loops.script, study.history.lifetimes
-    lines = [_statement(path) if in_forward else _lines(script, path)[:-1] for path in script.paths]
+    lines = [_statement(path) if in_forward else script.lines_on(path)[:-1] for path in script.paths]
     underway = lines[script.path_of[last]]
     others = np.ones(len(script.path_of) + 1, np.bool_)
     others[:-1] = [lines[path] != underway for path in script.path_of.tolist()]
@@ -77,11 +77,6 @@ def call_begin(study: DeviceStudy, entry: int) -> int:
 def _statement(path: tuple[int, ...]) -> tuple[int, ...]:
     """The lines of the script down to a Module's call."""
     return path[: path.index(MODULE)] if MODULE in path else path
-
-
-def _lines(script: ScriptStacks, path: tuple[int, ...]) -> tuple[int, ...]:
-    """The same without the function of torch that is called there."""
-    return tuple(place for place in _statement(path) if script.is_script[place])
 
 
 def ended_function(study: DeviceStudy, entry: int) -> IntArray:

@@ -80,9 +80,4 @@ def _loads(frame: Frame) -> bool:
 def _through(stacks: StackTable, frames: list[Frame]) -> BoolArray:
     """bool[stacks + 1]: which stacks have one of `frames`; the last is that of `NO_STACK`."""
     wanted = set(frames)
-    one_of = np.array([frame in wanted for frame in stacks.frames], np.bool_)
-    found = np.zeros(len(stacks) + 1, np.bool_)
-    owner = np.repeat(np.arange(len(stacks)), np.diff(stacks.offsets))
-    if wanted:
-        found[owner[one_of[stacks.members]]] = True
-    return found
+    return stacks.holding(np.array([frame in wanted for frame in stacks.frames], np.bool_))

@@ -50,8 +50,4 @@ def fills_a_history(study: DeviceStudy) -> BoolArray:
     """bool[lifetimes]: allocations that L-BFGS itself makes, not what it calls."""
     stacks = study.snapshot.stacks
     wanted = np.array([one.filename.replace("\\", "/").endswith(_FILLS_A_HISTORY) for one in stacks.frames], np.bool_)
-    found = np.zeros(len(stacks) + 1, np.bool_)
-    if wanted.any():
-        owner = np.repeat(np.arange(len(stacks)), np.diff(stacks.offsets))
-        found[owner[wanted[stacks.members]]] = True
-    return np.asarray(found[study.history.lifetimes.stack])
+    return np.asarray(stacks.holding(wanted)[study.history.lifetimes.stack])

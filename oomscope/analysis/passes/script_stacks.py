@@ -72,6 +72,11 @@ class ScriptStacks:
     thread: IntArray
     task: IntArray
 
+    def lines_on(self, path: tuple[int, ...]) -> tuple[int, ...]:
+        """The script's own locations on a path, down to a Module's call or to the function of torch that is called."""
+        above = path[: path.index(MODULE)] if MODULE in path else path
+        return tuple(place for place in above if self.is_script[place])
+
     @property
     def calls_modules(self) -> bool:
         """Whether any Module is called; a model may as well be made of plain functions."""
