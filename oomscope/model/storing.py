@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 _ENDS = re.compile(r"(\[[^\]]*\]|\{(?:key|…)\}|\.__\w+__|\._exception)+\Z")
 """Items, keys, dunder attributes and a future's error at the end of a way: those of an object, not its name."""
+_ATTRIBUTE_OF_ITEM = re.compile(r"(?:\[[^\]]*\]|\{(?:key|…)\})(?:\.\w+)*\.(?P<attribute>\w+)\Z")
 _METHODS = "append|appendleft|add|extend|insert|put|put_nowait|push|setdefault|update"
 _NOTHING = (
     r"(?:None|\[\]|\{\}|\(\)|(?:list|dict|set|tuple|deque|defaultdict|Queue|queue\.Queue|collections\.\w+)\([^()]*\)"
@@ -21,11 +22,12 @@ _DEFINITION = re.compile(r"(\s*)(?:async\s+)?def\s+(\w+)\b")
 def stored_name(holder: str, kind: str) -> tuple[str, str] | None:
     """The function and the name that a holder's way tells: ``("f", "errors")`` for ``f: errors[0]``.
 
-    The function is empty for a name of a module. None where the way tells no name of a function or a module, for it
-    leads through several, or through an unreachable cycle.
+    The function is empty for a name of a module; for an attribute of an item the name is the collection's, which the
+    item was put into: ``("f", "results")`` for ``f: results[3].error``. None where the way tells no name of a function
+    or a module, for it leads through several, or through an unreachable cycle.
     """
     where = holder.rpartition(": ")[0]
-    name = name_at_end(holder)
+    name = _ATTRIBUTE_OF_ITEM.sub("", name_at_end(holder))
     if "→" in holder or not re.fullmatch(r"[\w.]+", name) or kind == "cycle":
         return None
     return "" if where.endswith(".py") else where.rpartition(".")[2], name
@@ -36,9 +38,28 @@ def name_at_end(holder: str) -> str:
     return _ENDS.sub("", holder.rpartition(": ")[2])
 
 
-def storing_lines(name: str, function: str, lines: Mapping[int, str]) -> tuple[int, ...]:
-    """The numbers of those `lines` of `function` that store into `name`; of all lines where no function is told."""
-    return tuple(_storing(name, _within(lines, function)))
+def storing_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int, ...]:
+    """The numbers of those `lines` of a file that store into what a holder's way tells.
+
+    For an exception in an attribute of an item those that give it a value, such as ``Result(error=exc)``; where none
+    does, and for all else, those of the function that store into its name.
+    """
+    named = stored_name(holder, kind)
+    if named is None:
+        return ()
+    function, name = named
+    item = _ATTRIBUTE_OF_ITEM.search(name_at_end(holder)) if kind == "exception" else None
+    given = () if item is None else tuple(_giving(item["attribute"], lines))
+    return given or tuple(_storing(name, _within(lines, function)))
+
+
+def _giving(attribute: str, lines: Mapping[int, str]) -> Iterator[int]:
+    """Where an object's attribute gets a value that is not empty, by its name or as an argument of a call."""
+    gives = re.compile(rf"(?:\.|[(,]\s*){re.escape(attribute)}\s*=(?!=)\s*(?P<value>[^,)]+)")
+    for number, text in lines.items():
+        match = gives.search(text.partition("#")[0])
+        if match and not _EMPTY.fullmatch(match["value"].strip()):
+            yield number
 
 
 def _within(lines: Mapping[int, str], function: str) -> dict[int, str]:

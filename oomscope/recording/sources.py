@@ -150,16 +150,15 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
 
 def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:
     """The lines of the function that holds an object, of its module, or of its class, that store into it."""
-    from oomscope.model.storing import stored_name, storing_lines
+    from oomscope.model.storing import storing_lines
 
     yield from _all(row.get("stores") or ())
-    at, named = row.get("at"), stored_name(row.get("holder") or "", row.get("kind") or "")
-    if at is None or named is None or is_library(at["filename"]):
+    at = row.get("at")
+    if at is None or is_library(at["filename"]):
         return
     filename = at["filename"]
-    function, name = named
     lines = dict(enumerate(files.lines(filename), 1))
-    for number in storing_lines(name, function, lines)[:_MOST_STORING]:
+    for number in storing_lines(row.get("holder") or "", row.get("kind") or "", lines)[:_MOST_STORING]:
         yield filename, number
 
 

@@ -198,7 +198,7 @@ def effect_text(advice: Advice, oom: Oom) -> str:
 def _effect_of_cap(advice: Advice, oom: Oom) -> str:
     """What a higher cap takes of the card, and how far it carries: where something is left over, no more than that."""
     takes = f"takes {format_bytes(advice.values['least'] - advice.values['low'])} more"
-    if advice.values["passes"]:
+    if oom.verdict.cause == "growth" and advice.values["passes"]:
         far = f"only delays it, by {plural(advice.values['passes'], 'pass', 'passes')}"
     elif oom.verdict.cause == "retained":
         far = "enough for this request only"
@@ -210,6 +210,8 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
 def _enough(advice: Advice, oom: Oom) -> str:
     if advice.values.get("whole_pass"):
         return "about enough for this pass"
+    if advice.slug == "bound_batch":
+        return "enough alone"  # such passes had fitted, from beginning to end
     if advice.slug == "raise_cap" and any(note.values.get("next") for note in oom.verdict.headline):
         return "enough alone"  # it counts the next step as well
     return "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR

@@ -9,13 +9,19 @@ from oomscope.units import format_bytes, format_limit, plural
 from oomscope.wording.remedies_for_what_is_kept import LET_GO
 from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.replays import served
-from oomscope.wording.template import holder
+from oomscope.wording.template import holder, place
 
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
     was = f" of {format_bytes(values['cap'])}" if values["cap"] else ""
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
     return f"If the cap{was} need not hold, raise it to {format_limit(values['least'])}{how}."
+
+
+def _bound_batch(values: Mapping[str, Any]) -> str:
+    if values["stairs"]:
+        return f"Stop the batches from growing at {place(values['place'])}."
+    return f"Limit the size of a batch at {place(values['place'])}: samples, length or resolution."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -64,6 +70,11 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "The card has {free:bytes} free. It saves nothing and leaves less for others.",
         "",
         "memory",
+    ),
+    "bound_batch": RemedyWords(
+        _bound_batch,
+        "{passes:n pass/passes} with smaller batches had fitted.",
+        "large batches are cut, split, or left out",
     ),
     "smaller_batch.training": RemedyWords(
         "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "

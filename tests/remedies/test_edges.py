@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import remedies
-from oomscope.analysis.passes.records import CallsInProgress
+from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.remedies import (
     allocator_setting,
+    bound_batch,
     bound_what_is_kept,
     bucket_lengths,
     collect_garbage,
@@ -49,7 +50,7 @@ from oomscope.analysis.verdict.walls import Wall
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Frame, StackTable
 from oomscope.wording.verdict_text import advice_text
-from tests.verdict.stand_ins import circumstances, driver, free, growth, pin, suspect
+from tests.verdict.stand_ins import PLACE, circumstances, driver, free, growth, pin, suspect
 
 NO_ROWS = np.zeros(0, np.bool_)
 
@@ -300,6 +301,28 @@ def test_what_an_object_has_to_keep_to_be_worth_bounding(kind: str, retained: in
 )
 def test_how_many_sizes_are_many(sizes: int, advised: bool) -> None:
     assert bool(list(bucket_lengths.propose(circumstances(varied_sizes=sizes)))) is advised
+
+
+@pytest.mark.parametrize(
+    ("completed", "ratio", "stairs", "advised"),
+    [
+        (3, NO_LONGER, None, False),
+        (3, NO_LONGER + 0.01, None, True),
+        (3, None, (1, 9), True),
+        (0, 2.0, None, False),
+    ],
+)
+def test_batches_are_bounded_where_smaller_ones_had_fitted(
+    completed: int, ratio: float | None, stairs: tuple[int, int] | None, advised: bool
+) -> None:
+    found = FailingPass(PLACE, completed, completed, ratio=ratio, grew_at=PLACE, staircase=stairs)
+    assert bool(list(bound_batch.propose(circumstances(failing_pass=found)))) is advised
+
+
+def test_no_bound_is_put_on_batches_where_memory_piles_up() -> None:
+    found = FailingPass(PLACE, 3, 3, ratio=2.0, grew_at=PLACE)
+    piles_up = circumstances(failing_pass=found, growth=(growth(),))
+    assert not list(bound_batch.propose(piles_up))
 
 
 @pytest.mark.parametrize(("fixed", "said"), [(5000, False), (5001, True)])

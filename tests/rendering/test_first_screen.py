@@ -318,7 +318,10 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     assert effect_text(plain, oom) == f"takes 1.00 GiB more · {ENOUGH_SO_FAR}"
     assert effect_text(plain, kept).endswith("enough for this request only")
     grows = Advice("raise_cap", {**values, "grows": 1 << 20, "passes": 10}, None, enough=True)
-    assert effect_text(grows, oom) == "takes 1.00 GiB more · only delays it, by 10 passes"
+    assert effect_text(grows, oom) == f"takes 1.00 GiB more · {ENOUGH_SO_FAR}"
+    leak = sample_findings("oom_leak_total_loss").devices[0].oom
+    assert leak is not None
+    assert effect_text(grows, leak) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)
     assert "passes" not in words.action + words.why
     assert words.action == "If the cap of 4.00 GiB need not hold, raise it to 5.00 GiB."

@@ -71,6 +71,28 @@ def test_what_stores_nothing_is_no_such_line(holder: str, text: str):
     assert store_line(suspect(holder), sources("pass", text)) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (("results = []", "found = Result(name, error=exc)", "results.append(found)"), 2),
+        (("found.error = exc", "results.append(found)"), 1),
+        (("error: Exception | None = None", "results.append(Result(name, exc))"), 2),
+        (("found.error = None", "results.append(found)"), 2),
+        (("if found.error == exc:", "results[name] = found"), 2),
+    ],
+)
+def test_an_exception_in_an_item_is_stored_where_its_attribute_gets_it(text: tuple[str, ...], line: int):
+    found = store_line(suspect("f: results[3].error", kind="exception"), sources(*text))
+    assert found is not None
+    assert found.line == line
+
+
+def test_a_tensor_in_an_item_is_stored_where_the_item_is():
+    found = store_line(suspect("f: pages[3].rows"), sources("page = Page(rows=x)", "pages.append(page)"))
+    assert found is not None
+    assert found.line == 2
+
+
 def test_of_two_lines_none_is_named_unless_one_is_of_another_function():
     assert store_line(suspect("f: errors"), sources("errors.append(a)", "errors.append(b)")) is None
     text = ("def f():", "    errors.append(a)", "", "def g():", "    errors.append(b)")

@@ -22,16 +22,16 @@ def store_line(suspect: Suspect, sources: Sources) -> Location | None:
     """
     named = stored_name(suspect.holder, suspect.kind)
     of_methods = {(one.file, one.line) for one in suspect.stores if named is not None and one.function != named[0]}
-    found = [] if named is None else _told_by_text(suspect, *named, sources)
+    found = [] if named is None else _told_by_text(suspect, named[0], sources)
     found = [one for one in found if (one.file, one.line) not in of_methods] or list(suspect.stores)
     return found[0] if len(found) == 1 else None
 
 
-def _told_by_text(suspect: Suspect, function: str, name: str, sources: Sources) -> list[Location]:
+def _told_by_text(suspect: Suspect, function: str, sources: Sources) -> list[Location]:
     return [
         Location(file, number, function or "<module>")
         for file in _files(suspect, sources)
-        for number in storing_lines(name, function, sources.known(file))
+        for number in storing_lines(suspect.holder, suspect.kind, sources.known(file))
     ]
 
 

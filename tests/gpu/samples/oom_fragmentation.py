@@ -19,7 +19,7 @@ def main():
     drop_every_other(cache)
     print("cached:", sum(tensor.numel() for tensor in cache) >> 20, "MiB")
     large = torch.empty(1200 << 20, dtype=torch.uint8, device="cuda")
-    print("never reached:", large.shape)
+    print("never reached:", large.shape, len(cache))
 
 
 main()

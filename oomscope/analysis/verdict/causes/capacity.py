@@ -14,7 +14,7 @@ from oomscope.model import FrameKind, Note, frame_kind, note
 SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
-    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "raise_cap", "bound_what_is_kept",
+    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "raise_cap", "bound_batch", "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "fused_attention", "shard_optimizer_state",
     "fused_optimizer", "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip

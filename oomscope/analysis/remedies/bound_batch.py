@@ -1,0 +1,22 @@
+"""Batches no larger than those that fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.records import Advice
+
+SLUG = "bound_batch"
+
+
+def propose(circumstances: Circumstances) -> Iterator[Advice]:
+    """Where passes had fitted until one took in more, and nothing else has grown since."""
+    found = circumstances.failing_pass
+    if found is None or not found.completed or not found.is_larger:
+        return
+    place = found.began_at or found.grew_at
+    if place is None or circumstances.growth or circumstances.piled.holder is not None:
+        return
+    values = {"place": place, "passes": found.completed, "stairs": found.staircase is not None}
+    yield Advice(SLUG, values, None, True, at=place)
