@@ -88,7 +88,8 @@ def test_an_exception_in_an_item_is_stored_where_its_attribute_gets_it(text: tup
 
 
 def test_a_tensor_in_an_item_is_stored_where_the_item_is():
-    found = store_line(suspect("f: pages[3].rows"), sources("page = Page(rows=x)", "pages.append(page)"))
+    text = ("page = Page(rows=x)", "pages.append(page)")
+    found = store_line(suspect("f: pages[3].rows", kind="attribute"), sources(*text))
     assert found is not None
     assert found.line == 2
 
