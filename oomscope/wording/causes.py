@@ -132,11 +132,13 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "
     "of what the cells of a notebook have shown.",
     "causes.retained.ended_training": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state "
-    "that the loop in {loop:place} left when it ended; another model or optimizer was made since.",
+    "that the loop in {loop:place} left when it ended; another model or optimizer was made since.[ {holder:holder} keeps "
+    "it.]",
     "causes.retained.calls": "{retained:bytes} of the {live:bytes} in use were left by calls that have returned[, most "
     "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
     "causes.retained.former_model": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state of "
-    "a model[ made at {place:place}] that was trained until another one was made, and not since.",
+    "a model[ made at {place:place}] that was trained until another one was made, and not since.[ {holder:holder} keeps "
+    "it.]",
     "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "
     "card[ at {place:place}][, in {holder:holder}]; tensors of the same sizes were made for what was copied from it.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "

@@ -76,9 +76,18 @@ def test_an_object_is_named_where_it_keeps_half_of_what_grows(finished: int, hol
     assert (found.holder is not None) is holder
 
 
-@pytest.mark.parametrize(("passes", "grows"), [(piled.MOST_TRIES, False), (piled.MOST_TRIES + 1, True)])
-def test_exceptions_of_few_passes_are_left_over_and_of_many_go_on(passes: int, grows: bool) -> None:
-    found = kept(passes, kind="exception")
+@pytest.mark.parametrize(
+    ("passes", "loop", "grows"),
+    [
+        (piled.MOST_TRIES, LoopFacts(failed_tries=1), False),
+        (piled.MOST_TRIES + 1, LoopFacts(failed_tries=1), True),
+        (piled.LEAST_PASSES - 1, LoopFacts(), False),
+        (piled.LEAST_PASSES, LoopFacts(), True),
+        (piled.MOST_TRIES + 1, LoopFacts(goes_on=False), False),
+    ],
+)
+def test_exceptions_of_few_passes_are_left_over_and_of_many_go_on(passes: int, loop: LoopFacts, grows: bool) -> None:
+    found = kept(passes, kind="exception", loop=loop)
     assert (found.grown, found.retained) == ((4999, 0) if grows else (0, 4999))
 
 

@@ -115,7 +115,8 @@ class Circumstances:
         study, entry = self.study, self.request.entry
         unframed = bool(self.growth) and self.growth[0].site is None
         # Where the batch has grown, what passes fitted beside is not why the last one did not.
-        traced = not self.reads_known and (self.failing_pass is None or not self.failing_pass.is_larger)
+        traced = self.failing_pass is None or not self.failing_pass.is_larger
+        unread = traced and not self.reads_known
         return LoopFacts(
             goes_on(study, entry),
             trains_within(study, entry),
@@ -128,7 +129,7 @@ class Circumstances:
             optimizes_within(study, entry),
             find_loaded_copies(study, entry) if traced else None,
             find_former_model(study, entry) if traced else None,
-            find_left_by_calls(study, entry) if traced and self.is_in_forward and not self.in_progress else None,
+            find_left_by_calls(study, entry) if unread and self.is_in_forward and not self.in_progress else None,
         )
 
     @cached_property

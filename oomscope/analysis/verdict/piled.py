@@ -23,7 +23,7 @@ LEAST_PASSES = 3
 MOST_GATHERED = 24
 """Passes. Losses of micro-batches that go through one backward are 16 as a rule, and seldom more than that."""
 MOST_TRIES = 10
-"""Passes. A search over settings or batch sizes that keeps the errors of its failed tries has seldom more of them."""
+"""Passes. A search over settings or batch sizes that keeps the errors of its failed tries seldom has more of them."""
 MOSTLY = 0.5
 """Of the allocated bytes: an object that keeps more piles up from two passes on; a double buffer is not that large."""
 WORTH_RELEASING = 0.1
@@ -121,7 +121,7 @@ def find_piled(
     if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
         # Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
         growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
-    debris = _debris(suspects)
+    debris = _debris(suspects, loop)
     tries = 0 if suspects else loop.failed_tries
     left = None if debris else _left(loop, tries)
     retained = (sum(one.retained for one in debris) or tries) if left is None else left.bytes
@@ -159,10 +159,10 @@ def find_piled(
     )
 
 
-def _debris(suspects: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
+def _debris(suspects: tuple[Suspect, ...], loop: LoopFacts) -> tuple[Suspect, ...]:
     """What the program has finished with; variables that are not read again only where they keep much together."""
     minor = sum(one.share for one in suspects if one.unread is not None) < WORTH_RELEASING
-    found = (one for one in suspects if is_finished_with(one) and not _adds_up(one))
+    found = (one for one in suspects if is_finished_with(one) and not _adds_up(one, loop))
     return tuple(one for one in found if not (minor and one.unread is not None))
 
 
@@ -176,7 +176,7 @@ def _is_steady(growth: Growth) -> bool:
     return growth.fit >= STEADY and not growth.within_step and not growth.in_another_thread
 
 
-def _adds_up(suspect: Suspect) -> bool:
+def _adds_up(suspect: Suspect, loop: LoopFacts) -> bool:
     """Whether it goes on with every pass, and not only after one.
 
     Views that a list of them collects keep more with every one. An optimizer that was given more parameters pass after
@@ -186,7 +186,8 @@ def _adds_up(suspect: Suspect) -> bool:
     if suspect.shows is not None and suspect.unread is None:
         return suspect.passes >= LEAST_PASSES
     if suspect.kind == "exception":
-        return suspect.unread is None and suspect.passes > MOST_TRIES
+        enough = MOST_TRIES + 1 if loop.failed_tries else LEAST_PASSES
+        return loop.goes_on and suspect.unread is None and suspect.passes >= enough
     return suspect.kind == "optimizer" and suspect.passes >= LEAST_PASSES
 
 

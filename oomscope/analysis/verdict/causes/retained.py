@@ -123,17 +123,17 @@ def _also(others: list[Suspect], live: int) -> tuple[Note, ...]:
 def _by_trace(circumstances: Circumstances) -> Note:
     live = circumstances.request.totals.allocated
     left = circumstances.piled.left
+    keeper = None if left is None else reaching(circumstances.suspects, left.bytes)
+    holder = None if keeper is None else keeper.holder
     if isinstance(left, LoadedCopies):
-        keeper = reaching(circumstances.suspects, left.bytes)
-        holder = None if keeper is None else keeper.holder
         return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
     if isinstance(left, LeftByCalls):
         return note("causes.retained.calls", retained=left.bytes, live=live, place=left.place)
     if isinstance(left, FormerModel):
-        return note("causes.retained.former_model", retained=left.bytes, live=live, place=left.place)
+        return note("causes.retained.former_model", retained=left.bytes, live=live, place=left.place, holder=holder)
     if left is not None:
         loop = circumstances.study.loops.location(left.run)
-        return note("causes.retained.ended_training", retained=left.bytes, live=live, loop=loop)
+        return note("causes.retained.ended_training", retained=left.bytes, live=live, loop=loop, holder=holder)
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
 
 
