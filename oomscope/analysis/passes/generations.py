@@ -98,7 +98,12 @@ def find_generations(study: DeviceStudy, candidates: Candidates) -> list[Growth]
         left = np.bincount(where[old], weights=candidates.history.size[live[old]], minlength=len(keys))
         for one in np.flatnonzero(left >= LEAST_LEFT * candidates.least).tolist():
             mine = where == one
-            if int(keys[one]) in known or not _may_grow(study, candidates, grid, inside, live[mine], number[mine]):
+            if int(keys[one]) in known:
+                continue
+            if _is_gathered(study, candidates, grid, live[mine], number[mine]):
+                known.add(int(keys[one]))  # whatever loops lie within: they made what is gathered
+                continue
+            if not _may_grow(study, candidates, grid, inside, live[mine], number[mine]):
                 continue
             if (growth := _of_site(study, candidates, grid, inside, live[mine], number[mine], least)) is not None:
                 known.add(int(keys[one]))
@@ -165,19 +170,31 @@ def _of_steps(boundaries: IntArray) -> PassGrid:
     return PassGrid(boundaries, boundaries[1:] - 1, np.zeros(len(boundaries), np.int64), (), True, None, True)
 
 
+def _is_gathered(
+    study: DeviceStudy, candidates: Candidates, grid: PassGrid, live: IntArray, number: IntArray
+) -> bool:
+    """Whether a site's blocks are what a run of a loop gathers until its end, as earlier ones did that gave it back."""
+    if not grid.runs or not _is_of_last_run(candidates, grid, live, number):
+        return False
+    return any(gathers_and_gives_back(study, one) for one in grid.runs[: int(grid.run_of[number].max())])
+
+
+def _is_of_last_run(candidates: Candidates, grid: PassGrid, live: IntArray, number: IntArray) -> bool:
+    """Whether next to nothing of a site's blocks is of earlier runs."""
+    size, last = candidates.history.size[live], int(grid.run_of[number].max())
+    return bool(size[grid.run_of[number] < last].sum() <= MOST_FROM_BEFORE * size.sum())
+
+
 def _may_grow(
     study: DeviceStudy, candidates: Candidates, grid: PassGrid, inside: BoolArray, live: IntArray, number: IntArray
 ) -> bool:
     """Whether what a site's finished passes left can be a leak, and no work, no layers, and no list that is filled."""
     if not grid.runs:
         return True
-    size, last = candidates.history.size[live], int(grid.run_of[number].max())
-    if size[grid.run_of[number] < last].sum() <= MOST_FROM_BEFORE * size.sum():
-        run, before = grid.runs[last], grid.runs[:last]
-        if any(gathers_and_gives_back(study, one) for one in before):
-            return False
-        if not run.is_running(candidates.at) and _is_over(study, candidates, run):
-            return False
+    run = grid.runs[int(grid.run_of[number].max())]
+    of_last = _is_of_last_run(candidates, grid, live, number)
+    if of_last and not run.is_running(candidates.at) and _is_over(study, candidates, run):
+        return False
     tasks = study.loops.script.task
     if (tasks[candidates.history.lifetimes.stack[live]] >= 0).any() and not _outnumber_calls(
         study, candidates, ascending(number)
