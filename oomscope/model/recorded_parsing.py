@@ -11,7 +11,13 @@ from typing import Any, TypeVar
 from oomscope.model.recorded import RecordedContext, RecordedHistory, RecordedMark, RecordedStep
 from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor, RecordedWalk
 from oomscope.model.recorded_machine import RecordedDevice, RecordedPool, RecordedProcess, RecordedRequest, RecordedSelf
-from oomscope.model.recorded_stacks import RecordedAutograd, RecordedSource, RecordedStacks, RecordedThread
+from oomscope.model.recorded_stacks import (
+    RecordedAutograd,
+    RecordedGathering,
+    RecordedSource,
+    RecordedStacks,
+    RecordedThread,
+)
 from oomscope.model.recorded_unread import RecordedUnread
 from oomscope.model.stacks import Frame
 
@@ -187,9 +193,15 @@ class _Parser:
             failing=self.frames(item, "failing"),
             main=self.frames(item, "main"),
             backward=self.frames(item, "backward"),
+            gathering=self.rows(item, "gathering", self.gathering),
             threads=self.rows(item, "threads", self.thread),
             threads_left_out=self.number(item, "threads_left_out") or 0,
         )
+
+    def gathering(self, item: Mapping[Any, Any]) -> RecordedGathering | None:
+        at, last = self.frame(self.mapping(item, "at")), self.number(item, "last")
+        backward = self.frames(item, "backward")
+        return None if at is None or last is None else RecordedGathering(at, last, next(iter(backward), None))
 
     def autograd(self, item: Mapping[Any, Any]) -> RecordedAutograd:
         return RecordedAutograd(

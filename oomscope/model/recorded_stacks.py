@@ -28,6 +28,25 @@ class RecordedThread:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedGathering:
+    """A loop underway that gathers for a backward which comes after it.
+
+    Attributes:
+        at: its function, and its first line.
+        last: its last line.
+        backward: the call of that backward, in the same function or in one that has called it.
+    """
+
+    at: Frame
+    last: int
+    backward: Frame | None = None
+
+    def holds(self, file: str, line: int) -> bool:
+        """Whether a line of `file` is within the loop."""
+        return file == self.at.filename and self.at.line <= line <= self.last
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedStacks:
     """Python stacks at the moment of the dump.
 
@@ -35,6 +54,7 @@ class RecordedStacks:
         failing: of the thread in which the request failed; empty in one of autograd's own.
         main: of the main thread, where that is another one.
         backward: of the thread that called ``backward``, where the request failed in one of autograd's own.
+        gathering: the loops of the failing thread that gather for a backward, innermost first.
         threads: of every Python thread, the failing one first.
         threads_left_out: how many more threads there were.
     """
@@ -42,6 +62,7 @@ class RecordedStacks:
     failing: tuple[Frame, ...] = ()
     main: tuple[Frame, ...] = ()
     backward: tuple[Frame, ...] = ()
+    gathering: tuple[RecordedGathering, ...] = ()
     threads: tuple[RecordedThread, ...] = ()
     threads_left_out: int = 0
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import PurePath
 from types import FrameType
 from typing import Any
 
 from oomscope.recording.census.roots import is_own
+from oomscope.recording.gathering import find_gathering
 
 _DEEPEST = 200
 _MOST_THREADS = 128
@@ -36,10 +38,26 @@ def describe(error: BaseException | None = None, *, is_programs: bool = True) ->
     return {
         "failing": failing,
         "main": [] if main is None or main == own else stacks.get(main, []),
+        "gathering": find_gathering(list(_calls(error))) if is_programs else [],
         "backward": _waiting_for_backward(stacks, own, main) if error is None and _is_foreign(own) else [],
         "threads": [row for row in _rows(stacks, own, main) if is_programs or not row["failing"]],
         "threads_left_out": left_out,
     }
+
+
+def _calls(error: BaseException | None) -> Iterator[tuple[FrameType, int]]:
+    """The running calls of this thread, or of those that `error` has ended, and the offsets at which they stand."""
+    trace = None if error is None else error.__traceback__
+    frame = sys._getframe(1) if trace is None else trace.tb_frame.f_back
+    raised = []
+    while trace is not None:
+        raised.append((trace.tb_frame, trace.tb_lasti))
+        trace = trace.tb_next
+    yield from (one for one in raised[::-1] if not is_own(one[0].f_code.co_filename))
+    while frame is not None:
+        if not is_own(frame.f_code.co_filename):
+            yield frame, frame.f_lasti
+        frame = frame.f_back
 
 
 def is_autograds() -> bool:

@@ -132,13 +132,13 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "
     "of what the cells of a notebook have shown.",
     "causes.retained.ended_training": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state "
-    "that the loop in {loop:place} left when it ended; another model or optimizer was made since.[ {holder:holder} keeps "
-    "it.]",
+    "that the loop in {loop:place} left when it ended; another model or optimizer was made since.[ {holder:holder} "
+    "keeps it.]",
     "causes.retained.calls": "{retained:bytes} of the {live:bytes} in use were left by calls that have returned[, most "
     "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
     "causes.retained.former_model": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state of "
-    "a model[ made at {place:place}] that was trained until another one was made, and not since.[ {holder:holder} keeps "
-    "it.]",
+    "a model[ made at {place:place}] that was trained until another one was made, and not since.[ {holder:holder} "
+    "keeps it.]",
     "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "
     "card[ at {place:place}][, in {holder:holder}]; tensors of the same sizes were made for what was copied from it.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
@@ -207,6 +207,8 @@ CAUSES: dict[str, Sentence] = {
     "{live:bytes} in use].",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
+    "causes.pass.gathers": "The loop[ in {loop:place}] keeps what its passes make until it ends[, for the backward at "
+    "{backward:place}]: {passes:n pass/passes} so far[, and {before} in its last run].",
     "causes.pass.left": lambda values: (
         f"{holder(values['holder'])} still keeps {format_bytes(values['bytes'])} of the pass before."
         if values["holder"]

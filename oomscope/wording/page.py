@@ -45,8 +45,8 @@ def given_back(zero: str, *, is_last: bool) -> str:
     return f"freed before {zero}" if is_last else f"not there at {zero}"
 
 
-_NAMES_THE_LOOP = frozenset({"causes.pass.after", "causes.pass.first"})
-_TELLS_WHAT_FITTED = frozenset({"causes.pass.after", "causes.pass.longer"})
+_NAMES_THE_LOOP = frozenset({"causes.pass.after", "causes.pass.first", "causes.pass.gathers"})
+_TELLS_WHAT_FITTED = frozenset({"causes.pass.after", "causes.pass.longer", "causes.pass.gathers"})
 """Sentences of the headline that the line above it need not repeat."""
 
 

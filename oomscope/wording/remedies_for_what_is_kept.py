@@ -246,8 +246,8 @@ LET_GO: dict[str, RemedyWords] = {
     ),
     "release_ended_training": RemedyWords(
         "Let go of the optimizer and the gradients of the loop in {loop:place} once it has ended[, before "
-        "{before:work}][; {holder:holder} keeps them]: `del` what refers to them and to a model that is not used any more, or call "
-        "`optimizer.zero_grad()` and keep the model alone.",
+        "{before:work}][; {holder:holder} keeps them]: `del` what refers to them and to a model that is not used any "
+        "more, or call `optimizer.zero_grad()` and keep the model alone.",
         "It left {bytes:bytes} of gradients and optimizer state.",
         "none, if that training does not go on",
         "optimizers",

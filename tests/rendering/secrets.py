@@ -112,6 +112,7 @@ def _context(s: Secrets) -> dict[str, Any]:
         "stacks": {
             "failing": [frame(s(), 1, s("/{}/{}.py"))], "main": [frame(s("{}.{}"), 1, s()), s()], s(): [s()],
             "backward": [frame(s(), 1, s("/{}/{}.py"))], "threads_left_out": s(),
+            "gathering": [{"at": frame(s(), 1, s("/{}/{}.py")), "last": 2, "backward": [frame(s(), 3, s())]}],
             "threads": [{"name": s("Thread-3 ({})"), "frames": [frame(s(), 1, s())], "failing": True, s(): s()}, s()],
         },
         "autograd": {"node": s("{}Backward"), "gradients_of": [s("{}.weight")], "forward": [frame(s(), 1, s())]},

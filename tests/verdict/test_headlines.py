@@ -172,6 +172,9 @@ CHECKS: dict[str, Check] = {
     "causes.in_progress": lambda values, about: values["calls"] >= LEAST_CALLS,
     "causes.pass.first": always,
     "causes.pass.after": lambda values, about: values["completed"] > 0,
+    "causes.pass.gathers": lambda values, about: (
+        values["passes"] > 0 and (values["backward"] is not None or values["before"] is not None)
+    ),
     "causes.pass.left": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > NO_LONGER,
     "causes.pass.staircase": lambda values, about: 0 < values["first"] < values["last"],

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
-from oomscope.analysis.passes.loop_that_matters import gave_back_before, loop_that_matters
+from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import FailingPass
 from oomscope.analysis.records import Location
@@ -57,6 +57,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
         before=_before(study, run),
+        gathers_for=gathers_for(study, study.loops.location(run)),
     )
 
 

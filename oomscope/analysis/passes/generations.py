@@ -17,7 +17,13 @@ from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.candidates import Candidates, in_private_pool
-from oomscope.analysis.passes.loop_that_matters import born_in, gathers_and_gives_back, in_thread, is_failure
+from oomscope.analysis.passes.loop_that_matters import (
+    born_in,
+    gathers_and_gives_back,
+    gathers_for,
+    in_thread,
+    is_failure,
+)
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.passes.straight_rise import straight_rise
@@ -170,12 +176,15 @@ def _of_steps(boundaries: IntArray) -> PassGrid:
     return PassGrid(boundaries, boundaries[1:] - 1, np.zeros(len(boundaries), np.int64), (), True, None, True)
 
 
-def _is_gathered(
-    study: DeviceStudy, candidates: Candidates, grid: PassGrid, live: IntArray, number: IntArray
-) -> bool:
-    """Whether a site's blocks are what a run of a loop gathers until its end, as earlier ones did that gave it back."""
+def _is_gathered(study: DeviceStudy, candidates: Candidates, grid: PassGrid, live: IntArray, number: IntArray) -> bool:
+    """Whether a site's blocks are what a run of a loop gathers until its end.
+
+    As earlier ones did that gave it back, or for a backward that the recorder saw to come.
+    """
     if not grid.runs or not _is_of_last_run(candidates, grid, live, number):
         return False
+    if grid.running and gathers_for(study, grid.place) is not None:
+        return True
     return any(gathers_and_gives_back(study, one) for one in grid.runs[: int(grid.run_of[number].max())])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAMETER, WORKSPACE
 from oomscope.analysis.passes.loops import LoopRun, Loops
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
 from oomscope.model.ordering import ascending, is_any
@@ -79,6 +80,14 @@ def gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
     """Whether a run that has ended held something of most of its passes to its end, and nothing after its step."""
     question = ("gives back", run.begin, run.end, run.loop)
     return study.once(question, lambda: _gathers_and_gives_back(study, run))
+
+
+def gathers_for(study: DeviceStudy, loop: Location | None) -> Location | None:
+    """The backward that is to come of what the passes of `loop` make, as the recorder saw it; None for none."""
+    for one in study.snapshot.recorded.stacks.gathering:
+        if loop is not None and one.backward is not None and one.holds(loop.file, loop.line):
+            return Location(one.backward.filename, one.backward.line, one.backward.name)
+    return None
 
 
 def _gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:

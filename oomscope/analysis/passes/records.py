@@ -80,6 +80,7 @@ class FailingPass:
         staircase: the sizes of the first and of this pass, where they rose pass after pass.
         earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
         before: how many passes earlier runs of the loop had.
+        gathers_for: the backward that is to come, after the loop, of what its passes make, as the recorder saw it.
     """
 
     loop: Location | None
@@ -91,6 +92,12 @@ class FailingPass:
     staircase: tuple[int, int] | None = None
     earlier_run_passes: int | None = None
     before: int = 0
+    gathers_for: Location | None = None
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the loop keeps what its passes make until its end, so that each needs more than the last."""
+        return self.gathers_for is not None or self.earlier_run_passes is not None
 
     @property
     def finished(self) -> int:
@@ -104,8 +111,8 @@ class FailingPass:
 
     @property
     def has_fitted(self) -> bool:
-        """Whether the last finished pass asked for as much as this one has so far."""
-        return self.completed > 0 and self.ratio is not None and self.ratio <= NO_LONGER
+        """Whether the last finished pass asked for as much as this one has so far, and gave it back."""
+        return not self.gathers and self.completed > 0 and self.ratio is not None and self.ratio <= NO_LONGER
 
 
 NO_LONGER = 1.05

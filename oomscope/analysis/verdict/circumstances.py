@@ -32,7 +32,12 @@ from oomscope.analysis.passes.last_pass import (
 from oomscope.analysis.passes.left_by_calls import find_left_by_calls
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
-from oomscope.analysis.passes.loop_that_matters import pass_begins, went_as_far_before
+from oomscope.analysis.passes.loop_that_matters import (
+    gathers_for,
+    loop_that_matters,
+    pass_begins,
+    went_as_far_before,
+)
 from oomscope.analysis.passes.made_once import fills_a_history
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
@@ -113,7 +118,7 @@ class Circumstances:
     @cached_property
     def _loop(self) -> LoopFacts:
         study, entry = self.study, self.request.entry
-        unframed = bool(self.growth) and self.growth[0].site is None
+        unframed, run = bool(self.growth) and self.growth[0].site is None, loop_that_matters(study, entry)
         # Where the batch has grown, what passes fitted beside is not why the last one did not.
         traced = self.failing_pass is None or not self.failing_pass.is_larger
         unread = traced and not self.reads_known
@@ -130,6 +135,7 @@ class Circumstances:
             find_loaded_copies(study, entry) if traced else None,
             find_former_model(study, entry) if traced else None,
             find_left_by_calls(study, entry) if unread and self.is_in_forward and not self.in_progress else None,
+            run is not None and gathers_for(study, study.loops.location(run)) is not None,
         )
 
     @cached_property

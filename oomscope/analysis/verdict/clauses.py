@@ -81,6 +81,9 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
         return (note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values),)
     if found.is_larger:
         return (note("causes.pass.longer", ratio=found.ratio, place=found.grew_at, **values),)
+    if found.gathers:
+        told = {"passes": found.completed, "loop": found.loop, "before": found.earlier_run_passes}
+        return (note("causes.pass.gathers", backward=found.gathers_for, **told),)
     return (note("causes.pass.first" if not found.finished else "causes.pass.after", **values),)
 
 

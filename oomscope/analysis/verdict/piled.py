@@ -49,6 +49,7 @@ class LoopFacts:
         loaded: what a checkpoint keeps that was copied from.
         former: what the training of a model has left that another one has followed.
         calls: what calls that ran a model have left when they returned.
+        gathers: whether the recorder saw that a backward is to come, after the loop, of what its passes make.
     """
 
     goes_on: bool = True
@@ -63,6 +64,7 @@ class LoopFacts:
     loaded: LoadedCopies | None = None
     former: FormerModel | None = None
     calls: LeftByCalls | None = None
+    gathers: bool = False
 
     def may_be_one_step(self, passes: int) -> bool:
         """Whether few passes with a backward each, and no step of an optimizer, may be parts of one step.
@@ -223,6 +225,8 @@ def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
     """
     enough = LEAST_PASSES - 1 if suspect.share >= MOSTLY else LEAST_PASSES
     if not loop.goes_on or suspect.passes < enough or (suspect.is_full and not suspect.is_abandoned):
+        return False
+    if loop.gathers and suspect.keeps_graph:
         return False
     whole = loop.trains_within or loop.trained_before
     return whole or suspect.kind in _COLLECTIONS or not suspect.keeps_graph
