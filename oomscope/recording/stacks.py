@@ -38,17 +38,31 @@ def describe(error: BaseException | None = None, *, is_programs: bool = True) ->
     return {
         "failing": failing,
         "main": [] if main is None or main == own else stacks.get(main, []),
-        "gathering": find_gathering(list(_calls(error))) if is_programs else [],
+        "gathering": _gathering(error, own) if is_programs else [],
         "backward": _waiting_for_backward(stacks, own, main) if error is None and _is_foreign(own) else [],
         "threads": [row for row in _rows(stacks, own, main) if is_programs or not row["failing"]],
         "threads_left_out": left_out,
     }
 
 
-def _calls(error: BaseException | None) -> Iterator[tuple[FrameType, int]]:
-    """The running calls of this thread, or of those that `error` has ended, and the offsets at which they stand."""
+def _gathering(error: BaseException | None, own: int) -> list[dict[str, Any]]:
+    """The loops that gather for a backward: of this thread, or of the one that waits for the backward it is part of."""
+    if error is not None or not _is_foreign(own):
+        return find_gathering(list(_calls(sys._getframe(1), error)))
+    running = sys._current_frames()
+    try:
+        reader = _Reader()
+        waiting = [frame for frame in running.values() if _calls_backward(reader.read(frame, 1))]
+        return find_gathering(list(_calls(waiting[0], None))) if len(waiting) == 1 else []
+    finally:
+        running.clear()
+
+
+def _calls(frame: FrameType | None, error: BaseException | None) -> Iterator[tuple[FrameType, int]]:
+    """The running calls from `frame` outwards, or those that `error` has ended, and the offsets at which they stand."""
     trace = None if error is None else error.__traceback__
-    frame = sys._getframe(1) if trace is None else trace.tb_frame.f_back
+    if trace is not None:
+        frame = trace.tb_frame.f_back
     raised = []
     while trace is not None:
         raised.append((trace.tb_frame, trace.tb_lasti))

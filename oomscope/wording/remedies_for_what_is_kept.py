@@ -67,7 +67,7 @@ def _detach_something(values: Mapping[str, Any]) -> str:
         return f"Run {loop} under `torch.no_grad()`, and keep its results as `.item()` or `.detach().cpu()`."
     return (
         f"Find what {loop} keeps from pass to pass (a running loss, a state that is carried on, a list or dict of"
-        " results, a hook), and keep `.item()` or `.detach()` of it."
+        " results, a hook, gradients that are not set to `None`), and keep `.item()` or `.detach()` of it."
     )
 
 
@@ -150,6 +150,14 @@ LET_GO: dict[str, RemedyWords] = {
         lambda values: f"Store `.detach()` of what goes into {holder(values['holder'])}{_no_grad(values)}.",
         "It is carried on, and its graph reaches back through all passes[: {per_pass:bytes} each].",
         "none, if nothing later calls backward on it",
+        "faq",
+    ),
+    "detach_what_is_kept.gradient": RemedyWords(
+        "Set all gradients to `None` in each pass (`model.zero_grad(set_to_none=True)`), also of parameters that the "
+        "optimizer does not have.",
+        "A backward with `create_graph=True` leaves in {holder:holder} a gradient that keeps its graph[: "
+        "{per_pass:bytes} a pass].",
+        "none",
         "faq",
     ),
     "detach_what_is_kept": RemedyWords(

@@ -25,7 +25,8 @@ class AdviceText(NamedTuple):
 
 def sentences(notes: tuple[Note, ...], longest: int) -> str:
     """The sentences of `notes` as one text, free of anything but printable characters."""
-    return clean(" ".join(say(note) for note in notes), longest)
+    said = (say(note) for note in notes)
+    return clean(" ".join(f"{one[:1].upper()}{one[1:]}" for one in said), longest)
 
 
 def headline(verdict: Verdict) -> str:

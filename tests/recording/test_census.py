@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import weakref
 from time import process_time
 from typing import ClassVar
@@ -103,6 +104,21 @@ def test_a_graph_that_a_hidden_state_carries_is_not_put_down_to_the_last_loss(ta
 
     train()
     assert taken.first["holder"] == "train: hidden"
+    assert taken.first["nodes"] > 100
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_graph_that_gradients_keep(taken):
+    def train():
+        model = Model()
+        for _ in range(20):
+            model(batch()).pow(2).mean().backward(create_graph=True)
+        taken()
+        model.zero_grad(set_to_none=True)
+
+    train()
+    assert re.fullmatch(r"train: model\.blocks\[[\d*]\]\.linear\.(?:weight|bias)\.grad", taken.first["holder"])
+    assert taken.first["kind"] == "graph"
     assert taken.first["nodes"] > 100
 
 

@@ -125,9 +125,19 @@ def test_no_grad_is_advised_only_where_nothing_trains_in_between(
 ) -> None:
     assert detach_what_is_kept.OFTEN == 0.25
     monkeypatch.setattr(detach_what_is_kept, "training_entries", lambda _: np.array(trainings, np.int64))
+    monkeypatch.setattr(detach_what_is_kept, "pass_begins", lambda *_: np.arange(5, 65, 10))
     lifetimes = SimpleNamespace(stack=np.zeros(6, np.int64), born=np.array([10, 20, 30, 40, 50, 60]))
     study = SimpleNamespace(history=SimpleNamespace(lifetimes=lifetimes))
     assert detach_what_is_kept._backward(circumstances(study=study, entry=100), np.arange(6) < kept) == told
+
+
+def test_a_backward_in_each_pass_is_seen_however_many_blocks_a_pass_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    born = np.array([10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 30, 31, 32, 33, 34, 35])
+    monkeypatch.setattr(detach_what_is_kept, "training_entries", lambda _: np.array([18, 28, 38]))
+    monkeypatch.setattr(detach_what_is_kept, "pass_begins", lambda *_: np.array([10, 20, 30]))
+    lifetimes = SimpleNamespace(stack=np.zeros(len(born), np.int64), born=born)
+    study = SimpleNamespace(history=SimpleNamespace(lifetimes=lifetimes))
+    assert detach_what_is_kept._backward(circumstances(study=study, entry=39), np.ones(len(born), np.bool_)) == "within"
 
 
 @pytest.mark.parametrize(

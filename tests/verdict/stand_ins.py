@@ -56,7 +56,7 @@ def circumstances(
         "still_to_come": None, "walls": (), "keeps_graphs": False, "parameter_item": None,
         "trains": False, "next_step": None, "most_needed": None, "went_as_far_before": False, "is_in_forward": True,
         "at_work": 0, "made_so_far": 0, "rise_of_needs": 0, "history_of_steps": 0,
-        "left_by_trace": 0, "needs_as_larger": None,
+        "left_by_trace": 0, "needs_as_larger": None, "leaks_for_sure": True,
     }  # fmt: skip
     return SimpleNamespace(**(parts | more))
 

@@ -12,7 +12,9 @@ from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, Failing
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict import clauses, decide, shortage
 from oomscope.analysis.verdict.causes import capacity, fragmentation, growth, outside_allocator, oversized_request
-from oomscope.analysis.verdict.piled import Piled
+from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.piled import LoopFacts, Piled
+from oomscope.analysis.verdict.records import Suspect
 from oomscope.wording import say
 from tests.analysis.test_counterfactuals import GIB, case, free
 from tests.verdict import stand_ins
@@ -198,6 +200,30 @@ def test_few_passes_of_a_loop_that_went_as_far_before_are_not_sure_to_grow(
 ) -> None:
     one = circumstances(piled=Piled(grown=5000, steady=5000, passes=passes), went_as_far_before=before)
     assert growth.confidence(one, outcome("growth")) == confidence
+
+
+def test_what_later_work_may_need_is_not_sure_to_leak() -> None:
+    one = circumstances(piled=Piled(grown=5000, steady=5000, passes=40), leaks_for_sure=False)
+    assert growth.confidence(one, outcome("growth")) == "medium"
+
+
+@pytest.mark.parametrize(
+    ("loop", "holder", "sure"),
+    [
+        (LoopFacts(), None, False),
+        (LoopFacts(trains_within=True), None, True),
+        (LoopFacts(keeps_graph=True), None, True),
+        (LoopFacts(keeps_graph=True), stand_ins.suspect(kind="list"), False),
+        (LoopFacts(trains_within=True), stand_ins.suspect(kind="list"), True),
+        (LoopFacts(), stand_ins.suspect(kind="list", keeps_graph=True), True),
+        (LoopFacts(), stand_ins.suspect(kind="exception"), True),
+        (LoopFacts(), stand_ins.suspect(kind="deferred"), True),
+        (LoopFacts(), stand_ins.suspect(kind="dict", holder="job.py: mask (lru_cache)"), True),
+    ],
+)
+def test_what_cannot_be_needed_leaks_for_sure(loop: LoopFacts, holder: Suspect | None, sure: bool) -> None:
+    one: Any = SimpleNamespace(_loop=loop, piled=Piled(holder=holder))
+    assert Circumstances.leaks_for_sure.fget(one) is sure  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("largest", "usable", "holds"), [(1999, 2000, True), (2000, 2000, False), (1999, 1999, False)])

@@ -17,6 +17,8 @@ from oomscope.model import BoolArray
 
 SLUG = "bound_what_is_kept"
 
+_OTHERWISE = ("optimizer", "deferred")
+"""Kinds of holders for which there is advice of their own."""
 WORTH_BOUNDING = 0.2
 """Of the allocated bytes; what an object that does not grow has to keep at least to be worth a change."""
 
@@ -25,7 +27,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where an object, or a line, keeps what could go."""
     piled = circumstances.piled
     if piled.holder is not None:
-        if not piled.holder.keeps_graph and piled.holder.kind != "optimizer":
+        if not piled.holder.keeps_graph and piled.holder.kind not in _OTHERWISE:
             advice = _holder(circumstances, piled.holder.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
             yield replace(advice, slug=f"{SLUG}.abandoned") if piled.holder.is_abandoned else advice
         return

@@ -12,8 +12,9 @@ SLUG = "cancel_deferred_call"
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
-    """Where such a call alone keeps memory."""
-    for one in circumstances.piled.debris:
+    """Where such a call alone keeps memory, or more of them with every pass."""
+    piled = circumstances.piled
+    for one in (*piled.debris, *((piled.holder,) if piled.holder else ())):
         if one.kind == "deferred":
             call = one.holder[: one.holder.rfind(")") + 1] or one.holder
             values = {"holder": call, "bytes": one.retained}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from oomscope.analysis.passes.finished import training_entries
+from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.remedies.kept_values import KeptValues, kept_values
@@ -60,6 +61,8 @@ def _way(told: Suspect, kept: KeptValues, *, alone: bool) -> str:
     A number that reaches the graphs of all passes of recurrent layers, and does not keep them alone, is a loss whose
     passes are chained by the layers' state.
     """
+    if told.holder.endswith(".grad"):
+        return "gradient"
     if alone and told.kind not in _ONE_TENSOR:
         return {True: "numbers", False: "tensors", None: "holder"}[kept.numbers]
     if kept.recurrent and not (alone and kept.numbers):
@@ -70,18 +73,20 @@ def _way(told: Suspect, kept: KeptValues, *, alone: bool) -> str:
 def _backward(circumstances: Circumstances, rows: BoolArray) -> str:
     """Whether the program trains while `rows`, bool[lifetimes], pile up.
 
-    ``within``: between most of what is kept, or often; ``none``: not, though it has trained before; ``unknown``: it was
-    never seen to, so that what is kept may be gathered for a backward to come.
+    ``within``: between most of the passes that left something, or often; ``none``: not, though it has trained before;
+    ``unknown``: it was never seen to, so that what is kept may be gathered for a backward to come.
     """
-    telling, lifetimes = training_entries(circumstances.study), circumstances.study.history.lifetimes
-    before = telling[telling <= circumstances.request.entry]
+    study, entry = circumstances.study, circumstances.request.entry
+    telling, lifetimes = training_entries(study), study.history.lifetimes
+    before = telling[telling <= entry]
     kept = np.flatnonzero(rows)
     if not len(before) or not len(kept):
         return "within" if len(before) else "unknown"
     stacks, count = np.unique(lifetimes.stack[kept], return_counts=True)
     born = np.sort(lifetimes.born[kept[lifetimes.stack[kept] == stacks[np.argmax(count)]]])
-    between = np.diff(np.searchsorted(before, born)) > 0
-    return "within" if len(born) < 2 or np.mean(between) >= OFTEN else "none"
+    passes, first = np.unique(np.searchsorted(pass_begins(study, entry), born, side="right"), return_index=True)
+    between = np.diff(np.searchsorted(before, born[first])) > 0
+    return "within" if len(passes) < 2 or np.mean(between) >= OFTEN else "none"
 
 
 def _places(circumstances: Circumstances) -> tuple[object, ...]:

@@ -62,6 +62,11 @@ from oomscope.model.ordering import ascending
 OF_THIS_ORDER = 8
 """Times that a block may be smaller than a request, and still be of its order."""
 
+_NEVER_WORK = ("exception", "deferred", "optimizer")
+"""Kinds of holders whose memory no pass to come needs."""
+_CACHE = (" (lru_cache)", ".<_lru_cache_wrapper>")
+"""How the way to what such a function remembers ends."""
+
 
 class Circumstances:
     """A failed request and its device at that instant. Each part is found when it is first asked for.
@@ -101,6 +106,20 @@ class Circumstances:
     def piled(self) -> Piled:
         """What finished passes have left behind, and what the program has finished with."""
         return find_piled(self.growth, self.suspects, self.in_progress, self._loop)
+
+    @property
+    def leaks_for_sure(self) -> bool:
+        """Whether what piles up cannot be what later work needs: each pass is a whole step, or it keeps graphs.
+
+        So does an exception's, and what a function's unbounded cache keeps; what a loop that only computes stores in a
+        collection may be read later.
+        """
+        loop, holder = self._loop, self.piled.holder
+        if loop.trains_within or self.piled.models is not None:
+            return True
+        if holder is None:
+            return loop.keeps_graph
+        return holder.keeps_graph or holder.kind in _NEVER_WORK or holder.holder.endswith(_CACHE)
 
     @cached_property
     def keeps_graphs(self) -> bool:

@@ -190,6 +190,8 @@ def _adds_up(suspect: Suspect, loop: LoopFacts) -> bool:
     if suspect.kind == "exception":
         enough = MOST_TRIES + 1 if loop.failed_tries else LEAST_PASSES
         return loop.goes_on and suspect.unread is None and suspect.passes >= enough
+    if suspect.kind == "deferred":
+        return loop.goes_on and suspect.passes >= LEAST_PASSES
     return suspect.kind == "optimizer" and suspect.passes >= LEAST_PASSES
 
 

@@ -23,6 +23,8 @@ class Kept:
         self.further: dict[int, list[int]] = {}
         self.behind: set[int] = set()  # tensors that another one keeps in C++: gradients, and what views look at
         self._looked_at: Counter[int] = Counter()  # by node, how many views and parameters keep it in C++
+        self._bases: dict[Key, Counter[int]] = {}  # by tensor that only C++ refers to, how many views look at it
+        self._uses: dict[int, int] = {}  # of those, how often C++ refers to them
         self._count_uses = getattr(torch._C, "_storage_Use_Count", None)
         self.tells = self._count_uses is not None and hasattr(torch.Tensor, "_use_count")  # torch 2.3 and later
         self._least = torch.empty(0)._use_count() if self.tells else 0
@@ -30,7 +32,7 @@ class Kept:
 
     def add(self, holding: Holding, graph: Graph, tensors: Iterable[Any]) -> None:
         """Make nodes of those of `tensors` that are on the device. One that answers strangely is passed over."""
-        behind: list[tuple[int, int]] = []
+        behind: list[tuple[int, Any]] = []
         for tensor in tensors:
             try:
                 parts = [tensor] if type(tensor) in self._plain else self.reader.parts(tensor)
@@ -40,10 +42,13 @@ class Kept:
             except Exception:
                 self.reader.failures += 1
         for node, other in behind:
-            if other in holding.numbers:
-                self.behind.add(holding.numbers[other])
-                self._looked_at[holding.numbers[other]] += 1
-                self.further.setdefault(node, []).append(holding.numbers[other])
+            known = holding.numbers.get(id(other))
+            if known is not None:
+                self.behind.add(known)
+                self._looked_at[known] += 1
+                self.further.setdefault(node, []).append(known)
+            elif other is holding.objects[node]._base:
+                self._add_base(self.keys[node][0], other)
         for position, graph_node in enumerate(graph.nodes):
             node = holding.number(graph_node)
             self.saved[node] = [key for key, _ in graph.saved[position]]
@@ -53,15 +58,21 @@ class Kept:
                 self.further[node] = [holding.numbers[id(parameter)]]
                 self._looked_at[self.further[node][0]] += 1
 
-    def _add_tensor(self, holding: Holding, tensor: Any, keys: list[Key]) -> list[tuple[int, int]]:
-        """Add one tensor with its gradient; returns its node with the ids of what it keeps in C++."""
+    def _add_base(self, key: Key, base: Any) -> None:
+        """Note what a view looks at, where no Python object of the program's stands for it."""
+        self._bases.setdefault(key, Counter())[base._cdata] += 1
+        if self.tells:
+            self._uses[base._cdata] = base._use_count() - self._least
+
+    def _add_tensor(self, holding: Holding, tensor: Any, keys: list[Key]) -> list[tuple[int, Any]]:
+        """Add one tensor with its gradient; returns its node with what it keeps in C++."""
         node = holding.number(tensor)
         gradient = self.reader.gradient(tensor)
         gradient_key = None if gradient is None else self.reader.key(gradient)
         self.keys[node] = [*keys, *([] if gradient_key is None else [gradient_key])]
         for key in keys:
             self.tensors_of.setdefault(key, []).append(node)
-        return [(node, id(one)) for one in (gradient, tensor._base) if one is not None]
+        return [(node, one) for one in (gradient, tensor._base) if one is not None]
 
     def saved_tensors(self) -> set[int]:
         """The tensors whose storage a graph keeps; where nothing else does, it keeps the tensor itself."""
@@ -100,7 +111,8 @@ class Kept:
             if tensor._use_count() - self._least > self._looked_at[node] + saved:
                 return True
             whole = tensor if self.reader.key(tensor) == key else whole
-        if whole is None:
+        bases = self._bases.get(key, Counter())
+        if whole is None or any(self._uses.get(base, 0) > views + saved for base, views in bases.items()):
             return True
         storage = whole.untyped_storage()  # an object that refers to it as well
-        return int(self._count_uses(storage._cdata)) - 1 > len(nodes) + saved
+        return int(self._count_uses(storage._cdata)) - 1 > len(nodes) + len(bases) + saved

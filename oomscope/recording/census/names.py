@@ -35,6 +35,7 @@ class Names:
         self.others: dict[Key, int] = {}  # how many more names share the storage
         self.owned: set[int] = set()  # ids of tensors that a module or optimizer owns
         self.frozen: set[Key] = set()  # gradients of parameters that do not require any
+        self.with_graph: list[tuple[Any, Any]] = []  # parameters and gradients of theirs that keep a graph
         self._parameters: dict[int, Name] = {}
         self._is_filling = False
 
@@ -60,6 +61,8 @@ class Names:
         gradient = self._reader.gradient(tensor)
         if gradient is not None:
             self._add(gradient, Name(name.base, name.relative + ".grad", "gradient", name.owner))
+            if gradient.grad_fn is not None:
+                self.with_graph.append((tensor, gradient))
             if not tensor.requires_grad:
                 self.frozen.update(key for part in self._reader.parts(gradient) if (key := self._reader.key(part)))
 

@@ -133,8 +133,14 @@ def _whose(holding: Holding, top: int) -> int:
         if not _is_data(holding.objects[parent]):
             is_holder = is_collection(holding.objects[parent]) and not _is_attributes(holding, parent)
             return parent if is_holder else node
+        if _keeps_graph(holding.objects[node]) and is_tensor_like(holding.objects[parent]):
+            return node  # a gradient, whose graph is none of its parameter's
         node = parent
     return node
+
+
+def _keeps_graph(item: Any) -> bool:
+    return is_tensor_like(item) and item.grad_fn is not None
 
 
 def _is_attributes(holding: Holding, node: int) -> bool:

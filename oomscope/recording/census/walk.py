@@ -119,10 +119,15 @@ class _Walk:
         deadline.check()
         graph = Graph(self._torch, self._reader, read_saved)
         loose = [tensor for tensor in found.tensors if self._is_loose(tensor)]
+        # What a backward with create_graph=True leaves: it keeps the graph, and only its parameter keeps it.
+        known = set(map(id, loose))
+        loose += [gradient for _, gradient in self._names.with_graph if id(gradient) not in known]
         graph.add((tensor.grad_fn for tensor in loose if tensor.grad_fn is not None), deadline)
         self._facts.update(tensors=len(found.tensors), nodes=len(graph.nodes))
         stacks = places.stacks(error)
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
+        for parameter, gradient in self._names.with_graph:
+            self._holding.children[self._holding.number(parameter)].append(self._holding.number(gradient))
         kept = Kept(self._torch, self._reader)
         kept.add(self._holding, graph, found.tensors)
         heap = Heap(objects, deadline)

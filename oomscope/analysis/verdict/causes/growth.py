@@ -12,8 +12,8 @@ from oomscope.model import Note, note
 SLUG = "growth"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "drop_optimizer", "copy_view", "forget_exception", "detach_what_is_kept", "bound_what_is_kept", "raise_cap",
-    "smaller_batch",
+    "drop_optimizer", "copy_view", "forget_exception", "cancel_deferred_call", "detach_what_is_kept",
+    "bound_what_is_kept", "raise_cap", "smaller_batch",
 )  # fmt: skip
 NEARLY_ALL = 0.9
 """Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""
@@ -47,6 +47,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
         return "medium"  # a list that is as long as it was meant to be, beside holes that kept the last of it out
     if circumstances.piled.passes <= FEW_PASSES and circumstances.went_as_far_before:
         return "medium"  # such as the layers that every forward goes through
+    if not circumstances.leaks_for_sure:
+        return "medium"  # a cache, a store or sessions may be as large as the work needs
     return "high" if tested.certain and steady >= MARGIN * low else "medium"
 
 
