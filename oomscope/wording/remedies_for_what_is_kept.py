@@ -67,7 +67,7 @@ def _detach_something(values: Mapping[str, Any]) -> str:
         return f"Run {loop} under `torch.no_grad()`, and keep its results as `.item()` or `.detach().cpu()`."
     return (
         f"Find what {loop} keeps from pass to pass (a running loss, a state that is carried on, a list or dict of"
-        " results, a hook, gradients that are not set to `None`), and keep `.item()` or `.detach()` of it."
+        " results, a hook, gradients that are never reset), and keep `.item()` or `.detach()` of it."
     )
 
 

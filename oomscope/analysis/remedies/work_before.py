@@ -33,7 +33,7 @@ def work_before(circumstances: Circumstances, suspect: Suspect) -> WorkUnderway 
         return None
     if told.loop is not None:
         return WorkUnderway(replace(suspect.at, line=told.loop), "loop")
-    if told.since == "pass":
+    if told.since in ("pass", "between"):
         return WorkUnderway(suspect.at)
     return work_at(study, entry, suspect.at, rows)
 

@@ -30,7 +30,7 @@ MOST_OF_ALL = 0.4
 """Of the allocated bytes: one tensor of that size is named by its variable."""
 
 _UNDERWAY = "causes.capacity.underway"
-_LARGER = ("causes.pass.longer", "causes.pass.staircase")
+_LARGER = ("causes.pass.longer", "causes.pass.staircase", "causes.pass.gathers")
 """What has changed since the passes that fitted comes first."""
 
 MOST_KEPT = 0.5
