@@ -83,6 +83,24 @@ def _longer(values: Mapping[str, Any]) -> str:
     return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much{where}."
 
 
+def _ended_training(values: Mapping[str, Any]) -> str:
+    return _left_by_training(values, f"the training loop in {place(values['loop'])}, which has ended")
+
+
+def _former_model(values: Mapping[str, Any]) -> str:
+    where = f" made at {place(values['place'])}" if values["place"] else ""
+    return _left_by_training(values, f"a model{where}, which was trained until another one was made and not since")
+
+
+def _left_by_training(values: Mapping[str, Any], whose: str) -> str:
+    kinds = {"optimizer state": values["states"], "gradients": values["gradients"]}
+    what = " and ".join(name for name, there in kinds.items() if there)
+    bytes_, live = format_bytes(values["retained"]), format_bytes(values["live"])
+    if values["holder"]:
+        return f"{holder(values['holder'])} keeps {bytes_} of the {live} in use: {what} of {whose}."
+    return f"{bytes_} of the {live} in use are {what} of {whose}."
+
+
 _PHASES = {"forward": "forward pass", "backward": "backward pass"}
 
 CAUSES: dict[str, Sentence] = {
@@ -131,14 +149,10 @@ CAUSES: dict[str, Sentence] = {
     "call that waits for its time.",
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "
     "of what the cells of a notebook have shown.",
-    "causes.retained.ended_training": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state "
-    "that the loop in {loop:place} left when it ended; another model or optimizer was made since.[ {holder:holder} "
-    "keeps it.]",
+    "causes.retained.ended_training": _ended_training,
     "causes.retained.calls": "{retained:bytes} of the {live:bytes} in use were left by calls that have returned[, most "
     "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
-    "causes.retained.former_model": "{retained:bytes} of the {live:bytes} in use are gradients and optimizer state of "
-    "a model[ made at {place:place}] that was trained until another one was made, and not since.[ {holder:holder} "
-    "keeps it.]",
+    "causes.retained.former_model": _former_model,
     "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "
     "card[ at {place:place}][, in {holder:holder}]; tensors of the same sizes were made for what was copied from it.",
     "causes.retained.failed_tries": "{retained:bytes} of the {live:bytes} in use were allocated by earlier passes of "
@@ -189,7 +203,7 @@ CAUSES: dict[str, Sentence] = {
         + f"; no free piece was large enough for its next request, of {format_bytes(values['size'])}."
     ),
     "causes.capacity.rest_unknown": "In one piece, the free memory would have served it, with {bytes:bytes} to spare. "
-    "What the rest of the pass would have needed is not known: none like it had finished before.",
+    "What the rest of the pass would have needed is not known: no pass like it had finished.",
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",

@@ -19,7 +19,7 @@ _STEPS_ARE = {
     "annotations": "a step is a range that the program marked",
     "inferred": "a step is what repeats in the whole recording",
 }
-_OPTIMIZER_STEP = "an optimizer step runs from the end of the one before it to its own, the last on to the end shown"
+_OPTIMIZER_STEP = "each one ends with the step of the optimizer; what comes after the last is drawn with it"
 
 
 def pass_word(device: DeviceFindings) -> tuple[str, str]:

@@ -103,9 +103,25 @@ def _release_rest(values: Mapping[str, Any]) -> str:
     )
 
 
+def _release_training(values: Mapping[str, Any]) -> str:
+    before = work(values["before"]) or "the work that follows"
+    if values["holder"]:
+        return (
+            f"Let go of {holder(values['holder'])} before {before}: `del` what leads to it, or keep there only what is "
+            "read later."
+        )
+    return (
+        f"Let go of the optimizer and the gradients of the loop in {place(values['loop'])} before {before}: `del` what "
+        "refers to them and to a model that is not used any more, or call `optimizer.zero_grad()` and keep the model "
+        "alone."
+    )
+
+
 def _release_model(values: Mapping[str, Any]) -> str:
     where = f" made at {place(values['place'])}" if values["place"] else ""
     before = work(values["before"]) or "the next one is made"
+    if values["holder"]:
+        return f"Let go of {holder(values['holder'])} before {before}: `del` what leads to it."
     return (
         f"Let go of the model{where}, or of its gradients and its optimizer, before {before}: `del` what refers to "
         "them, and break reference cycles that keep them."
@@ -212,8 +228,8 @@ LET_GO: dict[str, RemedyWords] = {
         "faq",
     ),
     "copy_view": RemedyWords(
-        "Store a copy of the view in {holder:holder} (`.clone()`): the tensor that it is a part of can then go.",
-        "Of what it keeps alive, {bytes:bytes} are not shown.",
+        "Store `.clone()` of each view in {holder:holder}: a view keeps the whole tensor that it is a part of.",
+        "{bytes:bytes} of what it keeps alive is outside the views.",
         "none",
         "",
     ),
@@ -253,10 +269,8 @@ LET_GO: dict[str, RemedyWords] = {
         "",
     ),
     "release_ended_training": RemedyWords(
-        "Let go of the optimizer and the gradients of the loop in {loop:place} once it has ended[, before "
-        "{before:work}][; {holder:holder} keeps them]: `del` what refers to them and to a model that is not used any "
-        "more, or call `optimizer.zero_grad()` and keep the model alone.",
-        "It left {bytes:bytes} of gradients and optimizer state.",
+        _release_training,
+        "That training left {bytes:bytes} of gradients and optimizer state.",
         "none, if that training does not go on",
         "optimizers",
     ),

@@ -38,7 +38,7 @@ CONDITIONS = (
 
 def unchanged_text(settings: Sequence[str]) -> str:
     """Which settings were replayed and change nothing; empty where there are none."""
-    return f"Replayed as well, without a difference: {clean('; '.join(settings), 600)}." if settings else ""
+    return f"Replayed as well, and no better: {clean('; '.join(settings), 600)}." if settings else ""
 
 
 def self_check_text(answer: WhatIf) -> str:

@@ -40,7 +40,7 @@ def test_recorded_steps_are_those_of_the_optimizer_and_which_is_which_is_said():
     assert said.startswith("Here a pass is one round of the loop in main")
     assert "above the headline" not in said  # where no pass is counted
     assert said.endswith(
-        "; an optimizer step runs from the end of the one before it to its own, the last on to the end shown."
+        "; each one ends with the step of the optimizer; what comes after the last is drawn with it."
     )
 
 

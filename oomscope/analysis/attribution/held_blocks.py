@@ -27,6 +27,8 @@ very one of this failure, and its frames were running when the request failed; e
 _CYCLE = "reference cycle: "
 _COLLECTIONS = frozenset({"list", "dict", "deque", "set", "collection", "attribute"})
 """Kinds of holders that are objects with parts of their own."""
+_SAME = 0.05
+"""Of the bytes of states: what rounding, and states that are no tensors of the device, may differ by."""
 _ANY_ITEM = re.escape("[*]")
 
 
@@ -149,6 +151,22 @@ def kept_within(study: DeviceStudy, holder: RecordedHolder, rows: IntArray) -> i
     _, kept = _tensors_of(study, holder)
     found = live_rows(study, _last(study), [one.address or 0 for one in kept])
     return int(study.history.size[np.intersect1d(found, rows)].sum())
+
+
+def keeper_of(study: DeviceStudy, rows: IntArray) -> str | None:
+    """The holder of most of `rows`, lifetimes, by what the recording says of its tensors; None where none has half.
+
+    A state is told of its parameter, not of its optimizer: of several optimizers it is the one that has as many bytes.
+    """
+    size, whole = study.history.size, int(study.history.size[rows].sum())
+    covered = []
+    for one in holders_in_blocks(study):
+        found = live_rows(study, _last(study), [tensor.address or 0 for tensor in _tensors_of(study, one)[0]])
+        own = int(size[np.intersect1d(found, rows)].sum())
+        if one.holder and own and (one.kind != "optimizer_state" or abs((one.bytes or 0) - own) <= _SAME * own):
+            covered.append((own, one.holder))
+    most, holder = max(covered, default=(0, None))
+    return holder if 2 * most >= max(whole, 1) else None
 
 
 def _last(study: DeviceStudy) -> int:

@@ -6,6 +6,11 @@ reference cycle that nothing reaches waits for the garbage collector. Neither is
 
 from __future__ import annotations
 
+import numpy as np
+
+from oomscope.analysis.attribution.held_blocks import keeper_of
+from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE
+from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.former_model import FormerModel
 from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
@@ -123,18 +128,27 @@ def _also(others: list[Suspect], live: int) -> tuple[Note, ...]:
 def _by_trace(circumstances: Circumstances) -> Note:
     live = circumstances.request.totals.allocated
     left = circumstances.piled.left
-    keeper = None if left is None else reaching(circumstances.suspects, left.bytes)
-    holder = None if keeper is None else keeper.holder
     if isinstance(left, LoadedCopies):
+        keeper = reaching(circumstances.suspects, left.bytes)
+        holder = None if keeper is None else keeper.holder
         return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
     if isinstance(left, LeftByCalls):
         return note("causes.retained.calls", retained=left.bytes, live=live, place=left.place)
-    if isinstance(left, FormerModel):
-        return note("causes.retained.former_model", retained=left.bytes, live=live, place=left.place, holder=holder)
     if left is not None:
-        loop = circumstances.study.loops.location(left.run)
-        return note("causes.retained.ended_training", retained=left.bytes, live=live, loop=loop, holder=holder)
+        return _ended(circumstances, left)
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
+
+
+def _ended(circumstances: Circumstances, left: EndedTraining | FormerModel) -> Note:
+    study, live = circumstances.study, circumstances.request.totals.allocated
+    values = {
+        "retained": left.bytes, "live": live, "holder": keeper_of(study, left.rows),
+        "states": bool(np.any(study.categories[left.rows] == OPTIMIZER_STATE)),
+        "gradients": bool(np.any(study.categories[left.rows] == GRADIENT)),
+    }  # fmt: skip
+    if isinstance(left, FormerModel):
+        return note("causes.retained.former_model", place=left.place, **values)
+    return note("causes.retained.ended_training", loop=study.loops.location(left.run), **values)
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:
