@@ -93,6 +93,12 @@ def _release(values: Mapping[str, Any]) -> str:
     return f"Let go of {holder(values['holder'])} before {before}: `del` it, or set it to `None`."
 
 
+def _release_suspended(values: Mapping[str, Any]) -> str:
+    name = values["holder"].rpartition(": ")[2]
+    where = f" in {place(values['place'])}" if values["place"] else ""
+    return f"Let go of `{name}` before the `yield`{where}: `del` it there, or yield its value without naming it."
+
+
 def _release_rest(values: Mapping[str, Any]) -> str:
     before = work(values["before"])
     when = f"before {before}" if before else "once it has been used"
@@ -317,6 +323,12 @@ LET_GO: dict[str, RemedyWords] = {
     "release_variable.parts": RemedyWords(
         _release_rest,
         "It keeps {bytes:bytes} that no running code reads again.",
+        "none",
+        "faq",
+    ),
+    "release_variable.suspended": RemedyWords(
+        _release_suspended,
+        "A generator that waits keeps its variables: {bytes:bytes}, although it will not read this one again.",
         "none",
         "faq",
     ),

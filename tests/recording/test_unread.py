@@ -240,6 +240,62 @@ def test_a_generator_that_is_suspended_for_good():
     assert sizes(main()) == {"frames": 64}
 
 
+def scaled(points):
+    for point in points:
+        large = point * torch.ones(64 * KIB // 4)
+        yield large.sum()
+        point.zero_()
+
+
+def test_what_a_generator_that_waits_will_not_read_again():
+    def main():
+        values = scaled(iter([torch.ones(1), torch.ones(1)]))
+        for _ in values:
+            break
+        found = unread()
+        next(values)
+        return found
+
+    (name, row) = next(iter(main().items()))
+    assert (name, row["bytes"] // KIB, row["place"]) == ("large", 64, "suspended")
+    assert row["at"]["name"] == "scaled"
+
+
+def doubled(points):
+    for point in points:
+        kept = point.repeat(64 * KIB // 4)
+        yield kept.sum()
+        print(kept.mean())
+
+
+def test_what_a_generator_that_waits_will_read_when_it_goes_on():
+    def main():
+        values = doubled(iter([torch.ones(1), torch.ones(1)]))
+        for _ in values:
+            break
+        found = unread()
+        next(values)
+        return found
+
+    assert main() == {}
+
+
+def test_what_a_generators_loop_goes_through_is_read_whatever_becomes_of_its_name():
+    def rows(points):
+        for point in points:
+            yield point.sum()
+
+    def main():
+        values = rows([kib(64), kib(64)])
+        for _ in values:
+            break
+        found = unread()
+        next(values)
+        return found
+
+    assert main() == {}
+
+
 def test_a_generator_that_a_loop_runs_through():
     def main():
         frames = frames_of(3)

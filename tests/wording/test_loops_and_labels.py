@@ -39,9 +39,7 @@ def test_recorded_steps_are_those_of_the_optimizer_and_which_is_which_is_said():
     said = which_is_which(device)
     assert said.startswith("Here a pass is one round of the loop in main")
     assert "above the headline" not in said  # where no pass is counted
-    assert said.endswith(
-        "; each one ends with the step of the optimizer; what comes after the last is drawn with it."
-    )
+    assert said.endswith("; each one ends with the step of the optimizer; what comes after the last is drawn with it.")
 
 
 def test_a_loop_is_named_where_its_passes_and_the_optimizer_steps_are_not_as_many():

@@ -8,7 +8,7 @@ from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.remedies.work_before import work_before
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, SUSPENDED, said_reads
 
 SLUG = "release_variable"
 
@@ -21,6 +21,10 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             if one.kind == FROZEN:
                 values = {"module": one.holder.removeprefix(FROZEN_OF), "bytes": one.retained}
                 yield Advice(f"{SLUG}.frozen", values, one.retained, enough, at=one.at)
+                continue
+            if one.kind == SUSPENDED:
+                values = {"holder": one.holder, "bytes": one.retained, "place": one.at}
+                yield Advice(f"{SLUG}.suspended", values, one.retained, enough, at=one.at)
                 continue
             work, stored = work_before(circumstances, one), next(iter(one.stores), None)
             values = {"holder": one.holder, "bytes": one.retained, "before": work}

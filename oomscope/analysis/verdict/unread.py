@@ -25,6 +25,8 @@ from oomscope.model.recorded_unread import RecordedUnread
 
 FROZEN = "frozen_gradients"
 """Gradients that parameters have from before they were frozen. An optimizer's step would be the one to read them."""
+SUSPENDED = "suspended"
+"""A variable of a generator that waits, which it will not read when it goes on."""
 FROZEN_OF = "gradients of "
 """What the recording puts before the name of the module."""
 
@@ -70,7 +72,7 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
         reaches=retained,
         at=told,
         stores=(told,) if told is not None and one.place == "attribute" else (),
-        unread="proven" if one.place == "local" and one.since == "before" else "likely",
+        unread="proven" if one.place == SUSPENDED or (one.place == "local" and one.since == "before") else "likely",
         reads=one.reads,
     )
 
@@ -79,6 +81,8 @@ def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
     """As the holder of that name has it; a variable that holds an object of the program's own has none."""
     if one.place == "frozen":
         return FROZEN
+    if one.place == SUSPENDED:
+        return SUSPENDED
     known = (row.kind for row in study.snapshot.recorded.holders_on(study.index) if row.holder == one.holder)
     return next((kind for kind in known if kind), "attribute" if one.place == "local" else "global")
 
@@ -91,8 +95,8 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     """
     there = rows >= 0
     born = study.history.lifetimes.born[rows]
-    if one.since == "before":
-        return there
+    if one.since == "before" or one.place == SUSPENDED:
+        return there  # of a generator that waits, whatever pass it made that in
     if one.since == "between" or one.place in ("attribute", "frozen"):
         # Between the loops of its function, which the pass underway may be calling: what that has made is its own.
         # An attribute that is not asked for keeps the last pass's as needlessly as what is older.

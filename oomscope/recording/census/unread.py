@@ -26,6 +26,7 @@ from oomscope.recording.census.idle import Idle, find_idle, without
 from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.liveness import LoopAround, Use, global_reads, loops_around, uses_after
 from oomscope.recording.census.storages import Key, Storage
+from oomscope.recording.census.suspended import find_suspended, place_of_suspended
 
 NEWEST = (3, 13)
 """Later versions of Python keep values on a call's stack without counting a reference, so that nothing is proven."""
@@ -39,7 +40,7 @@ class Variable:
     """A variable that is not read again, or of which only `reads` are; or what else nobody reads, which has no node."""
 
     holder: str
-    place: str  # local, global, attribute, frozen
+    place: str  # local, global, attribute, suspended, frozen
     at: places.Place | None
     node: int
     since: str | None  # whether it was written before all loops that are underway, between two, or by a pass of one
@@ -177,21 +178,29 @@ def find_unread(
         if frame.f_code.co_flags & _OPTIMIZED:
             roots.add_call(frame)
     analysed = _add_scripts(roots, heap, stacks)
-    idle = find_idle(holding, heap, frames, offsets)
-    if not roots.unread and not idle:
+    idle, waiting = find_idle(holding, heap, frames, offsets), find_suspended(holding, frames)
+    if not roots.unread and not idle and not waiting:
         return [], {}
     deadline.check()
-    with without(holding, idle):
+    with without(holding, [*idle, *waiting]):
         read: set[int] = set()
         kept.reach(holding, roots.read | _other_roots(holding, analysed, kept), read)
-        starts = [*(one.node for one in roots.unread), *(one.value for one in idle)]
+        starts = [*(one.node for one in roots.unread), *(one.value for one in (*idle, *waiting))]
         unread = kept.reach(holding, starts, set(read))
         deadline.check()
         asked = [node for node in unread if _counts(holding.objects[node])]
         known = _from_frames(holding, heap, set(asked), frames) + _from_torch(holding, kept, unread)
         held = references.held_elsewhere(asked, holding.objects, known)
         kept.reach(holding, held, read)
-    return _tell(holding, kept, [*roots.unread, *_attributes(holding, idle)], read)
+    return _tell(holding, kept, [*roots.unread, *_attributes(holding, idle), *_suspended(holding, waiting)], read)
+
+
+def _suspended(holding: Holding, waiting: Iterable[Idle]) -> Iterator[Variable]:
+    """Variables of generators that wait, as variables."""
+    for one in waiting:
+        words, frame = holding.label(one.value), place_of_suspended(holding, one)
+        if words is not None and frame is not None:
+            yield Variable(words, "suspended", places.place_of(frame), one.value, None)
 
 
 def _attributes(holding: Holding, idle: Iterable[Idle]) -> Iterator[Variable]:
