@@ -62,6 +62,8 @@ def holder(way: str) -> str:
     if registered := _REGISTERED.match(way):
         return f"a {registered[1]} that only C code holds (for `atexit` or a signal)"
     where, colon, name = way.rpartition(": ")
+    if where == "sys":
+        return f"`sys.{name}`"
     if not colon or "→" in name:
         return f"`{way}`"
     return f"`{name}` ({where})" if where.endswith(".py") else f"`{name}` (in {where})"

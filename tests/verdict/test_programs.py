@@ -43,6 +43,27 @@ WRONG = {
     ("recsys_sanity", False): "whether a suspended generator goes on is not in a bare snapshot",
     ("prefetch_train", False): "threads that nobody reads from look like those of a pool",
     ("nerf_bake", False): "what of a tensor is shown is not in a bare snapshot",
+    ("paged_engine", True): "pages of requests that are served look like a store that grows",
+    ("paged_engine", False): "pages of requests that are served look like a store that grows",
+    ("prompt_edit", True): "a store that is filled on purpose looks like one that grows",
+    ("prompt_edit", False): "a store that is filled on purpose looks like one that grows",
+    ("lanczos_modes", True): "a basis that each pass goes through looks like a list that grows",
+    ("lanczos_modes", False): "a basis that each pass goes through looks like a list that grows",
+    ("dump_features", True): "a list that is as long as it was meant to be looks like one that grows",
+    ("dump_features", False): "a list that is as long as it was meant to be looks like one that grows",
+    ("tgnwarm", True): "graphs of few passes before any backward may be gathered for one",
+    ("tgnwarm", False): "graphs of few passes before any backward may be gathered for one",
+    ("maml_unroll", False): "which backward is to come is not in a bare snapshot",
+    ("kernelgp", False): "the cap is inferred too low by what the request lacked",
+    ("kv_scheduler", False): "requests that nobody ends look like those that are served",
+    ("serve_async", False): "whose results are read again is not in a bare snapshot",
+    ("slide_mil", False): "threads that nobody reads from look like those of a pool",
+    ("fit_batch_size", False): "who keeps what a failed call left is not in a bare snapshot",
+    ("repl_session", False): "who keeps what an error left is not in a bare snapshot",
+    ("rag_service", False): "whether what a call has left is read again is not in a bare snapshot",
+    ("coreset_loop", False): "whether the result of the pass before is read again is not in a bare snapshot",
+    ("clip_stages", False): "whether a suspended generator goes on is not in a bare snapshot",
+    ("cli_index", False): "what only C holds is not in a bare snapshot",
     ("clip_features", False): "three passes of one encoder: without the list they may be its layers",
     (
         "plain_net",
@@ -55,7 +76,8 @@ UNNAMED = {
     "ct_patches": "what lies between the holes is told by its line, and the list retains nothing alone",
     "clip_dedupe": "the small blocks that keep the holes apart are of several lines",
     "pretrain_then_tag": "only C holds the method, so that no name leads to it",
-    "phases": "the recorder calls the orphan `self`, as the running object is called",
+    "repl_session": "the error that the console showed last is named, and not the variable that it keeps",
+    "tgnwarm": "it is called capacity: the graphs may be gathered for a backward",
 }
 """Captures whose headline does not name the holder, though the recording knows it."""
 
@@ -66,6 +88,7 @@ GROWS_BY_DESIGN = {
     "plain_net": "the rounds of a loop through layers, which are plain functions",
     "two_lanes": "results are kept in a list, as they should be, and are not what failed",
     "scene_halves": "a list of seven volumes is filled",
+    "dump_features": "a list of shards is filled",
     "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""
@@ -74,6 +97,11 @@ NO_ROWS = {
     "state_view": "recorded without a trace",
     "sweep": "whole models are kept, told as models and not by site",
     "prefetch_train": "what a thread's queue keeps is told by the queue, not by site",
+    "daily_retrain": "whole models are kept, told as models and not by site",
+    "pbt_population": "whole models are kept, told as models and not by site",
+    "kv_scheduler": "few caches grow while many are served",
+    "serve_async": "calls that are underway are no passes",
+    "slide_mil": "calls that are underway are no passes",
 }
 """Captures that grow without a row of growth."""
 

@@ -29,7 +29,9 @@ _COLLECTIONS = frozenset({"list", "dict", "deque", "set", "collection", "attribu
 """Kinds of holders that are objects with parts of their own."""
 _SAME = 0.05
 """Of the bytes of states: what rounding, and states that are no tensors of the device, may differ by."""
-_ANY_ITEM = re.escape("[*]")
+_ANY_ITEM, _ANY_STEPS = re.escape("[*]"), re.escape(".*.")
+ANY_GRADIENT = ".*.grad"
+"""Ends the way to the gradients of all parameters that a variable reaches."""
 
 
 def holders_in_blocks(study: DeviceStudy) -> tuple[RecordedHolder, ...]:
@@ -70,8 +72,8 @@ def is_within(path: str, holder: str) -> bool:
 def _pattern(holder: str) -> tuple[str, re.Pattern[str]]:
     """What a way through `holder` begins with, for most ways do not, and all that it must look like."""
     name = holder.removeprefix(_CYCLE)
-    items = re.escape(name).replace(_ANY_ITEM, r"\[[^\]]*\]")
-    return name.partition("[*]")[0], re.compile(items + r"(?![A-Za-z0-9_])")
+    items = re.escape(name).replace(_ANY_ITEM, r"\[[^\]]*\]").replace(_ANY_STEPS, r"(?:[.\[][^ ]*)?\.")
+    return re.split(r"\[\*\]|\.\*\.", name, maxsplit=1)[0], re.compile(items + r"(?![A-Za-z0-9_])")
 
 
 def live_rows(study: DeviceStudy, entry: int, addresses: Sequence[int]) -> IntArray:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.analysis.attribution.held_blocks import (
+    ANY_GRADIENT,
     BELONGINGS,
     holders_in_blocks,
     is_within,
@@ -61,7 +62,7 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
     done_with = [*find_unread(study, entry, paths=MOST_PATHS), *_shown(study, entry, allocated)]
     found = [one for one in done_with if one.retained >= LEAST_SHARE * allocated]
     taken = [held_rows(study, entry, one.holder) for one in found if one.kind == "history"]
-    others = (*holders_in_blocks(study), *orphaned(study), *registered(study))
+    others = (*_gradients_as_one(holders_in_blocks(study)), *orphaned(study), *registered(study))
     told = [*((one, None) for one in others), *kept_models(study)]
     for holder, models in sorted(told, key=lambda pair: -(pair[0].retained or 0)):
         if (
@@ -77,6 +78,29 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
         # A pass of the loop that counts may be one of many that trained one model.
         found.append(one if models is None else replace(one, passes=min(one.passes, models)))
     return tuple(sorted(_exceptions_together(found), key=lambda one: -one.retained)[:MOST_SUSPECTS])
+
+
+def _gradients_as_one(holders: tuple[RecordedHolder, ...]) -> Iterator[RecordedHolder]:
+    """`holders`, where gradients of one model that keep a graph are one: one call sets them all to None."""
+    groups: dict[str, list[RecordedHolder]] = {}
+    for one in holders:
+        if one.kind == "graph" and one.holder is not None and one.holder.endswith(".grad"):
+            groups.setdefault(_variable(one.holder), []).append(one)
+        else:
+            yield one
+    for variable, alike in groups.items():
+        yield (
+            alike[0]
+            if len(alike) == 1
+            else replace(
+                alike[0],
+                holder=f"{variable}{ANY_GRADIENT}",
+                bytes=sum(one.bytes or 0 for one in alike),
+                retained=sum(one.retained or 0 for one in alike),
+                tensors=sum(one.tensors or 0 for one in alike),
+                nodes=sum(one.nodes or 0 for one in alike),
+            )
+        )
 
 
 def _exceptions_together(found: list[Suspect]) -> Iterator[Suspect]:
