@@ -221,6 +221,8 @@ def _suspect(
         retained = max(retained - int(study.history.size[rows[others]].sum()), 0)
         rows, throughs, saved = rows[~others], throughs[~others], saved[~others]
     size = study.history.size[rows]
+    if retained > allocated:  # the recording tells of its end, and this request failed earlier
+        retained = min(int(size.sum()), allocated)
     unclaimed = _unclaimed_for(study, entry, holder, rows) if _is_full(holder) else 0
     finished = finished_before(study, rows, entry) & ~made_once(study, entry)[rows]
     whole = retained or holder.bytes or 0
