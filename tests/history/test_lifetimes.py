@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from oomscope.allocator import AllocatorConfig
 from oomscope.history import BEFORE, DeviceHistory, device_history, recorded_config
 from oomscope.model import Action
 from tests import builders
@@ -82,18 +85,17 @@ def test_a_large_block_keeps_what_was_not_split_off() -> None:
     assert one.slack.tolist() == [0, 0]
 
 
-def test_blocks_of_max_split_size_take_their_whole_free_block() -> None:
-    one = history(
-        [segment(A, [block(100 * MIB, "inactive")])],
-        [
-            entry("segment_alloc", A, 100 * MIB),
-            entry("alloc", A, 90 * MIB),
-            entry("free_requested", A, 90 * MIB),
-            entry("free_completed", A, 90 * MIB),
-        ],
-        allocator_settings=builders.settings(max_split_size=64 * MIB),
-    )
-    assert one.size.tolist() == [100 * MIB]
+@pytest.mark.parametrize(("asked", "size"), [(64 * MIB, 100 * MIB), (64 * MIB - 512, 64 * MIB - 512)])
+def test_blocks_from_max_split_size_on_take_their_whole_free_block(asked: int, size: int) -> None:
+    trace = [
+        entry("segment_alloc", A, 100 * MIB),
+        *(entry(action, A, asked) for action in ("alloc", "free_requested", "free_completed")),
+    ]
+    settings = builders.settings(max_split_size=64 * MIB)
+    one = history([segment(A, [block(100 * MIB, "inactive")])], trace, allocator_settings=settings)
+    assert one.size.tolist() == [size]
+    before = history([segment(A, [block(100 * MIB, "inactive")])], trace[2:], allocator_settings=settings)
+    assert before.size.tolist() == [size]
 
 
 def test_under_expandable_segments_every_rest_is_split_off_in_ordinary_segments_too() -> None:
@@ -205,3 +207,37 @@ def test_snapshot_and_unknown_entries_change_nothing() -> None:
     )
     assert one.trace.action.tolist()[-2:] == [Action.SNAPSHOT, Action.OTHER]
     assert one.layout_at(1) is one.layout
+
+
+def test_the_first_block_of_an_empty_segment_tells_nothing_of_those_in_others() -> None:
+    other = A + 64 * MIB
+    one = history(
+        [segment(A, [block(20 * MIB, "inactive")]), segment(other, [block(20 * MIB, "inactive")])],
+        [
+            entry("alloc", other, 2 * MIB),
+            entry("free_requested", A, 5 * MIB),
+            entry("free_completed", A, 5 * MIB),
+        ],
+    )
+    assert one.size.tolist() == [5 * MIB, 2 * MIB]
+    assert one.slack.tolist() == [MIB, 0]
+
+
+@pytest.mark.parametrize(
+    ("last", "state", "bridge"),
+    [
+        ("alloc", "active_allocated", 0),
+        ("alloc", "active_pending_free", 0),
+        ("free_requested", "active_pending_free", 0),
+        ("free_requested", "active_allocated", 2),
+        ("free_completed", "active_allocated", 1),
+    ],
+)
+def test_a_block_whose_free_was_asked_for_before_the_cut_is_not_the_one_that_is_allocated_at_the_end(
+    last: str, state: str, bridge: int
+) -> None:
+    actions = ["segment_alloc", "alloc", "free_requested", "free_completed"]
+    trace = [entry(action, A, 512 if "seg" not in action else 2 * MIB) for action in actions[: actions.index(last) + 1]]
+    segments = [segment(A, [block(512, state), block(2 * MIB - 512, "inactive")], kind="small")]
+    (device,) = loaded(segments, [trace]).devices
+    assert device_history(replace(device, cut=True), AllocatorConfig()).bridge == bridge

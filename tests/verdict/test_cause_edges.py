@@ -9,12 +9,22 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
+from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict import clauses, decide, shortage
-from oomscope.analysis.verdict.causes import capacity, fragmentation, growth, outside_allocator, oversized_request
+from oomscope.analysis.verdict.causes import (
+    capacity,
+    fragmentation,
+    growth,
+    other_stream,
+    outside_allocator,
+    oversized_request,
+    private_pools,
+)
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import LoopFacts, Piled
 from oomscope.analysis.verdict.records import Suspect
+from oomscope.analysis.verdict.walls import Wall
 from oomscope.wording import say
 from tests.analysis.test_counterfactuals import GIB, case, free
 from tests.verdict import stand_ins
@@ -391,3 +401,79 @@ def test_the_first_pass_of_a_later_run_is_not_the_first(before: int, code: str) 
     failing = FailingPass(stand_ins.PLACE, 0, 0, before=before)
     (one,) = clauses.failing_pass(circumstances(failing_pass=failing))
     assert one.code == code
+
+
+@pytest.mark.parametrize(("whole", "told"), [(12_360, False), (12_361, True)])
+def test_what_a_larger_pass_comes_to_is_told_where_it_is_more_than_the_request_shows(whole: int, told: bool) -> None:
+    one = circumstances(needs_as_larger=whole, failing_pass=passed(ratio=1.5))
+    assert ("causes.capacity.as_larger" in codes(capacity.headline(one, outcome("capacity")))) is told
+
+
+@pytest.mark.parametrize(("kind", "named"), [("list", True), ("graph", False), ("call", False), ("in_flight", False)])
+def test_work_underway_is_no_keeper_of_pins(monkeypatch: pytest.MonkeyPatch, kind: str, named: bool) -> None:
+    monkeypatch.setattr(clauses, "live_at_places", lambda *_: np.array([True]))
+    monkeypatch.setattr(clauses, "held_rows", lambda *_: np.array([0]))
+    study = SimpleNamespace(history=SimpleNamespace(size=np.array([100])))
+    found = clauses.holder_of(circumstances(study=study, suspects=(suspect(kind=kind),)), pin(live_bytes=100))
+    assert bool(found) is named
+
+
+@pytest.mark.parametrize(("spare", "holds"), [(0, True), (-1, False)])
+def test_a_wall_holds_to_the_last_byte(spare: int, holds: bool) -> None:
+    one = circumstances(free=free(walled=2000, other_streams=2000))
+    assert private_pools.holds(one, outcome("private_pools", spare)) is holds
+    assert other_stream.holds(one, outcome("other_stream", spare)) is holds
+
+
+@pytest.mark.parametrize(
+    ("name", "walled", "pools", "told"),
+    [("pool", 4000, 2, True), (None, 4000, 2, False), ("pool", 4001, 2, False), ("pool", 4000, 1, False)],
+)
+def test_the_pool_that_walls_in_half_of_it_is_named(name: str | None, walled: int, pools: int, told: bool) -> None:
+    walls = tuple(Wall((0, number), name, "graph", 2000, 0) for number in range(1, pools + 1))
+    one = circumstances(free=free(walled=walled), walls=walls)
+    one.request.layout = SimpleNamespace(segments=SimpleNamespace(pool=np.array([0, 1, 2])))
+    found = codes(private_pools.headline(one, outcome("private_pools")))
+    assert ("causes.private_pools.most" in found) is told
+
+
+@pytest.mark.parametrize(("source", "code"), [("recorded", "limit"), ("bracket", "refused")])
+def test_what_refused_a_request_larger_than_an_unknown_card(source: str, code: str) -> None:
+    (one,) = codes(oversized_request.headline(circumstances(20_000, source=source), outcome("oversized_request")))
+    assert one == f"causes.oversized_request.{code}"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "retained", "expected"),
+    [
+        (1.5, 1000, ["causes.pass.longer", "causes.capacity.needs", "causes.capacity.allocated"]),
+        (1.5, 5000, ["causes.capacity.keeper", "causes.capacity.needs", "causes.capacity.asked", "causes.pass.longer"]),
+        (1.0, 1000, ["causes.capacity.needs", "causes.capacity.allocated", "causes.pass.after"]),
+    ],
+)
+def test_a_longer_pass_comes_first_unless_one_object_keeps_most(
+    ratio: float, retained: int, expected: list[str]
+) -> None:
+    one = circumstances(failing_pass=passed(ratio=ratio), suspects=(suspect(retained=retained),))
+    assert codes(capacity.headline(one, outcome("capacity"))) == expected
+
+
+@pytest.mark.parametrize(("grown", "code"), [(2000, "rising"), (2001, "passes")])
+def test_a_series_is_told_where_nothing_else_has_grown_more(
+    monkeypatch: pytest.MonkeyPatch, grown: int, code: str
+) -> None:
+    monkeypatch.setattr(clauses, "state_of", lambda *_: ())
+    joined = RisingRequest(live=1000, risen=900, grown=2000, per_join=100, joins=9, since=0)
+    one = circumstances(rising=joined, growth=(stand_ins.growth(),), piled=Piled(grown=grown))
+    first = codes(growth.headline(one, outcome("growth")))[0]
+    assert first == f"causes.growth.{code}"
+
+
+@pytest.mark.parametrize(("earlier", "it"), [(2900, growth.EARLIER), (3000, "it")])
+def test_only_what_finished_passes_left_is_promised_of_an_object_that_this_pass_fills_too(
+    earlier: int, it: str
+) -> None:
+    holder = suspect(retained=3000, passes=7, finished_bytes=earlier, earlier_bytes=earlier)
+    one = circumstances(piled=Piled(grown=earlier, passes=7, holder=holder))
+    found = growth.headline(one, outcome("growth", bytes_=earlier))
+    assert [note.values["it"] for note in found if note.code == "causes.growth.without"] == [it]

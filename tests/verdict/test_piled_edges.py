@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.passes.rising_request import RisingRequest
-from oomscope.analysis.study import study_device
+from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
-from oomscope.analysis.verdict.failed_tries import left_by_failed_tries
+from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.piled import MOST_GATHERED, LoopFacts, Piled, find_piled
 from oomscope.model import Snapshot
 from tests.analysis.programs import LOADING, MIB
@@ -202,10 +203,23 @@ def test_an_object_that_retains_nothing_is_no_exception_and_no_graph() -> None:
     assert (one.kind, one.keeps_graph) == ("tensor", False)
 
 
-@pytest.mark.parametrize(("threads", "known"), [(2, ()), (3, (("serve", 3),))])
-def test_calls_of_a_function_count_from_three_on(threads: int, known: tuple[tuple[str, int], ...]) -> None:
+SERVE = {"filename": "/workspace/train/serve.py", "line": 5, "name": "serve"}
+THREADING = {"filename": "/usr/lib/python3.12/threading.py", "line": 1012, "name": "run"}
+
+
+@pytest.mark.parametrize(
+    ("threads", "frames", "known"),
+    [
+        (2, [SERVE], ()),
+        (3, [SERVE], (("serve", 3),)),
+        (3, [SERVE, THREADING], (("serve", 3),)),
+        (3, [THREADING], ()),
+    ],
+)
+def test_calls_of_the_programs_functions_count_from_three_on(
+    threads: int, frames: list[dict[str, Any]], known: tuple[tuple[str, int], ...]
+) -> None:
     assert calls.LEAST_CALLS == 3
-    frames = [{"filename": "/workspace/train/serve.py", "line": 5, "name": "serve"}]
     told = [{"name": f"worker {number}", "frames": frames} for number in range(threads)]
     study = study_device(holding(stacks={"failing": [], "main": [], "threads": told}), 0)
     found = calls.calls_in_progress(study, study.history.entries - 1)
@@ -277,3 +291,108 @@ def test_a_join_that_fails_raises_what_is_needed_by_both_tensors():
     joined = RisingRequest(live=1000, risen=900, grown=2000, per_join=100, joins=9, since=0)
     found = find_piled((), (), (), LoopFacts(rising=joined))
     assert (found.grown, found.per_pass) == (2000, 200)
+
+
+@pytest.mark.parametrize(("grown", "kept"), [(999, True), (1000, False)])
+def test_models_have_piled_up_where_they_are_more_than_all_else(grown: int, kept: bool) -> None:
+    run: Any = None
+    models = KeptModels(run=run, passes=4, bytes=1000)
+    found = find_piled((growth(spared_bytes=grown),), (), (), LoopFacts(models=models))
+    assert (found.models is models) is kept
+
+
+@pytest.mark.parametrize(("optimizers", "path"), [(1, ("weight.exp_avg", "AdamW: weight")), (2, ("AdamW: weight",))])
+def test_states_are_those_of_the_only_optimizer(optimizers: int, path: tuple[str, ...]) -> None:
+    named = (("optimizer_state", "weight.exp_avg"), ("parameter", "AdamW: weight"), ("parameter", "model: weight"))
+    told = tuple(
+        {"device": 0, "address": (1 << 40) + 10 * MIB * at, "bytes": 10 * MIB, "category": category, "name": name}
+        for at, (category, name) in enumerate(named)
+    )
+    states = [keeps(name, 10 * MIB, kind="optimizer_state") for name in ("AdamW", "SGD")[:optimizers]]
+    models = [keeps(name, 10 * MIB, kind="parameter") for name in ("AdamW", "model")]
+    study = study_device(holding(*states, *models, tensors=told), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert (one.holder, one.kind, one.path) == ("AdamW", "optimizer", path)
+
+
+@pytest.mark.parametrize(("count", "length", "full"), [(None, 4, False), (None, 5, True), (2, 9, False), (2, 10, True)])
+def test_a_bounded_collection_is_full_where_it_holds_all_it_may(count: int | None, length: int, full: bool) -> None:
+    told = keeps("queue", 50 * MIB, kind="deque", count=count, maxlen=5, length=length)
+    study = study_device(holding(told), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.is_full is full
+
+
+@pytest.mark.parametrize("unread", [True, False])
+def test_what_lies_within_a_variable_that_is_not_read_again_is_told_with_it(unread: bool) -> None:
+    told = {"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "unread": "main: old"}
+    row = {"holder": "main: old", "place": "local", "since": "before", "device": 0}
+    held = [keeps("old.history", 20 * MIB), keeps("other", 30 * MIB)]
+    if unread:
+        assert names(holding(*held, tensors=(told,), unread=[row])) == ["other", "main: old"]
+    else:
+        assert names(holding(*held, keeps("main: old", 10 * MIB))) == ["other", "old.history", "main: old"]
+
+
+def serving(**key: Any) -> DeviceStudy:
+    """A recording of a program whose request fails within `serve`, without stacks of threads."""
+    script = Script("/workspace/train/serve.py")
+    with script.call(50, "serve"):
+        script.at(5, 30)
+        script.fails(6, 50)
+    return study_device(script.snapshot(oomscope={"schema_version": 1, **key}), 0)
+
+
+@pytest.mark.parametrize(("tensors", "known"), [(2, ()), (3, (("serve", 3),))])
+def test_a_variable_of_several_tensors_stands_in_as_many_calls(
+    tensors: int, known: tuple[tuple[str, int], ...]
+) -> None:
+    held = {"holder": "serve: x", "kind": "tensor", "device": 0, "bytes": MIB, "retained": MIB, "tensors": tensors}
+    study = serving(holders=[held])
+    found = calls.calls_in_progress(study, study.history.entries - 1)
+    assert tuple((one.function, one.calls) for one in found) == known
+
+
+@pytest.mark.parametrize(
+    ("within", "count", "known"),
+    [("coroutine", 2, ()), ("coroutine", 3, (("serve", 3),)), ("generator", 3, ())],
+)
+def test_coroutines_that_wait_within_a_function_are_calls_of_it(
+    within: str, count: int, known: tuple[tuple[str, int], ...]
+) -> None:
+    told = [
+        {"device": 0, "address": 1 << 40, "bytes": MIB, "holders": [f"tasks[{at}].<{within}> → serve: {name}"]}
+        for at in range(count)
+        for name in ("x", "y")
+    ]
+    study = serving(tensors=told)
+    found = calls.calls_in_progress(study, study.history.entries - 1)
+    assert tuple((one.function, one.calls) for one in found) == known
+
+
+@pytest.mark.parametrize(("line", "kept"), [(14, 8 * MIB), (13, 0)])
+def test_what_is_older_than_a_failure_counts_unless_the_same_line_asks_again(line: int, kept: int) -> None:
+    script = Script()
+    script.alloc(4 * MIB, LOADING)
+    with script.call(40, "search"):
+        script.at(11, 8)
+        script.fails(13, 100)
+        script.at(line, 2)
+        script.fails(15, 100)
+    study = study_device(script.snapshot(), 0)
+    assert from_before_a_failure(study, study.history.entries - 1) == kept
+
+
+def test_of_tries_with_loops_of_their_own_the_outermost_counts() -> None:
+    script = Script()
+    script.alloc(4 * MIB, LOADING)
+    with script.call(40, "search"):
+        for _ in range(3):
+            script.at(10, 8)
+            for _ in range(3):
+                script.at(11, 1)
+                script.at(12, 1)
+            script.fails(13, 100)
+    script.fails(50, 100)
+    study = study_device(script.snapshot(), 0)
+    assert left_by_failed_tries(study, study.history.entries - 1) == 3 * 14 * MIB

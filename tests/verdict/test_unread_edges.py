@@ -6,14 +6,17 @@ import pytest
 
 from oomscope.analysis.records import Location
 from oomscope.analysis.remedies import release_variable
+from oomscope.analysis.study import study_device
 from oomscope.analysis.verdict import piled
 from oomscope.analysis.verdict.causes import retained
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
-from oomscope.analysis.verdict.unread import FROZEN, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, find_unread, said_reads
 from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
+from tests.analysis.programs import MIB
 from tests.verdict.stand_ins import circumstances, outcome, suspect
+from tests.verdict.test_piled_edges import holding
 
 LIVE = 10_000
 EDGE = int(piled.WORTH_RELEASING * LIVE)
@@ -109,3 +112,22 @@ def test_an_attribute_is_let_go_of_where_it_is_stored() -> None:
     action = REMEDIES["release_variable"].action
     assert callable(action)
     assert "where it is stored, at on_epoch_end (train.py:54)" in action(advice.values)
+
+
+def test_a_variable_that_keeps_tensors_on_two_cards_is_told_once_of_each() -> None:
+    told = {"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "unread": "main: old"}
+    rows = [{"holder": "main: old", "place": "local", "since": "before", "device": card} for card in (0, 1)]
+    study = study_device(holding(tensors=(told,), unread=rows), 0)
+    (one,) = find_unread(study, study.history.entries - 1, paths=3)
+    assert (one.holder, one.retained) == ("main: old", 10 * MIB)
+
+
+@pytest.mark.parametrize(("place", "stores"), [("attribute", True), ("local", False)])
+def test_an_attribute_is_stored_where_the_recording_says(place: str, stores: bool) -> None:
+    told = {"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "unread": "self.old"}
+    at = {"filename": "/workspace/train.py", "line": 54, "name": "fit"}
+    row = {"holder": "self.old", "place": place, "since": "before", "device": 0, "at": at}
+    study = study_device(holding(tensors=(told,), unread=[row]), 0)
+    (one,) = find_unread(study, study.history.entries - 1, paths=3)
+    assert one.at is not None
+    assert one.stores == ((one.at,) if stores else ())
