@@ -114,6 +114,8 @@ CAUSES: dict[str, Sentence] = {
     "never held more than {limit:bytes}.",
     "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ "
     "from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
+    "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
+    "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
     "with gradients and optimizer state: {bytes:bytes} are still alive.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "

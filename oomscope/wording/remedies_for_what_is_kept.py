@@ -240,7 +240,7 @@ LET_GO: dict[str, RemedyWords] = {
         "",
     ),
     "forget_exception": RemedyWords(
-        "Let go of the exception in {holder:holder} once it is handled: `del` it, store its text instead, or empty its "
+        "Keep no exception in {holder:holder} once it is handled: store its text instead, `del` it, or empty its "
         "frames (`traceback.clear_frames(error.__traceback__)`).",
         "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
         "a debugger no longer sees those variables",

@@ -85,6 +85,7 @@ CHECKS: dict[str, Check] = {
     "causes.growth.holder": lambda values, about: (
         kept(values, about) and values["tensors"] > 0 < (values["passes"] or 1) and (values["per_pass"] or 1) > 0
     ),
+    "causes.growth.exceptions": kept,
     "causes.growth.models": piled,
     "causes.growth.passes": lambda values, about: piled(values, about) and values["per_pass"] > 0,
     "causes.growth.every": lambda values, about: piled(values, about) and values["each"] > 0 and values["every"] > 1,

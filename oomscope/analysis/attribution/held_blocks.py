@@ -165,10 +165,18 @@ def keeper_of(study: DeviceStudy, rows: IntArray) -> str | None:
     for one in holders_in_blocks(study):
         found = live_rows(study, _last(study), [tensor.address or 0 for tensor in _tensors_of(study, one)[0]])
         own = int(size[np.intersect1d(found, rows)].sum())
-        if one.holder and own and (one.kind != "optimizer_state" or abs((one.bytes or 0) - own) <= _SAME * own):
-            covered.append((own, one.holder))
-    most, holder = max(covered, default=(0, None))
+        if (
+            one.holder not in _NOBODY
+            and own
+            and (one.kind != "optimizer_state" or abs((one.bytes or 0) - own) <= _SAME * own)
+        ):
+            covered.append((own, one.holder or ""))
+    most, holder = max(covered, default=(0, ""))
     return holder if 2 * most >= max(whole, 1) else None
+
+
+_NOBODY = (None, "", "self", "cls")
+"""Names that tell no object from another."""
 
 
 def _last(study: DeviceStudy) -> int:

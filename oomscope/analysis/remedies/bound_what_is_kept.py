@@ -17,7 +17,7 @@ from oomscope.model import BoolArray
 
 SLUG = "bound_what_is_kept"
 
-_OTHERWISE = ("optimizer", "deferred")
+_OTHERWISE = ("optimizer", "deferred", "exception")
 """Kinds of holders for which there is advice of their own."""
 WORTH_BOUNDING = 0.2
 """Of the allocated bytes; what an object that does not grow has to keep at least to be worth a change."""

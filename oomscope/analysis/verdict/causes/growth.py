@@ -6,6 +6,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import MOSTLY
+from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 from oomscope.model import Note, note
 
@@ -62,18 +63,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """What grows, by how much, and who keeps it."""
     piled, growth = circumstances.piled, circumstances.growth
     if piled.holder is not None:
-        holder = piled.holder
-        passes = holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None
-        first = note(
-            "causes.growth.holder",
-            holder=holder.holder,
-            retained=holder.retained,
-            live=circumstances.request.totals.allocated,
-            tensors=holder.tensors,
-            passes=passes,
-            this=" and this one" if passes and holder.retained > holder.earlier_bytes else "",
-            per_pass=piled.per_pass,
-        )
+        first = _by_holder(circumstances, piled.holder)
     elif piled.models is not None:
         loop = circumstances.study.loops.location(piled.models.run)
         first = note("causes.growth.models", bytes=piled.models.bytes, passes=piled.models.passes, loop=loop)
@@ -91,6 +81,23 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     without = _told_without(circumstances, tested.qualifying[0].bytes)
     of_this_pass = piled.holder is not None and first.values.get("this") and piled.holder.retained > without
     return (first, *held, clauses.without(circumstances, without, EARLIER if of_this_pass else "it"))
+
+
+def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
+    """The object that keeps what grows. Exceptions come now and then, and not with every pass."""
+    live, kept = circumstances.request.totals.allocated, {"holder": holder.holder, "retained": holder.retained}
+    if holder.kind == "exception":
+        return note("causes.growth.exceptions", live=live, **kept)
+    passes = holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None
+    return note(
+        "causes.growth.holder",
+        live=live,
+        tensors=holder.tensors,
+        passes=passes,
+        this=" and this one" if passes and holder.retained > holder.earlier_bytes else "",
+        per_pass=circumstances.piled.per_pass,
+        **kept,
+    )
 
 
 def _told_without(circumstances: Circumstances, grown: int) -> int:
