@@ -117,9 +117,9 @@ def _release_training(values: Mapping[str, Any]) -> str:
             "read later."
         )
     return (
-        f"Let go of the optimizer and the gradients of the loop in {place(values['loop'])} before {before}: `del` what "
-        "refers to them and to a model that is not used any more, or call `optimizer.zero_grad()` and keep the model "
-        "alone."
+        f"Let go of the optimizer and the gradients of the loop in {place(values['loop'])} once it has ended, before "
+        f"{before}: `del` what refers to them and to a model that is not used any more, or call "
+        "`optimizer.zero_grad()` and keep the model alone."
     )
 
 

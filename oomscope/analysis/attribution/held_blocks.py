@@ -27,6 +27,8 @@ very one of this failure, and its frames were running when the request failed; e
 _CYCLE = "reference cycle: "
 _COLLECTIONS = frozenset({"list", "dict", "deque", "set", "collection", "attribute"})
 """Kinds of holders that are objects with parts of their own."""
+_NOBODY = (None, "", "self", "cls")
+"""Names that tell no object from another."""
 _SAME = 0.05
 """Of the bytes of states: what rounding, and states that are no tensors of the device, may differ by."""
 _ANY_ITEM, _ANY_STEPS = re.escape("[*]"), re.escape(".*.")
@@ -165,18 +167,11 @@ def keeper_of(study: DeviceStudy, rows: IntArray) -> str | None:
     for one in holders_in_blocks(study):
         found = live_rows(study, _last(study), [tensor.address or 0 for tensor in _tensors_of(study, one)[0]])
         own = int(size[np.intersect1d(found, rows)].sum())
-        if (
-            one.holder not in _NOBODY
-            and own
-            and (one.kind != "optimizer_state" or abs((one.bytes or 0) - own) <= _SAME * own)
-        ):
+        is_whole = one.kind != "optimizer_state" or abs((one.bytes or 0) - own) <= _SAME * own
+        if one.holder not in _NOBODY and own and is_whole:
             covered.append((own, one.holder or ""))
     most, holder = max(covered, default=(0, ""))
     return holder if 2 * most >= max(whole, 1) else None
-
-
-_NOBODY = (None, "", "self", "cls")
-"""Names that tell no object from another."""
 
 
 def _last(study: DeviceStudy) -> int:
