@@ -50,6 +50,7 @@ _OF_WORDINGS = {
     "other.warning": NOBODY,
     "other.launch": NOBODY,
     "other.program": PROGRAM,
+    "other.planned": PROGRAM,
     "other.pool": PROGRAM,
     "other.one_piece": PROGRAM,
 }

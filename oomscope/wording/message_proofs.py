@@ -120,6 +120,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.killed_early": "A watchdog of the machine ended the process before host memory ran out.",
     "message_proofs.registers": "A kernel wants more registers or on-chip memory than a block may have; the card's"
     " memory is not short.",
+    "message_proofs.planned": "The model was found not to fit onto the card before it was loaded: the card refused"
+    " nothing.",
     "message_proofs.unknown_words": "It names memory, in words that oomscope does not know.",
     "message_proofs.other_program": "This is another program's or library's message, not PyTorch's.",
 }

@@ -15,7 +15,7 @@ ANCHORS = (
     b"maximum allowed buffer size", b"memory isn't enough", b"out of gpu memory", b"memory on device",
     b"enough space in the", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
     b"rmm failure", b"size exceeds device", b"::malloc] resource limit", b"sufficient workspace memory",
-    b"not enough memory for", b"data of size", b"worker memory limit", b"instead of /dev/shm",
+    b"not enough memory for", b"data of size", b"dispatched on the cpu", b"worker memory limit", b"instead of /dev/shm",
 )  # fmt: skip
 
 
@@ -178,6 +178,7 @@ WORDINGS = (
             (?: \( failed to allocate <requested> \) )?""",
     ),
     Wording("other", "other.program", "allocatoroutofmemory", r"\w{2,30} allocator (?: is | ran)? out of memory"),
+    Wording("other", "other.planned", "dispatchedonthecpu", r"Some modules are dispatched on the CPU or the disk"),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),
     Wording("other", "other.program", "javaheap", r"OutOfMemoryError: Java heap space"),
     Wording("other", "other.unreadable", "cudasuccess:cuda", r"== cudaSuccess: CUDA: (?!out) \w+"),

@@ -114,6 +114,7 @@ _PROOFS = {
     "killed.early": "message_proofs.killed_early",
     "other.warning": "message_proofs.only_a_warning",
     "other.launch": "message_proofs.registers",
+    "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
 }
 _ADVICE = {
