@@ -1,8 +1,8 @@
 """Messages that programs printed, from public issues, each with what it says, written down by hand before it was read.
 
 Sizes are written as printed; two with a plus between them are added. `first` was collected to measure the first version
-of the rules, `second` and `third` to measure what had been mended since; all are kept so that no wording is lost again. Those of `twentyfirst` keep the wording and the layout of
-public ones, with other numbers, paths and names.
+of the rules, `second` and `third` to measure what had been mended since; all are kept so that no wording is lost again.
+Those of `twentyfirst` keep the wording and the layout of public ones, with other numbers, paths and names.
 """
 
 from __future__ import annotations
