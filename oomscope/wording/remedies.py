@@ -21,7 +21,7 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
 def _bound_batch(values: Mapping[str, Any]) -> str:
     if values["stairs"]:
         return f"Stop the batches from growing at {place(values['place'])}."
-    return f"Limit the size of a batch at {place(values['place'])}: samples, length or resolution."
+    return f"Limit the batch at {place(values['place'])}: samples, length or resolution."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -74,7 +74,6 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "bound_batch": RemedyWords(
         _bound_batch,
         "{passes:n pass/passes} with smaller batches had fitted.",
-        "large batches are cut, split, or left out",
     ),
     "smaller_batch.training": RemedyWords(
         "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "
