@@ -41,7 +41,9 @@ def read(toy: Toy) -> Snapshot:
 
 
 def study_of(toy: Toy) -> DeviceStudy:
-    return SnapshotStudy(read(toy)).devices[0]
+    devices = SnapshotStudy(read(toy)).devices
+    assume(devices)  # where nothing was allocated there is no device
+    return devices[0]
 
 
 @thoroughly
