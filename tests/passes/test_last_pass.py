@@ -6,7 +6,8 @@ import pytest
 
 from oomscope.analysis.passes import last_pass as rules
 from oomscope.analysis.passes.last_pass import at_work, most_needed, rise_of_needs, still_to_come
-from oomscope.analysis.verdict import circumstances
+from oomscope.analysis.verdict import needs
+from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from tests.analysis.asking import Diagnosis, diagnose
 from tests.analysis.programs import MIB
@@ -36,15 +37,15 @@ def test_what_the_pass_underway_holds_is_its_own() -> None:
 @pytest.mark.parametrize(("asked", "counted"), [(96, 24), (96.1, 0)])
 def test_blocks_far_smaller_than_the_request_are_not_of_its_order(asked: float, counted: int) -> None:
     """One large request after many small ones may be the last of its kind."""
-    assert circumstances.OF_THIS_ORDER == 8
+    assert needs.OF_THIS_ORDER == 8
     script = Script()
     with script.call(50, "evaluate"):
         for layer in range(2):
             script.layer(32, 10 + layer, 12)
         script.fails(32, asked)
     made = diagnose(script.snapshot())
-    about = circumstances.Circumstances(made.study, failed_requests(made.study)[-1])
-    assert (about.at_work, about.made_so_far) == (counted * MIB, 24 * MIB)
+    about = Circumstances(made.study, failed_requests(made.study)[-1])
+    assert (about.needs.at_work, about.needs.made_so_far) == (counted * MIB, 24 * MIB)
 
 
 def test_what_finished_passes_needed_at_most() -> None:

@@ -240,6 +240,15 @@ def test_a_generator_that_is_suspended_for_good():
     assert sizes(main()) == {"frames": 64}
 
 
+def while_it_waits(values):
+    """What is unread after a generator's first value; it goes on afterwards."""
+    for _ in values:
+        break
+    found = unread()
+    next(values)
+    return found
+
+
 def scaled(points):
     for point in points:
         large = point * torch.ones(64 * KIB // 4)
@@ -249,12 +258,7 @@ def scaled(points):
 
 def test_what_a_generator_that_waits_will_not_read_again():
     def main():
-        values = scaled(iter([torch.ones(1), torch.ones(1)]))
-        for _ in values:
-            break
-        found = unread()
-        next(values)
-        return found
+        return while_it_waits(scaled(iter([torch.ones(1), torch.ones(1)])))
 
     (name, row) = next(iter(main().items()))
     assert (name, row["bytes"] // KIB, row["place"]) == ("large", 64, "suspended")
@@ -270,12 +274,7 @@ def doubled(points):
 
 def test_what_a_generator_that_waits_will_read_when_it_goes_on():
     def main():
-        values = doubled(iter([torch.ones(1), torch.ones(1)]))
-        for _ in values:
-            break
-        found = unread()
-        next(values)
-        return found
+        return while_it_waits(doubled(iter([torch.ones(1), torch.ones(1)])))
 
     assert main() == {}
 
@@ -286,12 +285,7 @@ def test_what_a_generators_loop_goes_through_is_read_whatever_becomes_of_its_nam
             yield point.sum()
 
     def main():
-        values = rows([kib(64), kib(64)])
-        for _ in values:
-            break
-        found = unread()
-        next(values)
-        return found
+        return while_it_waits(rows([kib(64), kib(64)]))
 
     assert main() == {}
 

@@ -157,7 +157,7 @@ def test_a_pass_that_is_larger_is_divided_until_all_of_it_fits(
 ) -> None:
     assert smaller_batch.OF_ONE_MUCH_LARGER == (2, 4, 8, 16, 32, 64, 128)
     made_of_the_batch(monkeypatch, 8000)
-    (advice,) = smaller_batch.propose(circumstances(study=recorded_with(), needs_as_larger=needs))
+    (advice,) = smaller_batch.propose(circumstances(study=recorded_with(), as_larger=needs))
     assert (advice.values["divisor"], advice.enough, advice.values["whole_pass"]) == (divisor, enough, enough)
 
 

@@ -51,14 +51,18 @@ def circumstances(
         "rising": None, "drivers": (), "pins": (), "asked": Asked("forward"), "categories": {}, "others": (),
         "failing_pass": None, "in_progress": (), "uncertain_bytes": 0, "names_known": True, "varied_sizes": 0,
         "in_forward": True, "card_unknown": False, "whatif": None, "outside": case.outside, "total": case.total,
-        "cap": case.cap, "live": None, "study": None, "state_to_come": (0, 0), "may_be_kept": False,
+        "cap": case.cap, "live": None, "study": None, "may_be_kept": False,
         "may_be_done_with": 0, "left_by_last_pass": 0, "wasted": 0, "keeper_of_last_pass": None,
-        "still_to_come": None, "walls": (), "keeps_graphs": False, "parameter_item": None,
-        "trains": False, "next_step": None, "most_needed": None, "went_as_far_before": False, "is_in_forward": True,
-        "at_work": 0, "made_so_far": 0, "rise_of_needs": 0, "history_of_steps": 0,
-        "left_by_trace": 0, "needs_as_larger": None, "leaks_for_sure": True,
+        "walls": (), "keeps_graphs": False, "parameter_item": None,
+        "trains": False, "went_as_far_before": False, "is_in_forward": True,
+        "left_by_trace": 0, "leaks_for_sure": True,
     }  # fmt: skip
-    return SimpleNamespace(**(parts | more))
+    needs = {
+        "state_to_come": (0, 0), "still_to_come": None, "next_step": None, "most": None, "at_work": 0, "made_so_far": 0,
+        "rise": 0, "history_of_steps": 0, "as_larger": None,
+    }  # fmt: skip
+    needs |= {name: more.pop(name) for name in needs if name in more}
+    return SimpleNamespace(**(parts | more), needs=SimpleNamespace(**needs))
 
 
 def outcome(cause: str, spare: int = 5000, *, bytes_: int = 5000, certain: bool = True) -> Tested:

@@ -176,7 +176,7 @@ def test_holes_are_no_cause_where_relief_lasts_for_few_passes(per_pass: int, hol
 
 @pytest.mark.parametrize(("rise", "holds"), [(100, True), (101, False)])
 def test_holes_are_no_cause_where_passes_need_ever_more(rise: int, holds: bool) -> None:
-    one = circumstances(free=free(usable=3000), rise_of_needs=rise)
+    one = circumstances(free=free(usable=3000), rise=rise)
     assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
 
 
@@ -405,7 +405,7 @@ def test_the_first_pass_of_a_later_run_is_not_the_first(before: int, code: str) 
 
 @pytest.mark.parametrize(("whole", "told"), [(12_360, False), (12_361, True)])
 def test_what_a_larger_pass_comes_to_is_told_where_it_is_more_than_the_request_shows(whole: int, told: bool) -> None:
-    one = circumstances(needs_as_larger=whole, failing_pass=passed(ratio=1.5))
+    one = circumstances(as_larger=whole, failing_pass=passed(ratio=1.5))
     assert ("causes.capacity.as_larger" in codes(capacity.headline(one, outcome("capacity")))) is told
 
 

@@ -157,13 +157,13 @@ CHECKS: dict[str, Check] = {
         values["needs"] > values["limit"] > 0 and values["over"] == values["needs"] - values["limit"]
     ),
     "causes.capacity.like_last": lambda values, about: (
-        values["needs"] > values["limit"] > 0 and about.still_to_come > about.request.size
+        values["needs"] > values["limit"] > 0 and about.needs.still_to_come > about.request.size
     ),
     "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
     "causes.capacity.underway": lambda values, about: (
         within(values["made"], about.request.totals.active) and (values["before"] or 0) < values["made"]
     ),
-    "causes.capacity.rest_unknown": lambda values, about: 0 < values["bytes"] < about.at_work,
+    "causes.capacity.rest_unknown": lambda values, about: 0 < values["bytes"] < about.needs.at_work,
     "causes.capacity.tensor": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,
     "causes.capacity.allocated": lambda values, about: values["bytes"] == about.request.totals.allocated,

@@ -29,13 +29,13 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
 
 def _to_come(circumstances: Circumstances, spare: int | None) -> int | None:
     """Bytes of optimizer state that the same step will still ask for, where they do not fit into `spare`; else None."""
-    there, needs = circumstances.state_to_come
+    there, needs = circumstances.needs.state_to_come
     return needs - there if needs - there > max(spare or 0, 0) else None
 
 
 def _gets_through(circumstances: Circumstances, spare: int | None) -> bool:
     """Whether `spare` is enough for the rest of the pass, where a pass that finished tells how much it needs."""
-    further = (circumstances.still_to_come or 0) - circumstances.shortage.size
+    further = (circumstances.needs.still_to_come or 0) - circumstances.shortage.size
     return spare is None or further <= spare
 
 

@@ -26,8 +26,8 @@ def enough_by_sum(circumstances: Circumstances, saves: int) -> bool | None:
     Enough for the pass underway, where a pass that finished tells how much more it will need, and for the rest of the
     state that an optimizer has begun to make.
     """
-    case, (there, needs) = circumstances.shortage, circumstances.state_to_come
-    further = max((circumstances.still_to_come or 0) - case.size, needs - there - case.size, 0)
+    case, (there, needs) = circumstances.shortage, circumstances.needs.state_to_come
+    further = max((circumstances.needs.still_to_come or 0) - case.size, needs - there - case.size, 0)
     if case.spare(saves, case.limit.low) - further >= MARGIN * case.limit.low:
         return True
     return None if case.spare(saves + case.free.usable, case.limit.low) - further >= 0 else False

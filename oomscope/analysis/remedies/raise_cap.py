@@ -35,7 +35,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "fraction": None if not case.total else -(-least * 10_000 // case.total) / 10_000,
         "grows": circumstances.piled.per_pass,
         "passes": PASSES_OF_ROOM if circumstances.piled.per_pass else None,
-        "whole_pass": circumstances.needs_as_larger is not None,
+        "whole_pass": circumstances.needs.as_larger is not None,
     }
     yield Advice(SLUG, values, None, True)
 
@@ -44,9 +44,9 @@ def _least(circumstances: Circumstances) -> int:
     """The cap under which the request is served, with room for what any allocator leaves in holes, and for growth."""
     case = circumstances.shortage
     needed = max(_replayed(circumstances), case.reserved + case.size, case.limit.low)
-    there, needs = circumstances.state_to_come
-    needed += max(needs - there - case.size, (circumstances.still_to_come or 0) - case.size, 0)
-    needed = max(needed, circumstances.next_step or 0, circumstances.needs_as_larger or 0)
+    there, needs = circumstances.needs.state_to_come
+    needed += max(needs - there - case.size, (circumstances.needs.still_to_come or 0) - case.size, 0)
+    needed = max(needed, circumstances.needs.next_step or 0, circumstances.needs.as_larger or 0)
     grows = PASSES_OF_ROOM * (circumstances.piled.per_pass or 0)
     return int(needed * (1 + MARGIN)) + grows
 

@@ -17,8 +17,8 @@ IN_EIGHT_BITS = 0.75
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where optimizer state holds much; of a history, half of it."""
-    if history := circumstances.history_of_steps:
+    if history := circumstances.needs.history_of_steps:
         yield Advice(f"{SLUG}.history", {}, history // 2, enough_by_sum(circumstances, history // 2))
         return
-    whole = circumstances.state_to_come[1]  # while it is being made, what is there is a part of it
+    whole = circumstances.needs.state_to_come[1]  # while it is being made, what is there is a part of it
     yield from shrink(circumstances, SLUG, "optimizer_state", IN_EIGHT_BITS, least=whole)

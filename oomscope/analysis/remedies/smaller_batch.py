@@ -34,7 +34,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     saves = (there + request) * (divisor - 1) // divisor
     code = f"{SLUG}.training" if circumstances.trains else SLUG
     samples = None if _holds(circumstances, divisor) else divisor
-    whole = bool(enough) and circumstances.needs_as_larger is not None
+    whole = bool(enough) and circumstances.needs.as_larger is not None
     values = {"divisor": divisor, "bytes": there, "samples": samples, "whole_pass": whole}
     yield Advice(code, values, saves, enough)
 
@@ -55,7 +55,7 @@ def _divisor(circumstances: Circumstances, there: int, request: int) -> tuple[in
 
     A pass that is larger than those that fitted needs its whole: the request that failed may have come early in it.
     """
-    whole, low = circumstances.needs_as_larger, circumstances.request.limit.low
+    whole, low = circumstances.needs.as_larger, circumstances.request.limit.low
     if whole is not None:
         fixed = circumstances.request.totals.active - there
         fits = (one for one in OF_ONE_MUCH_LARGER if (fixed + (whole - fixed) / one) * (1 + MARGIN) <= low)

@@ -7,9 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import named_tensors
-from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
-from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill, recorded_item_size
+from oomscope.analysis.labels.model_cost import recorded_item_size
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.labels.stack_roles import Role
@@ -21,25 +20,12 @@ from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained
 from oomscope.analysis.passes.former_model import find_former_model
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
-from oomscope.analysis.passes.last_pass import (
-    at_work,
-    left_by_finished_passes,
-    left_by_last_pass,
-    most_needed,
-    rise_of_needs,
-    still_to_come,
-)
+from oomscope.analysis.passes.last_pass import left_by_finished_passes, left_by_last_pass
 from oomscope.analysis.passes.left_by_calls import find_left_by_calls
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
-from oomscope.analysis.passes.loop_that_matters import (
-    gathers_for,
-    loop_that_matters,
-    pass_begins,
-    went_as_far_before,
-)
-from oomscope.analysis.passes.made_once import fills_a_history
-from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, Growth
+from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
+from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
@@ -49,6 +35,7 @@ from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.limits import outside_bytes
+from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage
@@ -58,9 +45,6 @@ from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import BoolArray
 from oomscope.model.ordering import ascending
-
-OF_THIS_ORDER = 8
-"""Times that a block may be smaller than a request, and still be of its order."""
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
 """Kinds of holders whose memory no pass to come needs."""
@@ -228,38 +212,9 @@ class Circumstances:
         return calls_in_progress(self.study, self.request.entry)
 
     @cached_property
-    def state_to_come(self) -> tuple[int, int]:
-        """Bytes of optimizer state that were there in the optimizer's step, and that it will need; else (0, 0)."""
-        if self.asked.phase != "optimizer":
-            return 0, 0
-        bill = make_bill(self.study, self.request.entry)
-        rows = {what: (wanted or 0, there) for what, wanted, there in bill.rows} if bill else {}
-        wanted, there = rows.get(OPTIMIZER_STATES, (0, 0))
-        return there, max(wanted, there)
-
-    @cached_property
-    def history_of_steps(self) -> int:
-        """Bytes that L-BFGS keeps of its last steps, of which it goes on to keep more."""
-        rows = self.live & (self.study.categories == OPTIMIZER_STATE) & fills_a_history(self.study)
-        return int(self.study.history.size[rows].sum())
-
-    @cached_property
-    def next_step(self) -> int | None:
-        """Bytes that a step like this one will need at its peak, once the optimizer's state is whole.
-
-        None outside of an optimizer's step that makes its state.
-        """
-        there, needs = self.state_to_come
-        if needs <= there:
-            return None
-        study, entry = self.study, self.request.entry
-        begins = pass_begins(study, entry)
-        begin = int(begins[-1]) if len(begins) else 0
-        states, born = self.live & (study.categories == OPTIMIZER_STATE), study.history.lifetimes.born
-        older = states & (born < begin)
-        first = int(born[states & ~older].min(initial=entry))
-        peak = int(study.history.curves.allocated[begin : first + 1].max(initial=0))
-        return peak - int(study.history.size[older].sum()) + needs
+    def needs(self) -> Needs:
+        """What the pass underway holds and needs."""
+        return Needs(self.study, self.request, self.asked.phase, self.failing_pass)
 
     @property
     def parameter_item(self) -> int | None:
@@ -359,50 +314,6 @@ class Circumstances:
         least = self.left_by_last_pass // 2
         found = [one for one in self.suspects if max(one.reaches, one.retained) >= max(least, 1) and one.passes]
         return max(found, key=lambda one: max(one.reaches, one.retained), default=None)
-
-    @cached_property
-    def still_to_come(self) -> int | None:
-        """Bytes that this pass will still need, if it needs what the last one did.
-
-        None where no pass has finished, where this one asks for less, or where the last one failed as well.
-        """
-        found, entry = self.failing_pass, self.request.entry
-        if found is None or found.ratio is None or found.ratio < 1 / NO_LONGER:
-            return None
-        return still_to_come(self.study, entry)
-
-    @property
-    def needs_as_larger(self) -> int | None:
-        """Bytes that a pass which is larger than the last will need at its peak, if all of it is as much larger.
-
-        None for any other pass, and where this one holds as much already: the passes may begin elsewhere than is told.
-        """
-        found, entry = self.failing_pass, self.request.entry
-        still = still_to_come(self.study, entry, found.ratio) if found and found.ratio and found.is_larger else None
-        return None if still is None or still <= self.request.size else self.request.totals.active + still
-
-    @cached_property
-    def at_work(self) -> int:
-        """Bytes that the forward or backward underway holds, in blocks of the order of the one it asks for.
-
-        A layer is followed by others like it; one large request after many small ones may be the last of its kind.
-        """
-        return at_work(self.study, self.request.entry, self.request.size // OF_THIS_ORDER)
-
-    @cached_property
-    def made_so_far(self) -> int:
-        """Bytes of all blocks that the forward or backward underway has made so far, and holds."""
-        return at_work(self.study, self.request.entry)
-
-    @cached_property
-    def most_needed(self) -> int | None:
-        """The most bytes that a finished pass of the loop has needed; None where none has finished."""
-        return most_needed(self.study, self.request.entry)
-
-    @cached_property
-    def rise_of_needs(self) -> int:
-        """By how many bytes each of the last passes has needed more than the one before; 0 for none."""
-        return rise_of_needs(self.study, self.request.entry)
 
     @property
     def card_unknown(self) -> bool:

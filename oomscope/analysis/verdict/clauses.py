@@ -99,10 +99,10 @@ def without(circumstances: Circumstances, bytes_: int, it: str = "it") -> Note:
 
 def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
     """That the optimizer was making its state, of which so much was still to come, or a history without a known end."""
-    if history := circumstances.history_of_steps:
+    if history := circumstances.needs.history_of_steps:
         return (note("causes.capacity.history", bytes=history),)
-    there, needs = circumstances.state_to_come
-    following = circumstances.next_step
+    there, needs = circumstances.needs.state_to_come
+    following = circumstances.needs.next_step
     return (note("causes.capacity.first_step", made=there, needs=needs, next=following),) if needs > there else ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -95,10 +96,7 @@ def _gradients_as_one(holders: tuple[RecordedHolder, ...]) -> Iterator[RecordedH
             else replace(
                 alike[0],
                 holder=f"{variable}{ANY_GRADIENT}",
-                bytes=sum(one.bytes or 0 for one in alike),
-                retained=sum(one.retained or 0 for one in alike),
-                tensors=sum(one.tensors or 0 for one in alike),
-                nodes=sum(one.nodes or 0 for one in alike),
+                **_sums(alike, "bytes", "retained", "tensors", "nodes"),
             )
         )
 
@@ -116,17 +114,19 @@ def _exceptions_together(found: list[Suspect]) -> Iterator[Suspect]:
             else replace(
                 alike[0],
                 holder=name,
-                retained=sum(one.retained for one in alike),
                 share=round(min(sum(one.share for one in alike), 1.0), 4),
-                tensors=sum(one.tensors for one in alike),
                 passes=max(one.passes for one in alike),
                 path=tuple(way for one in alike for way in one.path)[:MOST_PATHS],
-                finished_bytes=sum(one.finished_bytes for one in alike),
-                earlier_bytes=sum(one.earlier_bytes for one in alike),
+                **_sums(alike, "retained", "tensors", "finished_bytes", "earlier_bytes"),
                 reaches=max(one.reaches for one in alike),
                 at=next((one.at for one in alike if one.at is not None), None),
             )
         )
+
+
+def _sums(alike: Sequence[RecordedHolder | Suspect], *fields: str) -> dict[str, Any]:
+    """Each field's sum; what one does not tell counts as 0."""
+    return {field: sum(getattr(one, field) or 0 for one in alike) for field in fields}
 
 
 def _variable(holder: str) -> str:

@@ -19,7 +19,7 @@ from oomscope.recording.census.garbage import References
 from oomscope.recording.census.graph import Graph, sequence_number
 from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.kinds import is_a
-from oomscope.recording.census.paths import SUSPENDED, Paths, frame_of, join
+from oomscope.recording.census.paths import SUSPENDABLE, Paths, frame_of, join
 from oomscope.recording.census.storages import Key, Storage, TensorReader
 
 SUPER_ROOT = 0
@@ -221,7 +221,7 @@ def _claim_suspended(holding: Holding) -> None:
     # A generator's frame is an object only once it is asked for.
     has_frames = any(is_a(item, FrameType) for item in holding.objects)
     for node, item in enumerate(holding.objects):
-        if not is_a(item, SUSPENDED):
+        if not is_a(item, SUSPENDABLE):
             continue
         if has_frames and (frame := frame_of(item)) is not None:
             holding.suspended.append(frame)

@@ -13,7 +13,7 @@ from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.roots import function_name, local_variables
 
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
-SUSPENDED = tuple(_FRAMES)
+SUSPENDABLE = tuple(_FRAMES)
 _CACHE = type(functools.lru_cache(len))
 _LONGEST_KEY = 40
 _MOST_STEPS = 8

@@ -12,7 +12,7 @@ from oomscope.recording.census.holding import Holding
 from oomscope.recording.census.idle import Idle
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.liveness import uses_after
-from oomscope.recording.census.paths import SUSPENDED, frame_of
+from oomscope.recording.census.paths import SUSPENDABLE, frame_of
 from oomscope.recording.census.roots import local_variables
 
 
@@ -28,7 +28,7 @@ def place_of_suspended(holding: Holding, one: Idle) -> FrameType | None:
 
 
 def _unread_of(holding: Holding, node: int, item: Any, ignored: set[int]) -> Iterator[Idle]:
-    frame = frame_of(item) if is_a(item, SUSPENDED) else None
+    frame = frame_of(item) if is_a(item, SUSPENDABLE) else None
     if frame is None or id(frame) in ignored or frame.f_lasti < 0:
         return  # it has ended, runs, or has yet to begin
     uses = uses_after(frame.f_code, frame.f_lasti)

@@ -98,15 +98,15 @@ def _needs(circumstances: Circumstances) -> Note:
     """What must be there at once, as far as the request shows it, against the limit."""
     request, failing = circumstances.request, circumstances.failing_pass
     needs, low = _at_once(circumstances), request.limit.low
-    like_last = request.totals.active + (circumstances.still_to_come or 0)
+    like_last = request.totals.active + (circumstances.needs.still_to_come or 0)
     code = "causes.capacity.needs" if needs > low else "causes.capacity.nearly"
     if needs <= low and _may_be_in_its_middle(circumstances):
-        before = circumstances.most_needed
+        before = circumstances.needs.most
         values = {
-            "made": circumstances.made_so_far,
+            "made": circumstances.needs.made_so_far,
             "size": request.size,
             "phase": circumstances.asked.phase,
-            "before": before if before is not None and before < circumstances.made_so_far else None,
+            "before": before if before is not None and before < circumstances.needs.made_so_far else None,
         }
         return note(_UNDERWAY, **values)
     if needs <= low < like_last:
@@ -126,7 +126,7 @@ def _needs(circumstances: Circumstances) -> Note:
 
 def _as_larger(circumstances: Circumstances) -> tuple[Note, ...]:
     """What a larger pass comes to, if all of it is as much larger as what it has asked for so far."""
-    whole, found = circumstances.needs_as_larger, circumstances.failing_pass
+    whole, found = circumstances.needs.as_larger, circumstances.failing_pass
     if whole is None or found is None or whole <= (1 + MARGIN) * _at_once(circumstances):
         return ()
     return (note("causes.capacity.as_larger", bytes=whole, ratio=found.ratio),)
@@ -141,12 +141,12 @@ def _may_be_in_its_middle(circumstances: Circumstances) -> bool:
     spare = case.spare(case.free.usable, case.limit.low)
     return (
         passing is None or not passing.has_fitted
-    ) and MARGIN * case.limit.low <= spare < AS_MUCH_AGAIN * circumstances.at_work
+    ) and MARGIN * case.limit.low <= spare < AS_MUCH_AGAIN * circumstances.needs.at_work
 
 
 def _at_once(circumstances: Circumstances) -> int:
     """Bytes: what is in use with the request, or with all the state that an optimizer has begun to make."""
-    there, needs = circumstances.state_to_come
+    there, needs = circumstances.needs.state_to_come
     return circumstances.request.totals.active + max(circumstances.request.size, needs - there)
 
 

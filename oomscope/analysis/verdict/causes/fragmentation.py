@@ -77,19 +77,19 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     """
     case, piled = circumstances.shortage, circumstances.piled
     spare = tested.qualifying[0].spare if tested.qualifying else 0
-    lasts = spare >= LASTING_PASSES * max(piled.per_pass or 0, circumstances.rise_of_needs)
+    lasts = spare >= LASTING_PASSES * max(piled.per_pass or 0, circumstances.needs.rise)
     fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
     ample = spare >= SURE_OF_HOLES * case.limit.low
     if not (fits and lasts and spare >= MARGIN * case.limit.low):
         return False
     if _has_fitted(circumstances):
         return _has_room_for_the_pass(circumstances)
-    return ample and spare >= AS_MUCH_AGAIN * circumstances.at_work and _has_room_for_the_pass(circumstances)
+    return ample and spare >= AS_MUCH_AGAIN * circumstances.needs.at_work and _has_room_for_the_pass(circumstances)
 
 
 def _has_room_for_the_pass(circumstances: Circumstances) -> bool:
     """Whether this pass could go on, with all that is free in one piece, if it needs what the last one needed."""
-    still, request = circumstances.still_to_come, circumstances.request
+    still, request = circumstances.needs.still_to_come, circumstances.request
     most = request.limit.high if request.limit.high is not None else request.limit.low
     return still is None or max(still, request.size) <= most - request.totals.active
 

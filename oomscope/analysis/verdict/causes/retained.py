@@ -80,8 +80,8 @@ def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:
 
     Where no pass has finished, what is retained must be much of what is in use: the more, the earlier in the pass.
     """
-    request, still, retained = circumstances.request, circumstances.still_to_come, circumstances.piled.retained
-    there, needs = circumstances.state_to_come
+    request, still, retained = circumstances.request, circumstances.needs.still_to_come, circumstances.piled.retained
+    there, needs = circumstances.needs.state_to_come
     if still is None:
         is_late = circumstances.asked.phase in ("backward", "optimizer")
         if retained < (MUCH if is_late else MORE) * request.totals.allocated:

@@ -1,0 +1,118 @@
+"""What the work underway needs when a request fails: what it holds, and what was still to come."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from oomscope.analysis.labels.categories import OPTIMIZER_STATE
+from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
+from oomscope.analysis.passes.last_pass import at_work, most_needed, rise_of_needs, still_to_come
+from oomscope.analysis.passes.loop_that_matters import pass_begins
+from oomscope.analysis.passes.made_once import fills_a_history
+from oomscope.analysis.passes.records import NO_LONGER, FailingPass
+from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.model import BoolArray
+
+OF_THIS_ORDER = 8
+"""Times that a block may be smaller than a request, and still be of its order."""
+
+
+class Needs:
+    """The bytes that a pass needs. Each figure is found when it is first asked for.
+
+    Args:
+        study: of the device.
+        request: the request that failed.
+        phase: the phase that made it, by name.
+        failing_pass: how the pass compares with the last one; None where no loop was seen.
+    """
+
+    def __init__(
+        self, study: DeviceStudy, request: FailedRequest, phase: str | None, failing_pass: FailingPass | None
+    ) -> None:
+        self._study, self._request, self._phase, self._failing_pass = study, request, phase, failing_pass
+
+    @cached_property
+    def state_to_come(self) -> tuple[int, int]:
+        """Bytes of optimizer state that were there in the optimizer's step, and that it will need; else (0, 0)."""
+        if self._phase != "optimizer":
+            return 0, 0
+        bill = make_bill(self._study, self._request.entry)
+        rows = {what: (wanted or 0, there) for what, wanted, there in bill.rows} if bill else {}
+        wanted, there = rows.get(OPTIMIZER_STATES, (0, 0))
+        return there, max(wanted, there)
+
+    @cached_property
+    def history_of_steps(self) -> int:
+        """Bytes that L-BFGS keeps of its last steps, of which it goes on to keep more."""
+        rows = self._states & fills_a_history(self._study)
+        return int(self._study.history.size[rows].sum())
+
+    @cached_property
+    def next_step(self) -> int | None:
+        """Bytes that a step like this one will need at its peak, once the optimizer's state is whole.
+
+        None outside of an optimizer's step that makes its state.
+        """
+        there, needs = self.state_to_come
+        if needs <= there:
+            return None
+        study, entry = self._study, self._request.entry
+        begins = pass_begins(study, entry)
+        begin = int(begins[-1]) if len(begins) else 0
+        states, born = self._states, study.history.lifetimes.born
+        older = states & (born < begin)
+        first = int(born[states & ~older].min(initial=entry))
+        peak = int(study.history.curves.allocated[begin : first + 1].max(initial=0))
+        return peak - int(study.history.size[older].sum()) + needs
+
+    @cached_property
+    def still_to_come(self) -> int | None:
+        """Bytes that this pass will still need, if it needs what the last one did.
+
+        None where no pass has finished, where this one asks for less, or where the last one failed as well.
+        """
+        found, entry = self._failing_pass, self._request.entry
+        if found is None or found.ratio is None or found.ratio < 1 / NO_LONGER:
+            return None
+        return still_to_come(self._study, entry)
+
+    @property
+    def as_larger(self) -> int | None:
+        """Bytes that a pass which is larger than the last will need at its peak, if all of it is as much larger.
+
+        None for any other pass, and where this one holds as much already: the passes may begin elsewhere than is told.
+        """
+        found, entry = self._failing_pass, self._request.entry
+        still = still_to_come(self._study, entry, found.ratio) if found and found.ratio and found.is_larger else None
+        return None if still is None or still <= self._request.size else self._request.totals.active + still
+
+    @cached_property
+    def at_work(self) -> int:
+        """Bytes that the forward or backward underway holds, in blocks of the order of the one it asks for.
+
+        A layer is followed by others like it; one large request after many small ones may be the last of its kind.
+        """
+        return at_work(self._study, self._request.entry, self._request.size // OF_THIS_ORDER)
+
+    @cached_property
+    def made_so_far(self) -> int:
+        """Bytes of all blocks that the forward or backward underway has made so far, and holds."""
+        return at_work(self._study, self._request.entry)
+
+    @cached_property
+    def most(self) -> int | None:
+        """The most bytes that a finished pass of the loop has needed; None where none has finished."""
+        return most_needed(self._study, self._request.entry)
+
+    @cached_property
+    def rise(self) -> int:
+        """By how many bytes each of the last passes has needed more than the one before; 0 for none."""
+        return rise_of_needs(self._study, self._request.entry)
+
+    @cached_property
+    def _states(self) -> BoolArray:
+        """bool[lifetimes]: the optimizer's state that is there."""
+        states: BoolArray = self._study.categories == OPTIMIZER_STATE
+        return self._study.history.lifetimes.allocated_at(self._request.entry) & states
