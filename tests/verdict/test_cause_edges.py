@@ -280,6 +280,20 @@ def test_an_object_that_keeps_much_is_named_and_one_that_keeps_most_comes_first(
     assert codes(capacity.headline(one, outcome("capacity")))[: len(expected)] == expected
 
 
+@pytest.mark.parametrize(("usable", "largest", "told"), [(2000, 1999, True), (2000, 2000, False), (1999, 999, False)])
+def test_free_memory_that_lies_in_pieces_is_told_beside_what_piled_up(usable: int, largest: int, told: bool) -> None:
+    piled = Piled(grown=5000, holder=suspect())
+    one = circumstances(free=free(usable=usable, largest=largest), piled=piled)
+    assert ("causes.in_pieces" in codes(growth.headline(one, outcome("growth")))) is told
+
+
+@pytest.mark.parametrize(("usable", "told"), [(1000, True), (999, False)])
+def test_little_that_is_free_in_pieces_is_not_worth_a_sentence(usable: int, told: bool) -> None:
+    assert clauses.WORTH_TELLING == 0.1
+    one = circumstances(size=500, free=free(usable=usable, largest=400))
+    assert bool(clauses.in_pieces(one)) is told
+
+
 CALLS = "causes.in_progress"
 
 

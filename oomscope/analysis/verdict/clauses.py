@@ -106,6 +106,18 @@ def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
     return (note("causes.capacity.first_step", made=there, needs=needs, next=following),) if needs > there else ()
 
 
+WORTH_TELLING = 0.1
+"""Of the limit, free but in pieces: whoever compares what is in use with the limit asks where the rest is."""
+
+
+def in_pieces(circumstances: Circumstances) -> tuple[Note, ...]:
+    """What was free in pieces that were all too small, where together they would have served the request."""
+    case = circumstances.shortage
+    if not case.free.largest < case.size <= case.free.usable or case.free.usable < WORTH_TELLING * case.limit.low:
+        return ()
+    return (note("causes.in_pieces", usable=case.free.usable, largest=case.free.largest),)
+
+
 def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
     """That many calls of one function were underway at the same time, and what they hold together."""
     live = max(circumstances.request.totals.allocated, 1)

@@ -33,6 +33,8 @@ LINES = 20
 MOST_ROWS = 5
 """Rows of memory where there is room; at least three fit always."""
 LEAST_ROWS = 3
+WORTH_TELLING = 0.1
+"""Of the reserved bytes, when not in use: whoever compares what is in use with the limit asks where the rest is."""
 _MARGIN = 28
 """Columns beside the curve: its name in front, its size behind."""
 _WIDE_MARGIN = 37
@@ -148,7 +150,9 @@ def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
 def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int, most: int) -> list[Text]:
     allocated = device.at.allocated
     when = instant(findings.at, device.history.recorded, device.part)
-    lines = [Text(), *wrapped(Text(f"{format_bytes(allocated)} in use {when}", style="bold"), width, 1)]
+    unused = device.at.reserved - allocated
+    of = f" of {format_bytes(device.at.reserved)} reserved" if unused > WORTH_TELLING * device.at.reserved else ""
+    lines = [Text(), *wrapped(Text(f"{format_bytes(allocated)} in use{of} {when}", style="bold"), width, 1)]
     for row in shares(device, shorten, most):
         share = percent_text(row.bytes, allocated)
         lines += wrapped(Text.assemble(f"{format_bytes(row.bytes):>10}  {share:>4}  ", row.text), width, 1)

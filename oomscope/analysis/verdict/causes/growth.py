@@ -80,7 +80,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         held = clauses.state_of(circumstances, piled.grown)
     without = _told_without(circumstances, tested.qualifying[0].bytes)
     of_this_pass = piled.holder is not None and first.values.get("this") and piled.holder.retained > without
-    return (first, *held, clauses.without(circumstances, without, EARLIER if of_this_pass else "it"))
+    spared = clauses.without(circumstances, without, EARLIER if of_this_pass else "it")
+    return (first, *held, spared, *clauses.in_pieces(circumstances))
 
 
 def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:

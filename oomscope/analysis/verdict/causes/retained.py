@@ -93,7 +93,8 @@ def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """Which object keeps it, and by which way."""
     if not circumstances.piled.debris:
-        return (_by_trace(circumstances), clauses.without(circumstances, tested.qualifying[0].bytes))
+        spared = clauses.without(circumstances, tested.qualifying[0].bytes)
+        return (_by_trace(circumstances), spared, *clauses.in_pieces(circumstances))
     first, *others = circumstances.piled.debris
     code = _CODES.get(first.kind, "causes.retained.finished")
     if first.unread is not None and first.kind != FROZEN:
@@ -113,6 +114,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         ),
         *_also(others, circumstances.request.totals.allocated),
         clauses.without(circumstances, tested.qualifying[0].bytes, "them" if others else "it"),
+        *clauses.in_pieces(circumstances),
     )
 
 
