@@ -100,8 +100,9 @@ class _Code:
 
     def lines(self, loop: tuple[int, int]) -> tuple[int, int]:
         """The first and the last line of a loop."""
-        found = [line for offset, line in self._lines if loop[0] <= offset <= loop[1]]
-        return min(found, default=0), max(found, default=0)
+        # What begins with the loop's line may begin before the loop: the call that its values come from.
+        found = [self.line(loop[0]), *(line for offset, line in self._lines if loop[0] <= offset <= loop[1])]
+        return min(found), max(found)
 
 
 def _used_at(ahead: _Ahead, code: _Code, around: _Place | None) -> _Place | None:

@@ -68,6 +68,25 @@ def test_what_is_trained_again_in_a_loop_around_it_has_not_ended() -> None:
     assert left(phases(5, 20, around=True)) is None
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "bytes_"),
+    [(LEAST_TENSORS, LEAST_TENSORS, 60), (LEAST_TENSORS - 1, LEAST_TENSORS, None), (LEAST_TENSORS, 1, None)],
+)
+def test_a_loop_that_makes_a_model_in_each_pass_has_ended_the_training_before(
+    before: int, now: int, bytes_: int | None
+) -> None:
+    """What it trained has not ended where its passes share one model, or this one has not made one yet."""
+    script = Script()
+    for _ in range(2):
+        for _ in range(before):
+            script.at(5, 10, *MAKING)
+        train(script, 6, LEAST_STEPS, 20)
+    for _ in range(now):
+        script.at(5, 10, *MAKING)
+    script.fails(5, 50, *MAKING)
+    assert left(study_device(script.snapshot(), 0)) == bytes_
+
+
 def test_it_is_told_where_the_loop_was() -> None:
     study = phases(5, 20)
     found = find_ended_training(study, study.history.entries - 1)

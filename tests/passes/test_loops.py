@@ -199,6 +199,20 @@ def test_loops_over_parameters_are_none_of_the_script():
     assert passes(script) == []
 
 
+def test_a_model_that_is_made_anew_begins_a_pass_of_the_loop_around_its_training():
+    script = Script()
+    for trial in range(3):
+        with script.call(10, "__init__"):
+            for _ in range(4):
+                script.at(3, 1, *MAKING)
+        if trial < 2:
+            for _ in range(3):
+                script.free(script.layer(12, 7), script.at(13, 1, *OPTIMIZER_CALL))
+    script.fails(10, 1, *MAKING)
+    assert passes(script) == [("<module>", 10, [3]), ("<module>", 12, [3, 3])]
+    assert len(loops(script).running(len(script.entries) - 1)) == 1
+
+
 def test_recomputation_in_a_backward_is_no_loop():
     script = Script()
     for _ in range(12):

@@ -265,6 +265,20 @@ def test_what_a_generator_that_waits_will_not_read_again():
     assert row["at"]["name"] == "scaled"
 
 
+def test_a_second_look_at_a_generator_that_waits_tells_the_same():
+    """The first look may leave a copy of its variables behind, which refers to them as well."""
+
+    def main():
+        values = scaled(iter([torch.ones(1), torch.ones(1)]))
+        next(values)
+        found = unread(), unread()
+        next(values)
+        return found
+
+    first, second = main()
+    assert sizes(first) == sizes(second) == {"large": 64}
+
+
 def doubled(points):
     for point in points:
         kept = point.repeat(64 * KIB // 4)

@@ -74,7 +74,7 @@ def is_within(path: str, holder: str) -> bool:
 def _pattern(holder: str) -> tuple[str, re.Pattern[str]]:
     """What a way through `holder` begins with, for most ways do not, and all that it must look like."""
     name = holder.removeprefix(_CYCLE)
-    items = re.escape(name).replace(_ANY_ITEM, r"\[[^\]]*\]").replace(_ANY_STEPS, r"(?:[.\[][^ ]*)?\.")
+    items = re.escape(name).replace(_ANY_ITEM, r"\[[^\]]*\]").replace(_ANY_STEPS, r"(?:[.\[](?:[^ ]| … )*)?\.")
     return re.split(r"\[\*\]|\.\*\.", name, maxsplit=1)[0], re.compile(items + r"(?![A-Za-z0-9_])")
 
 

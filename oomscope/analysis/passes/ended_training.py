@@ -2,7 +2,8 @@
 
 Gradients and optimizer states serve the parameters they were made for. A loop that trained and has ended, in no loop
 that goes on, trains no more; where states are made anew after it, they are another optimizer's, and gradients that are
-made beside the old ones are another model's.
+made beside the old ones are another model's. Where a loop makes a model in each pass, the training of the last pass
+has ended as soon as the next model is being made.
 """
 
 from __future__ import annotations
@@ -68,13 +69,24 @@ def _trained_and_ended(study: DeviceStudy, run: LoopRun, entry: int) -> bool:
     """Whether a loop of the main thread had whole steps for passes, and neither it nor one around it goes on."""
     if run.thread or not run.certain or run.end > entry or len(run.starts) < LEAST_STEPS:
         return False
-    if any(study.loops.runs[number].end > entry for number in study.loops.chain(run.parent)):
+    around = [study.loops.runs[number] for number in study.loops.chain(run.parent)]
+    if any(one.end > entry and not _makes_models(study, one, run, entry) for one in around):
         return False
     if not _optimizes(study, run):
         return False  # micro-batches, whose gradients wait for one step after the loop
     entries = training_entries(study)
     number = np.searchsorted(run.starts, entries[(entries >= run.begin) & (entries < run.end)], side="right")
     return len(ascending(number)) >= LEAST_STEPS
+
+
+def _makes_models(study: DeviceStudy, around: LoopRun, run: LoopRun, entry: int) -> bool:
+    """Whether the pass of `around` that `run` was in made a model, and the pass underway at `entry` has as well."""
+    index, last = (int(np.searchsorted(around.starts, at, side="right")) - 1 for at in (run.begin, entry))
+    if index >= last:
+        return False
+    born = study.history.lifetimes.born[study.categories == PARAMETER]
+    spans = ((int(around.starts[index]), run.begin), (int(around.starts[last]), entry + 1))
+    return all(np.count_nonzero((born >= begin) & (born < end)) >= LEAST_TENSORS for begin, end in spans)
 
 
 def _optimizes(study: DeviceStudy, run: LoopRun) -> bool:

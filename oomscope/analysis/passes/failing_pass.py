@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
@@ -131,10 +132,11 @@ def _first_alike(ratios: FloatArray, grown: BoolArray, ratio: float) -> int:
 
 
 def _requests(study: DeviceStudy, begin: int, end: int) -> tuple[IntArray, IntArray]:
-    """Stack and bytes of every request from `begin` to `end` inclusive."""
-    trace = study.history.trace
+    """Stack and bytes of the requests from `begin` to `end` inclusive; a model that is made is no batch."""
+    trace, role = study.history.trace, study.roles.role
     entries = trace.entries(Action.ALLOC, Action.OOM)
     chosen = entries[(entries >= begin) & (entries <= end)]
+    chosen = chosen[role[trace.stack[chosen]] != Role.LOAD]
     return trace.stack[chosen].astype(np.int64), trace.size[chosen]
 
 

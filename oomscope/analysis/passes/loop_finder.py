@@ -79,6 +79,7 @@ class LoopFinder:
         self,
         script: ScriptStacks,
         stack: IntArray,
+        path: IntArray,
         *,
         midway: bool = False,
         straight: Mapping[int, Set[int]] = MappingProxyType({}),
@@ -88,6 +89,7 @@ class LoopFinder:
         Args:
             script: of the snapshot's stacks.
             stack: int64[events], the stack of each allocation of one thread, in order.
+            path: int64[events], which of the script's paths each was made by.
             midway: whether the program ran before the first event, so that it may lie within a pass.
             straight: of functions that a Module's call runs, lines that are known to be no loop within the call.
         """
@@ -101,7 +103,6 @@ class LoopFinder:
         self._line, self._function = script.line.tolist(), script.function.tolist()
         self._is_script = script.is_script.tolist()
         self._loops: dict[Hashable, list[tuple[int, int, int]]] = {}
-        path = script.path_of[stack]
         # A stretch is as long as the path stays the same.
         first = np.flatnonzero(np.append(True, path[1:] != path[:-1])) if len(path) else path
         self._first = [*first.tolist(), len(stack)]

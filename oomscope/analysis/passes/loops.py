@@ -68,28 +68,34 @@ class Loops:
         self._innermost: dict[bool, IntArray] = {}
         trace = history.trace
         events = trace.entries(Action.ALLOC, Action.OOM)
+        events = events[trace.stack[events] >= 0]
         stack = trace.stack[events]
-        # What makes or moves a model goes through its layers.
-        telling = (stack >= 0) & (roles.role[stack] != Role.LOAD)
-        events, stack = events[telling], stack[telling]
         self._midway = bool((history.lifetimes.born == BEFORE).any())
         for thread in (False, True):
             mine = script.thread[stack] == (THREAD if thread else MAIN)
-            self._add(events[mine], stack[mine], thread)
+            self._add(events[mine], stack[mine], roles.role[stack[mine]] == Role.LOAD, thread)
 
-    def _add(self, events: IntArray, stack: IntArray, thread: bool) -> None:
-        finder = LoopFinder(self.script, stack, midway=self._midway)
+    def _add(self, events: IntArray, stack: IntArray, loads: BoolArray, thread: bool) -> None:
+        # What makes or moves a model goes through its layers: where it was called tells, and no loop below.
+        path = np.where(loads, self.script.maker_of[stack], self.script.path_of[stack])
+        first = ~loads | np.append(True, (path[1:] != path[:-1]) | ~loads[:-1])[: len(path)]
+        events, stack, path, loads = events[first], stack[first], path[first], loads[first]
+        finder = LoopFinder(self.script, stack, path, midway=self._midway)
         if finder.calls_again and finder.straight:
             # What one call of a Module runs straight through is no loop within it elsewhere: it is called again.
-            finder = LoopFinder(self.script, stack, midway=self._midway, straight=finder.straight)
-        offset, known = len(self.runs), len(self._places)
+            finder = LoopFinder(self.script, stack, path, midway=self._midway, straight=finder.straight)
+        known = len(self._places)
         self._places += finder.places
         after = np.append(events, self.entries)
         innermost = np.full(len(events), -1, np.int64)
+        numbers = {-1: -1}
         for number, found in enumerate(finder.runs):
-            self.runs.append(_run(found, after, offset, known, thread))
+            if loads[found.begin : found.end].all():
+                continue  # over the layers of a model, or over models
+            numbers[number] = len(self.runs)
+            self.runs.append(_run(found, after, numbers[found.parent], known, thread))
             if found.certain:
-                innermost[found.begin : found.end] = offset + number
+                innermost[found.begin : found.end] = numbers[number]
         self._events[thread], self._innermost[thread] = events, innermost
 
     def location(self, run: LoopRun) -> Location:
@@ -155,13 +161,13 @@ class Loops:
         return {loop: tuple(runs) for loop, runs in found.items()}
 
 
-def _run(found: FoundRun, after: IntArray, offset: int, known: int, thread: bool) -> LoopRun:
+def _run(found: FoundRun, after: IntArray, parent: int, known: int, thread: bool) -> LoopRun:
     return LoopRun(
         loop=known + found.loop,
         begin=int(after[found.begin]),
         end=int(after[found.end]),
         starts=after[np.array(found.starts, np.int64)],
-        parent=found.parent + offset if found.parent >= 0 else -1,
+        parent=parent,
         certain=found.certain,
         thread=thread,
         one_line=found.one_line,

@@ -8,6 +8,7 @@ same, the first in which the stacks of that call differ: where its lines start a
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ OTHER, MAIN, THREAD = range(3)
 
 _DROPPED, _SCRIPT, _MODULE_CALL, _BARRIER, _CONTAINER, _TORCH, _OPTIMIZER = range(7)
 _CALLS = {"_call_impl", "_wrapped_call_impl", "__call__"}
+_CONSTRUCTOR = "__init__"
 _FORWARD = "forward"
 """What a Module does when it is called, and what some programs call by its name. Nobody loops over batches in it."""
 _MODULE_FILE = re.compile(r"torch/nn/modules/module\.py$")
@@ -52,6 +54,7 @@ class ScriptStacks:
         function: int64[locations], the same number for all lines of one function.
         is_script: bool[locations], whether the line is one of the script's, not one of torch's.
         path_of: int64[stacks], which path.
+        maker_of: int64[stacks], which path, where all below the first constructor is left out.
         paths: locations from the outermost call inwards, then `MODULE` where a Module is called, else the function of
             torch that is called, where it is one.
         wrapped: bool[paths], whether a call of another Module lies between `MODULE` and the location after it.
@@ -66,6 +69,7 @@ class ScriptStacks:
     function: IntArray
     is_script: BoolArray
     path_of: IntArray
+    maker_of: IntArray
     paths: tuple[tuple[int, ...], ...]
     wrapped: BoolArray
     alone: BoolArray
@@ -107,16 +111,20 @@ def find_script(stacks: StackTable) -> ScriptStacks:
     callee = _callees(kind, mine, members, position, owner, count, _functions(frames))
     telling, wrapped = _model_frames(above, below, calls_module)
     numbers: dict[tuple[tuple[int, ...], bool], int] = {}
-    path_of = np.empty(count, np.int64)
+    path_of, maker_of = np.empty(count, np.int64), np.empty(count, np.int64)
+    makes = [frame.name.rpartition(".")[2] == _CONSTRUCTOR for frame in frames]
     for stack, (path, called) in enumerate(zip(above, calls_module.tolist(), strict=True)):
         whole = (*path, MODULE, *telling[stack]) if called else (*path, *callee[stack])
+        maker = tuple(itertools.takewhile(lambda place: not makes[place], path))
         path_of[stack] = numbers.setdefault((whole, bool(wrapped[stack])), len(numbers))
+        maker_of[stack] = numbers.setdefault((maker, False), len(numbers))
     return ScriptStacks(
         frames=frames,
         line=np.array([frame.line % (1 << 31) for frame in frames], np.int64),
         function=_functions(frames),
         is_script=np.array([_kind(frame) == _SCRIPT for frame in frames], np.bool_),
         path_of=path_of,
+        maker_of=maker_of,
         paths=tuple(path for path, _ in numbers),
         wrapped=np.array([is_wrapped for _, is_wrapped in numbers], np.bool_),
         alone=_alone(stacks, kind, barrier, position, owner),

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from heapq import nlargest
+from itertools import takewhile
 from typing import Any
 
 from oomscope.recording.census.kinds import MERGED
 from oomscope.recording.census.roots import Place
 
 _INDEX = re.compile(r"\[\d+\]")
+_CHAIN = re.compile(r"(\.[A-Za-z_]\w*)(?:(?: … )?\1)+\.")
+"""The same attribute again and again, as from one node of a tree to the next; the middle of a long way is left out."""
+_STEP = re.compile(r"(?=[.\[{])")
+_GRADIENT = ".grad"
+_ANY_STEPS = ".*"
 MOST_PATHS = 3
 MOST_EXAMPLES = 12  # storages of which paths are tried: several may be told by the same words
 _KEPT = ("holder", "kind", "device", "bytes", "retained", "tensors", "nodes", "count", "path", "length", "maxlen")
@@ -84,15 +90,39 @@ def _frame(place: Place) -> dict[str, Any]:
 
 
 def merge(rows: list[HolderRow]) -> list[HolderRow]:
-    """Rows of one holder become one; holders that differ only in positions too, when there are several."""
+    """Rows of one holder become one; holders that differ only in positions too, when there are several.
+
+    So do the nodes of a chain, and the gradients of one model that keep graphs, of which each keeps parts of the
+    others': one call sets them all to None.
+    """
+    for alike in _gradients(rows):
+        words = _common([row.holder or "" for row in alike])
+        for row in alike:
+            row.holder = words
     exact = _merged(rows, by_position=True)
     return sorted(_merged(exact, by_position=False), key=lambda row: -row.bytes)
+
+
+def _gradients(rows: list[HolderRow]) -> list[list[HolderRow]]:
+    """Rows of gradients that are reached through one variable, where there are several."""
+    groups: dict[str, list[HolderRow]] = {}
+    for row in rows:
+        if row.kind in ("graph", "tensor") and row.holder is not None and row.holder.endswith(_GRADIENT):
+            groups.setdefault(_STEP.split(row.holder)[0], []).append(row)
+    return [alike for alike in groups.values() if len(alike) > 1]
+
+
+def _common(ways: list[str]) -> str:
+    """All of several gradients: ``main: model.*.grad``."""
+    steps = [_STEP.split(way.removesuffix(_GRADIENT)) for way in ways]
+    shared = takewhile(lambda alike: len(set(alike)) == 1, zip(*steps, strict=False))
+    return "".join(step for step, *_ in shared) + _ANY_STEPS + _GRADIENT
 
 
 def _merged(rows: list[HolderRow], *, by_position: bool) -> list[HolderRow]:
     merged: dict[tuple[str | None, str, int], HolderRow] = {}
     for row in rows:
-        words = row.holder if by_position or row.holder is None else _INDEX.sub("[*]", row.holder)
+        words = row.holder if by_position or row.holder is None else _any_position(row.holder)
         # A collection, a graph and a tensor of one name are one holder; what a module owns stays apart by category.
         known = merged.setdefault((words, "" if row.kind in MERGED else row.kind, row.device), row)
         if known is row:
@@ -102,3 +132,7 @@ def _merged(rows: list[HolderRow], *, by_position: bool) -> list[HolderRow]:
         known.take_in(row)
         known.count = count if not by_position else max(len(known.members), 1)
     return list(merged.values())
+
+
+def _any_position(words: str) -> str:
+    return _CHAIN.sub(_ANY_STEPS + ".", _INDEX.sub("[*]", words))

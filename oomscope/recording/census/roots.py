@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import sysconfig
@@ -10,11 +11,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
+from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
 from oomscope.recording.census.carried import carried_names
 
+_SUSPENDED = frozenset({GeneratorType, CoroutineType, AsyncGeneratorType})
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the frame of a function, whose locals are not a dict of their own
 _OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 
@@ -162,14 +164,19 @@ def local_variables(frame: FrameType) -> dict[str, Any]:
 
 
 def without_copies(objects: list[Any], stacks: list[list[FrameType]]) -> list[Any]:
-    """`objects` without the dicts that an earlier look at ``f_locals`` has left with running frames.
+    """`objects` without the dicts that an earlier look at ``f_locals`` has left with frames.
 
-    They would be held here, so that they could not be told from dicts that the program holds, nor emptied.
+    They would be held here, so that they could not be told from dicts that the program holds, nor emptied. A suspended
+    call refers to its frame once somebody has asked for that.
     """
     if sys.version_info >= (3, 13):
         return objects
     copies = set()
-    for frame in (frame for stack in stacks for frame in stack if frame.f_code.co_flags & _OPTIMIZED):
+    frames = {id(frame): frame for stack in stacks for frame in stack}
+    for item in objects:
+        if type(item) in _SUSPENDED:
+            frames |= {id(one): one for one in gc.get_referents(item) if type(one) is FrameType}
+    for frame in (one for one in frames.values() if one.f_code.co_flags & _OPTIMIZED):
         variables = frame.f_locals
         if sys.getrefcount(variables) <= 4:  # the frame, `objects`, this variable, and the argument
             copies.add(id(variables))
