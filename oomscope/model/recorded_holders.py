@@ -61,6 +61,8 @@ class RecordedHolder:
             ``cycle``.
         finished: whether the program has finished with what it keeps: calls that have ended, or a cycle that is
             garbage for certain. False where that is not so or not proven, None where it was not looked at.
+        running: of a model's parameters, whether a call of it was underway; None where none of any model was, or that
+            was not looked at.
         at: the innermost code on the way to it: a closure's function, a suspended or ended call, else the running
             function or module whose variable it is, each with the line that it is at.
         stores: where methods of its class fill it, where it is an attribute; empty where it is none or that is unknown.
@@ -79,6 +81,7 @@ class RecordedHolder:
     maxlen: int | None = None
     place: str | None = None
     finished: bool | None = None
+    running: bool | None = None
     at: Frame | None = None
     stores: tuple[Frame, ...] = ()
 

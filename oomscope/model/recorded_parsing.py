@@ -288,6 +288,7 @@ class _Parser:
             maxlen=self.number(item, "maxlen"),
             place=self.text(item, "place"),
             finished=self.flag(item, "finished"),
+            running=self.flag(item, "running"),
             at=None if at is None else self.frame(self.mapping(item, "at")),
             stores=self.frames(item, "stores"),
         )

@@ -22,8 +22,8 @@ _KEYS = frozenset({
     "tensors", "address", "dtype", "shape",
     "category", "holders", "saved_for", "visible", "holder", "kind", "retained", "nodes", "count", "walk", "seconds",
     "complete", "objects", "notes", "facts", "snapshot", "threads", "frames", "threads_left_out", "backward",
-    "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "at", "left_out",
-    "stores", "device_type", "pools", "pool", "pinned_stats", "asked", "unread",
+    "autograd", "node", "gradients_of", "forward", "path", "length", "maxlen", "place", "finished", "running", "at",
+    "left_out", "stores", "device_type", "pools", "pool", "pinned_stats", "asked", "unread",
     "reads", "since", "loop", "others", "gathering", "last",
 })  # fmt: skip
 """Keys of the dump's format that tell nothing private, or whose values get aliases. Lines of source go: no alias

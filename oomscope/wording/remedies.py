@@ -147,6 +147,13 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "a copy to the device",
         "loading",
     ),
+    "move_idle_model": RemedyWords(
+        'Move {holder:holder} to the CPU while another model runs (`.to("cpu")`; `enable_model_cpu_offload()` of a '
+        "diffusers pipeline).",
+        "No call of it was underway when the request failed.",
+        "a copy back to the device each time it is needed",
+        "loading",
+    ),
     "bound_cache": RemedyWords(
         "Give the key-value cache a smaller budget: shorter contexts, fewer sequences at once, or a smaller type.",
         "It holds {bytes:bytes}, a budget that the program chose.",

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
+from oomscope.analysis.passes.left_from_before import (
+    call_begin,
+    left_from_before,
+    made_by_other_statements,
+    statement_begin,
+)
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import MIB
 from tests.passes.scripts import BACKWARD_CALL, Script
@@ -89,3 +94,17 @@ def test_within_a_loop_the_loop_tells_what_is_older():
         step(script, 2)
         step(script, 2, fails=True)
     assert others(script) == 0
+
+
+def test_a_statement_begins_where_another_one_of_the_same_call_has_ended():
+    script = Script()
+    script.at(3)
+    with script.call(50, "train"):
+        with script.call(20, "show"):
+            script.at(31, 8)
+        first = len(script.entries)
+        script.layer(21, 10, 16)
+        script.fails(21, 100)
+    diagnosis = diagnose(script.snapshot())
+    assert call_begin(diagnosis.study, diagnosis.at) == 1
+    assert statement_begin(diagnosis.study, diagnosis.at) == first

@@ -557,3 +557,23 @@ def test_a_view_tells_how_little_it_shows(taken):
     assert taken.row(halves[0])["visible"] is None  # both together show all of it
     assert all(row["visible"] is None for row in taken.census.tensors if row["saved_for"])
     del graph
+
+
+def test_of_which_models_a_call_is_underway(taken):
+    class Asking(torch.nn.Linear):
+        def forward(self, x):
+            taken()
+            return super().forward(x)
+
+    def running():
+        return {row["holder"]: row["running"] for row in taken.census.holders if row["kind"] == "parameter"}
+
+    def predict():
+        encoder, decoder = torch.nn.Linear(32, 32), torch.nn.Sequential(torch.nn.Linear(32, 32), Asking(32, 32))
+        found = decoder(encoder(batch()))
+        assert running() == {"encoder": False, "decoder": True}
+        taken()
+        assert running() == {"encoder": None, "decoder": None}
+        return found
+
+    predict()

@@ -31,6 +31,7 @@ from oomscope.analysis.remedies import (
     let_pool_go,
     limit_calls_in_progress,
     load_once,
+    move_idle_model,
     move_pins,
     one_stream,
     raise_cap,
@@ -44,6 +45,7 @@ from oomscope.analysis.remedies import (
 )
 from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
+from oomscope.analysis.verdict.idle_models import IdleModel
 from oomscope.analysis.verdict.piled import Piled
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.verdict.walls import Wall
@@ -91,6 +93,13 @@ def test_what_a_view_does_not_show_can_go() -> None:
 def test_half_of_a_history_of_steps_can_go() -> None:
     (advice,) = shard_optimizer_state.propose(circumstances(history_of_steps=6000))
     assert (advice.slug, advice.saves_bytes, advice.enough) == ("shard_optimizer_state.history", 3000, True)
+
+
+@pytest.mark.parametrize(("bytes_", "advised"), [(500, False), (501, True)])
+def test_a_model_that_takes_no_part_can_wait_on_the_cpu(bytes_: int, advised: bool) -> None:
+    assert bool(list(move_idle_model.propose(circumstances(idle_models=(IdleModel("encoder", bytes_),))))) is advised
+    (advice,) = move_idle_model.propose(circumstances(idle_models=(IdleModel("encoder", 4000), IdleModel("judge", 10))))
+    assert (advice.values["holder"], advice.saves_bytes, advice.enough) == ("encoder", 4000, True)
 
 
 @pytest.mark.parametrize("remedy", SAVED, ids=lambda remedy: remedy.SLUG)

@@ -22,6 +22,7 @@ from oomscope.analysis.verdict.causes import (
     private_pools,
 )
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.idle_models import IdleModel
 from oomscope.analysis.verdict.piled import LoopFacts, Piled
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.walls import Wall
@@ -292,6 +293,20 @@ def test_little_that_is_free_in_pieces_is_not_worth_a_sentence(usable: int, told
     assert clauses.WORTH_TELLING == 0.1
     one = circumstances(size=500, free=free(usable=usable, largest=400))
     assert bool(clauses.in_pieces(one)) is told
+
+
+@pytest.mark.parametrize(("bytes_", "confidence"), [(2299, "high"), (2300, "medium")])
+def test_capacity_is_not_sure_where_a_model_that_takes_no_part_may_wait_elsewhere(bytes_: int, confidence: str) -> None:
+    one = circumstances(idle_models=(IdleModel("encoder", bytes_),))
+    assert capacity.confidence(one, outcome("capacity")) == confidence
+
+
+@pytest.mark.parametrize(("bytes_", "told"), [(2000, True), (1999, False)])
+def test_the_largest_model_that_takes_no_part_is_told_where_it_is_much(bytes_: int, told: bool) -> None:
+    assert capacity.MUCH_KEPT == 0.2
+    one = circumstances(idle_models=(IdleModel("encoder", bytes_), IdleModel("judge", 1500)))
+    found = [note.values for note in capacity.headline(one, outcome("capacity")) if "idle_model" in note.code]
+    assert found == ([{"holder": "encoder", "bytes": bytes_}] if told else [])
 
 
 CALLS = "causes.in_progress"

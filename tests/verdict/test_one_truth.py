@@ -66,6 +66,9 @@ def test_a_holder_is_counted_in_blocks_and_not_in_tensors():
         ("a.py: problems.x", "a.py: problems[*]", False),
         ("Fitter.callback → Callback.fitter → Fitter.model.0.weight", "reference cycle: Fitter.callback", True),
         ("reference cycle: Fitter.callback → Callback.fitter", "reference cycle: Fitter.callback", True),
+        ("main: root.next.next … .next.next.value", "main: root.*.value", True),
+        ("main: root.value", "main: root.*.value", True),
+        ("main: root.next.values", "main: root.*.value", False),
     ],
 )
 def test_a_way_leads_through_an_object(path, holder, within):

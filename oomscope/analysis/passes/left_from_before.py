@@ -61,11 +61,25 @@ def call_begin(study: DeviceStudy, entry: int) -> int:
 
     Where its callers have made it go on from another line, that was before; 0 where no caller is known.
     """
+    return _begin(study, entry, levels_left_out=1)
+
+
+def statement_begin(study: DeviceStudy, entry: int) -> int:
+    """The entry from which on the statement of the script that is underway at `entry` has run; 0 where none is known.
+
+    In it a Module may have been called; what another statement of the same function has called is before it.
+    """
+    return _begin(study, entry, levels_left_out=0)
+
+
+def _begin(study: DeviceStudy, entry: int, *, levels_left_out: int) -> int:
+    """Since when the lines around `entry` have been the same, but for so many of the innermost ones."""
     last = _last_stack(study, entry)
     if last is None:
         return 0
     script = study.loops.script
-    around = _statement(script.paths[script.path_of[last]])[:-1]
+    lines = _statement(script.paths[script.path_of[last]])
+    around = lines[: len(lines) - levels_left_out]
     elsewhere = np.ones(len(script.path_of) + 1, np.bool_)
     elsewhere[:-1] = [_statement(script.paths[path])[: len(around)] != around for path in script.path_of.tolist()]
     stacks = study.history.trace.stack[: entry + 1]

@@ -31,6 +31,7 @@ from oomscope.analysis.remedies import (
     let_pool_go,
     limit_calls_in_progress,
     load_once,
+    move_idle_model,
     move_pins,
     one_stream,
     raise_cap,
@@ -58,7 +59,7 @@ _ALL: tuple[Remedy, ...] = (
     allocator_setting, backward_each_pass, bound_batch, bound_cache, bound_what_is_kept, bucket_lengths,
     cancel_deferred_call, checkpoint_activations, chunk_loss, collect_garbage, copy_view, detach_what_is_kept,
     drop_gradients, drop_last_pass, drop_optimizer, forget_exception, free_the_card, fused_attention,
-    fused_optimizer, let_pool_go, limit_calls_in_progress, load_once, move_pins, one_stream, raise_cap,
+    fused_optimizer, let_pool_go, limit_calls_in_progress, load_once, move_idle_model, move_pins, one_stream, raise_cap,
     release_checkpoint, release_closure, release_ended_training, release_history, release_results, release_variable,
     retry_request, shard_optimizer_state, shard_parameters, share_graph_pool, smaller_batch, split_request,
 )  # fmt: skip

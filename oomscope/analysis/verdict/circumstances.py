@@ -34,6 +34,7 @@ from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
+from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
@@ -140,6 +141,11 @@ class Circumstances:
             find_left_by_calls(study, entry) if unread and self.is_in_forward and not self.in_progress else None,
             run is not None and gathers_for(study, study.loops.location(run)) is not None,
         )
+
+    @cached_property
+    def idle_models(self) -> tuple[IdleModel, ...]:
+        """The models that take no part in the forward underway, where nothing is trained; largest first."""
+        return () if self.trains or not self.is_in_forward else find_idle_models(self.study)
 
     @cached_property
     def drivers(self) -> tuple[Driver, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.analysis.attribution.held_blocks import live_rows, ways_to
-from oomscope.analysis.passes.left_from_before import call_begin
+from oomscope.analysis.passes.left_from_before import call_begin, statement_begin
 from oomscope.analysis.passes.loop_that_matters import in_thread, loop_that_matters, pass_begins
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
@@ -100,7 +100,7 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     if one.since == "between" or one.place in ("attribute", "frozen"):
         # Between the loops of its function, which the pass underway may be calling: what that has made is its own.
         # An attribute that is not asked for keeps the last pass's as needlessly as what is older.
-        return np.asarray(there & (born < _work_begins(study, entry)))
+        return np.asarray(there & (born < _work_begins(study, entry, one.place)))
     loops = study.loops
     known = there & (born > BEFORE)
     if not loops.running(entry, thread=in_thread(study, entry)):
@@ -112,9 +112,12 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     return np.asarray(known & (born < (entry if counted is None else counted.begin)))
 
 
-def _work_begins(study: DeviceStudy, entry: int) -> int:
-    """The entry at which the pass underway began; outside of any loop, the call underway."""
+def _work_begins(study: DeviceStudy, entry: int, place: str | None) -> int:
+    """The entry at which the pass underway began; outside of any loop, the call underway.
+
+    What a call has put into an attribute that nobody asks for is left as soon as another statement runs.
+    """
     if loop_that_matters(study, entry) is None:
-        return call_begin(study, entry)
+        return (statement_begin if place == "attribute" else call_begin)(study, entry)
     begins = pass_begins(study, entry)
     return int(begins[-1]) if len(begins) else entry + 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from heapq import nlargest
-from itertools import takewhile
 from typing import Any
 
 from oomscope.recording.census.kinds import MERGED
@@ -14,9 +13,8 @@ from oomscope.recording.census.roots import Place
 _INDEX = re.compile(r"\[\d+\]")
 _CHAIN = re.compile(r"(\.[A-Za-z_]\w*)(?:(?: … )?\1)+\.")
 """The same attribute again and again, as from one node of a tree to the next; the middle of a long way is left out."""
-_STEP = re.compile(r"(?=[.\[{])")
-_GRADIENT = ".grad"
-_ANY_STEPS = ".*"
+ANY_STEPS = ".*"
+"""Stands in a way for any number of steps."""
 MOST_PATHS = 3
 MOST_EXAMPLES = 12  # storages of which paths are tried: several may be told by the same words
 _KEPT = ("holder", "kind", "device", "bytes", "retained", "tensors", "nodes", "count", "path", "length", "maxlen")
@@ -39,6 +37,7 @@ class HolderRow:
     maxlen: int | None = None  # of a deque that drops its oldest items
     place: str | None = None  # what the way to it begins with, see explaining.py
     finished: bool | None = None
+    running: bool | None = None  # whether a call of the model is underway; None where none runs, or it is no model
     at: Place | None = None
     stores: tuple[Place, ...] = ()  # where methods fill the attribute that it is
     members: set[int] = field(default_factory=set)
@@ -60,6 +59,7 @@ class HolderRow:
             **{name: getattr(self, name) for name in _KEPT},
             "place": self.place,
             "finished": self.finished,
+            "running": self.running,
             "at": None if self.at is None else _frame(self.at),
             "stores": [_frame(one) for one in self.stores],
         }
@@ -90,33 +90,9 @@ def _frame(place: Place) -> dict[str, Any]:
 
 
 def merge(rows: list[HolderRow]) -> list[HolderRow]:
-    """Rows of one holder become one; holders that differ only in positions too, when there are several.
-
-    So do the nodes of a chain, and the gradients of one model that keep graphs, of which each keeps parts of the
-    others': one call sets them all to None.
-    """
-    for alike in _gradients(rows):
-        words = _common([row.holder or "" for row in alike])
-        for row in alike:
-            row.holder = words
+    """Rows of one holder become one; holders that differ only in positions too, and the nodes of a chain."""
     exact = _merged(rows, by_position=True)
     return sorted(_merged(exact, by_position=False), key=lambda row: -row.bytes)
-
-
-def _gradients(rows: list[HolderRow]) -> list[list[HolderRow]]:
-    """Rows of gradients that are reached through one variable, where there are several."""
-    groups: dict[str, list[HolderRow]] = {}
-    for row in rows:
-        if row.kind in ("graph", "tensor") and row.holder is not None and row.holder.endswith(_GRADIENT):
-            groups.setdefault(_STEP.split(row.holder)[0], []).append(row)
-    return [alike for alike in groups.values() if len(alike) > 1]
-
-
-def _common(ways: list[str]) -> str:
-    """All of several gradients: ``main: model.*.grad``."""
-    steps = [_STEP.split(way.removesuffix(_GRADIENT)) for way in ways]
-    shared = takewhile(lambda alike: len(set(alike)) == 1, zip(*steps, strict=False))
-    return "".join(step for step, *_ in shared) + _ANY_STEPS + _GRADIENT
 
 
 def _merged(rows: list[HolderRow], *, by_position: bool) -> list[HolderRow]:
@@ -135,4 +111,4 @@ def _merged(rows: list[HolderRow], *, by_position: bool) -> list[HolderRow]:
 
 
 def _any_position(words: str) -> str:
-    return _CHAIN.sub(_ANY_STEPS + ".", _INDEX.sub("[*]", words))
+    return _CHAIN.sub(ANY_STEPS + ".", _INDEX.sub("[*]", words))

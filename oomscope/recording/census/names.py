@@ -48,7 +48,7 @@ class Names:
     def add_modules(self, roots: Iterable[Any]) -> None:
         """Name what these modules and those below them hold; the first module to claim a tensor names it."""
         seen: set[int] = set()
-        modules = [(root, path, module) for root in roots for path, module in _submodules(root, seen)]
+        modules = [(root, path, module) for root in roots for path, module in submodules(root, seen)]
         for kind, category in (("_parameters", "parameter"), ("_buffers", "buffer")):
             for root, path, module in modules:
                 for key, tensor in _members(module, kind):
@@ -115,7 +115,7 @@ def _members(module: Any, kind: str) -> list[tuple[str, Any]]:
     return list(members.items()) if is_a(members, dict) else []
 
 
-def _submodules(root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def submodules(root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """`root` and every module below it with its dotted path (``.layers.0``), each once over all calls with `seen`."""
     open_modules = [("", root)]
     while open_modules:

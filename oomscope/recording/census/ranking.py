@@ -13,6 +13,7 @@ from typing import Any
 
 from oomscope.recording.census.dominators import immediate_dominators, postorder, retained
 from oomscope.recording.census.explaining import explain
+from oomscope.recording.census.graph_gradients import join_gradients
 from oomscope.recording.census.heap import Deadline
 from oomscope.recording.census.holder_rows import HolderRow, merge
 from oomscope.recording.census.holding import SUPER_ROOT, Holding, is_graph_node, is_tensor_like
@@ -26,8 +27,14 @@ _NEARLY_ALL = 0.8  # a collection of which one member keeps this share of the by
 _MOST_EXACT = 20  # rows whose retained bytes are found by leaving the holder out
 
 
-def rank(holding: Holding, deadline: Deadline) -> list[HolderRow]:
-    """The holders of everything in the graph, most bytes first; one on two devices has two rows."""
+def rank(holding: Holding, gradients: Iterable[int], deadline: Deadline) -> list[HolderRow]:
+    """The holders of everything in the graph, most bytes first; one on two devices has two rows.
+
+    Args:
+        holding: who refers to whom.
+        gradients: the nodes of gradients that keep a graph.
+        deadline: when to stop.
+    """
     order = postorder(holding.children, SUPER_ROOT)
     dominator = immediate_dominators(holding.children, SUPER_ROOT)
     deadline.check()
@@ -39,6 +46,7 @@ def rank(holding: Holding, deadline: Deadline) -> list[HolderRow]:
     rows: list[HolderRow] = []
     for top in _tops(holding, below, retained(weights, dominator, order)):
         rows += _rows(holding, top, below, _above(top, dominator))
+    join_gradients(holding, rows, gradients)
     merged = merge(rows)
     for row in merged[:_MOST_EXACT]:
         deadline.check()

@@ -24,6 +24,7 @@ from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.names import Names, is_generated, root_modules
 from oomscope.recording.census.ranking import rank
+from oomscope.recording.census.running import running_models
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
 from oomscope.recording.census.unread import find_unread
 from oomscope.recording.census.visible import mark_visible
@@ -112,6 +113,8 @@ class _Walk:
         self._bases: dict[int, str] = {}
         self._holders: list[HolderRow] = []
         self._unread: list[dict[str, Any]] = []
+        self._running: set[int] = set()
+        self._gradients: list[int] = []  # nodes of those that keep a graph
 
     def run(self, objects: list[Any], error: BaseException | None, deadline: Deadline, read_saved: bool) -> None:
         found = self._sort(objects)
@@ -127,7 +130,8 @@ class _Walk:
         stacks = places.stacks(error)
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
         for parameter, gradient in self._names.with_graph:
-            self._holding.children[self._holding.number(parameter)].append(self._holding.number(gradient))
+            self._gradients.append(self._holding.number(gradient))
+            self._holding.children[self._holding.number(parameter)].append(self._gradients[-1])
         kept = Kept(self._torch, self._reader)
         kept.add(self._holding, graph, found.tensors)
         heap = Heap(objects, deadline)
@@ -140,8 +144,9 @@ class _Walk:
             self._find_unread(heap, references, kept, stacks, places.raised_at(error), deadline)
         mark_visible(self._holding, self._reader, loose)
         self._find_bases(owners, stacks)
+        self._running = running_models(stacks, owners, self._torch.nn.Module)
         deadline.check()
-        self._holders = rank(self._holding, deadline)
+        self._holders = rank(self._holding, self._gradients, deadline)
 
     def _has_graphs(self, objects: list[Any]) -> bool:
         """Whether there are device graphs: they read memory by its address, whoever keeps it."""
@@ -280,6 +285,7 @@ class _Walk:
             storage: Storage = self._reader.storages[key]
             words = self._bases.get(name.owner)
             row = HolderRow(words, name.category, storage.device, storage.bytes, storage.bytes, 1)
+            row.running = name.owner in self._running if self._running and name.category == "parameter" else None
             rows.append(self._as_leftover(row, name.owner, storage))
         return rows
 

@@ -14,7 +14,8 @@ from oomscope.model import FrameKind, Note, frame_kind, note
 SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
-    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "raise_cap", "bound_batch", "bound_what_is_kept",
+    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "raise_cap", "move_idle_model", "bound_batch",
+    "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "fused_attention", "shard_optimizer_state",
     "fused_optimizer", "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip
@@ -59,6 +60,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     low = case.limit.low
     if case.spare(circumstances.may_be_done_with, low) >= MARGIN * low:
         return "medium"  # without what this pass may not need, there would have been room
+    if case.spare(sum(one.bytes for one in circumstances.idle_models), low) >= MARGIN * low:
+        return "medium"  # a model that takes no part may wait elsewhere
     if case.spare(circumstances.left_by_trace, low) >= MARGIN * low:
         return "medium"  # what keeps it need not be a name that the recording knows
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
@@ -87,6 +90,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         *_as_larger(circumstances),
         *(_filled_by(circumstances, told=bool(mostly)) if needs.code != _UNDERWAY else _largest_tensor(circumstances)),
         *(one for one in (*kept, *left) if one not in mostly),
+        *_idle(circumstances),
         *_left_over(circumstances, needs),
         *clauses.optimizer_begins(circumstances),
         *(one for one in calls if one not in mostly),
@@ -186,6 +190,13 @@ def _keeper(circumstances: Circumstances) -> tuple[Note, ...]:
         return ()
     values = {"holder": keeper.holder, "retained": keeper.retained, "live": allocated, "share": keeper.share}
     return (note("causes.capacity.keeper", **values),)
+
+
+def _idle(circumstances: Circumstances) -> tuple[Note, ...]:
+    """The model that takes no part in the forward underway, where its parameters are much of what is in use."""
+    least = MUCH_KEPT * circumstances.request.totals.allocated
+    found = [one for one in circumstances.idle_models[:1] if one.bytes >= least]
+    return tuple(note("causes.capacity.idle_model", holder=one.holder, bytes=one.bytes) for one in found)
 
 
 def _filled_by(circumstances: Circumstances, *, told: bool) -> tuple[Note, ...]:
