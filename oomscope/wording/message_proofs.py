@@ -85,6 +85,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.nccl_sized": "NCCL could not get {requested:size} from the driver, outside PyTorch's allocator.",
     "message_proofs.nccl": "NCCL asked the driver for memory outside PyTorch's allocator, and was refused.",
     "message_proofs.nccl_unhandled": "A CUDA call within NCCL failed; the message does not say that memory was short.",
+    "message_proofs.nccl_other_reason": "A CUDA call within NCCL failed, and the error that it names is not the one for"
+    " memory.",
     "message_proofs.dev_shm": "Shared memory of the machine (/dev/shm) ran out, where workers hand over batches; the"
     " card is not involved.",
     "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",

@@ -42,6 +42,11 @@ def test_a_message_tells_which_layer_refused(text: str, kind: str, layer: str | 
     assert (message.kind, message.refused_by) == (kind, layer)
 
 
+@pytest.mark.parametrize("hint", ["may be killed by the OOM killer", "could be killed by the OOM-killer"])
+def test_that_a_process_may_be_killed_is_no_kill(hint: str):
+    assert [one.kind for one in read(f"Note: with less memory it {hint}.").messages] in ([], ["other"])
+
+
 def test_a_code_that_was_handed_up_beats_the_figures_of_the_program_that_passes_it_on():
     text = "Memory allocation error on worker 0: std::bad_alloc: {}out of memory\n- Free memory: 11310923776\n"
     (message,) = read(text.format("cudaErrorMemoryAllocation: ")).messages

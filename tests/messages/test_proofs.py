@@ -248,6 +248,8 @@ def test_an_error_of_nccl_that_tells_no_more_proves_no_shortage():
     (found,) = read(
         "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'"
     ).messages
+    assert proven(found) == {"nccl_other_reason"}
+    (found,) = read("ncclUnhandledCudaError: Call to CUDA function failed.").messages
     assert proven(found) == {"nccl_unhandled"}
 
 

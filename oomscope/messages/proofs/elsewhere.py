@@ -62,7 +62,7 @@ def _sized(message: OomMessage) -> Note | None:
         return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
     if wording == "other.one_piece" and limit is not None and request.exceeds(limit):
         return note("message_proofs.one_block", requested=request.value, allowed=limit.value)
-    code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked") else None
+    code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked", "host.said") else None
     return note(code, requested=request.value) if code else None
 
 
@@ -93,6 +93,7 @@ _PROOFS = {
     "cublas": "message_proofs.library",
     "cudnn": "message_proofs.library",
     "nccl.unhandled": "message_proofs.nccl_unhandled",
+    "nccl.other_reason": "message_proofs.nccl_other_reason",
     "nccl": "message_proofs.nccl",
     "host.shared": "message_proofs.dev_shm",
     "host.plain": "message_proofs.host_plain",
