@@ -44,6 +44,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " totals do not explain why it refused.",
     "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
     "message_proofs.card_full": "The card had {free:size} free, less than the {requested:size} requested.",
+    "message_proofs.card_full_by_this": "The card had {free:size} free, less than the {requested:size} requested; this"
+    " process held {process:size} of its {total:size}.",
     "message_proofs.one_block": "One block of {requested:size} was asked for; this driver gives at most {allowed:size}"
     " in one piece, however much is free.",
     "message_proofs.one_buffer": "One buffer of {requested:size} was asked for, more than Metal makes in one piece.",
@@ -61,6 +63,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.kv_cache": "The cache for one request of {length:count} tokens needs {needed:size}; {left:size} is"
     " left for it.",
     "message_proofs.length": "The cache holds {fits:count} tokens, one request may have {length:count}.",
+    "message_proofs.cache_tokens": "The cache has room for {left:count} more tokens, the request takes {tokens:count}.",
     "message_proofs.no_blocks": "Nothing of what the engine may use was left for the KV cache, after weights, one"
     " forward pass and what others hold.",
     "message_proofs.system_memory": "The model needs {needed:size} of the machine's memory, {left:size} is available;"
@@ -97,6 +100,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " hands up the same code.",
     "message_proofs.host_by_driver": "The card's driver says that it got no memory of the machine; some say so of other"
     " failures as well.",
+    "message_proofs.host_said": "It says that the machine's memory ran out; the card is not involved.",
     "message_proofs.host": "The machine's memory was refused; the card is not involved.",
     "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
     " short.",
@@ -116,6 +120,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " of the container's own.",
     "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
+    "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"
+    " CUDA error.",
     "message_proofs.only_a_warning": "This is a warning: the allocation was not refused.",
     "message_proofs.only_guesses": "The message lists what may have ended the process; which of them did, it does not"
     " say.",
@@ -125,5 +131,12 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.planned": "The model was found not to fit onto the card before it was loaded: the card refused"
     " nothing.",
     "message_proofs.unknown_words": "It names memory, in words that oomscope does not know.",
+    "message_proofs.unknown_words_card": "It says that a device's memory was short, in words that oomscope does not"
+    " know.",
+    "message_proofs.unknown_words_host": "It says that the machine's memory was short, in words that oomscope does not"
+    " know.",
+    "message_proofs.own_limit": "Its own limit was reached: {allocated:size} that it held and the {requested:size}"
+    " requested are more than the {allowed:size} that it may hold.",
+    "message_proofs.less_free": "{requested:size} was requested, {free:size} was free.",
     "message_proofs.other_program": "This is another program's or library's message, not PyTorch's.",
 }

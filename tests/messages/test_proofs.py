@@ -289,3 +289,33 @@ def test_other_programs_figures_prove_no_more_than_they_say(text: str, codes: se
     (found,) = read(f"{text}\n").messages
     assert proven(found) == codes
     assert found.figure("process_in_use") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Out of memory allocating 1,024 bytes (allocated so far: 512 bytes, limit set to: 1,280 bytes).", "own_limit"),
+        (
+            "Out of memory allocating 1,024 bytes (allocated so far: 128 bytes, limit set to: 1,280 bytes).",
+            "other_program",
+        ),
+        (
+            "Out of memory error on GPU 0. Cannot allocate 56.0MB memory on GPU 0, available memory is only 12.7MB.",
+            "less_free",
+        ),
+        ("Remaining 4096 kvcache tokens, but your prompt requires 8192 new tokens", "cache_tokens"),
+        ("the trainer was killed by the OOM killer", "killed_by_name"),
+    ],
+)
+def test_what_a_program_says_of_its_own_figures_is_proven_before_whose_it_is(text: str, code: str):
+    (found,) = read(f"{text}\n").messages
+    assert proven(found) == {code}
+
+
+def test_a_process_that_is_named_and_is_this_one_leaves_no_question_which():
+    (found,) = read(
+        "CUDA out of memory. Tried to allocate 912.00 MiB. GPU 0 has a total capacity of 79.14 GiB of which 306.75 MiB"
+        " is free. Process 4711 has 78.84 GiB memory in use. Of the allocated memory 77.29 GiB is allocated by PyTorch,"
+        " and 1.04 GiB is reserved by PyTorch but unallocated.\n"
+    ).messages
+    assert "message_gaps.which_process" not in {one.code for one in found.cannot_tell}

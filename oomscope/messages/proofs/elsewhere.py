@@ -19,7 +19,9 @@ def judge(message: OomMessage) -> Judgement:
     for words, code in _ADVICE.items():
         if words in said:
             judgement.advice.append(note(code))
-    gap = _GAPS.get(slug) or _GAPS.get(message.kind)
+    gap = _GAPS[slug] if slug in _GAPS else _GAPS.get(message.kind)
+    if slug in LAST_RESORT and message.kind in _UNKNOWN:
+        gap = "message_gaps.who_refused"
     if any(proof.code == "message_proofs.library_alloc" for proof in judgement.proves):
         gap = "message_gaps.library_alloc"
     if any(proof.code == "message_proofs.driver_sized" for proof in judgement.proves):
@@ -32,7 +34,7 @@ def judge(message: OomMessage) -> Judgement:
 def _proofs(message: OomMessage) -> list[Note]:
     """What its figures prove, else what its wording says."""
     if message.reading.wording in LAST_RESORT:
-        return [note("message_proofs.unknown_words")]
+        return [note(_UNKNOWN.get(message.kind, "message_proofs.unknown_words"))]
     found = _sized(message)
     if found is not None:
         return [found]
@@ -62,8 +64,23 @@ def _sized(message: OomMessage) -> Note | None:
         return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
     if wording == "other.one_piece" and limit is not None and request.exceeds(limit):
         return note("message_proofs.one_block", requested=request.value, allowed=limit.value)
+    if message.kind in ("other", "tensorflow"):
+        return _by_itself(message, request, limit, free)
     code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked", "host.said") else None
     return note(code, requested=request.value) if code else None
+
+
+def _by_itself(message: OomMessage, request: Figure, limit: Figure | None, free: Figure | None) -> Note | None:
+    """What a program's own figures prove: that its limit was reached, or that less was free."""
+    taken = message.figure("allocated")
+    if message.reading.wording == "other.warning":
+        return None
+    if limit is not None and taken is not None and (taken + request).exceeds(limit):
+        values = {"allocated": taken.value, "requested": request.value, "allowed": limit.value}
+        return note("message_proofs.own_limit", **values)
+    if free is not None and request.exceeds(free):
+        return note("message_proofs.less_free", requested=request.value, free=free.value)
+    return None
 
 
 def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> Note | None:
@@ -100,6 +117,7 @@ _PROOFS = {
     "host.by_driver": "message_proofs.host_by_driver",
     "host.errno": "message_proofs.host_errno",
     "host.locked": "message_proofs.host_locked",
+    "host.said": "message_proofs.host_said",
     "host-ram": "message_proofs.host",
     "pinned-host": "message_proofs.pinned",
     "tensorflow": "message_proofs.tensorflow",
@@ -110,6 +128,7 @@ _PROOFS = {
     "killed.evicted": "message_proofs.evicted",
     "killed.notebook": "message_proofs.notebook",
     "killed.ray": "message_proofs.killed_by_ray",
+    "killed.by_name": "message_proofs.killed_by_name",
     "oom-killer": "message_proofs.signal",
     "other.guess": "message_proofs.only_guesses",
     "killed.early": "message_proofs.killed_early",
@@ -118,23 +137,30 @@ _PROOFS = {
     "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
 }
+_UNKNOWN = {
+    "cuda-driver": "message_proofs.unknown_words_card",
+    "host-ram": "message_proofs.unknown_words_host",
+}
+"""Whose memory it was is told, though not in words that a family knows."""
 _ADVICE = {
     "cuda_launch_blocking": "message_advice.blocking",
     "reducingblocksizes": "message_advice.smaller_blocks",
     "raiseyoursharedmemorylimit": "message_advice.raise_shm",
 }
-_GAPS = {
+_GAPS: dict[str, str | None] = {
     "driver.counting": "message_gaps.set_up",
-    "driver.near": "message_gaps.unknown_words",
     "cuda-driver": "message_gaps.driver",
     "cublas": "message_gaps.library",
     "cudnn": "message_gaps.library",
+    "nccl.other_reason": None,
     "nccl": "message_gaps.who_on_card",
     "host-ram": "message_gaps.host",
     "pinned-host": "message_gaps.pinned",
+    "jax.space": "message_gaps.which_buffers",
     "jax": "message_gaps.who_holds_unknown",
     "tensorflow": "message_gaps.who_holds_unknown",
-    "killed.kernel": "message_gaps.what_filled_host",
-    "oom-killer": "message_gaps.signal",
+    "killed.signal": "message_gaps.signal",
+    "killed.notebook": None,
+    "oom-killer": "message_gaps.what_filled_host",
     "other.unknown": "message_gaps.unknown_words",
 }

@@ -14,6 +14,7 @@ def judge(message: OomMessage) -> Judgement:
         "vllm.startup": _startup,
         "vllm.kv_cache": _cache,
         "vllm.length": _length,
+        "cache.tokens": _tokens,
         "vllm.no_blocks": _no_room,
         "ollama.system": _system,
     }
@@ -63,6 +64,11 @@ def _length(message: OomMessage, judgement: Judgement) -> None:
     judgement.proves.append(note("message_proofs.length", length=length, fits=fits))
     judgement.advice.append(note("message_advice.shorter", fits=fits))
     judgement.cannot_tell.append(note("message_gaps.rest_of_card"))
+
+
+def _tokens(message: OomMessage, judgement: Judgement) -> None:
+    left, tokens = (int(str(message.reading.values[name])[:12]) for name in ("left", "tokens"))
+    judgement.proves.append(note("message_proofs.cache_tokens", left=left, tokens=tokens))
 
 
 def _no_room(_: OomMessage, judgement: Judgement) -> None:
