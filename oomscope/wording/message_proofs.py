@@ -58,6 +58,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.mps_outside_pool": "Most of it is not in PyTorch's pool: {other:size} of other Metal allocations of"
     " this process, {allocated:size} in the pool.",
     "message_proofs.budget": "The engine's own check of its budget refused; the card did not.",
+    "message_proofs.budget_sized": "The engine's own check of its budget refused, not the card: it wants {wanted:size},"
+    " and {left:size} is left for it.",
     "message_proofs.startup": "{used:size} of the card's {total:size} was in use before the engine started; it wanted"
     " {wanted:size}.",
     "message_proofs.kv_cache": "The cache for one request of {length:count} tokens needs {needed:size}; {left:size} is"
@@ -80,6 +82,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
+    "message_proofs.driver_sized_free": "The driver itself refused {requested:size}, while {free:size} was free.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
     "message_proofs.library": "A CUDA library failed, not PyTorch's allocator, outside which its workspace lies.",
     "message_proofs.library_alloc": "A CUDA library could not get memory of its own, outside PyTorch's allocator.",

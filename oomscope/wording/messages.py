@@ -98,7 +98,7 @@ def next_commands_after(message: OomMessage) -> list[str]:
         return [_TOOLS[kind]]
     if kind == "torch-mps":
         return [_MPS]
-    if message.reading.wording in _NOT_OF_THE_CARD:
+    if message.reading.wording in _NOT_OF_THE_CARD or _its_own(message):
         return []
     if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
         return [_HOST] if message.reading.wording == "ollama.system" else _processes(message)
@@ -107,6 +107,11 @@ def next_commands_after(message: OomMessage) -> list[str]:
     if kind == "oom-killer":
         return _after_a_kill(message)
     return []
+
+
+def _its_own(message: OomMessage) -> bool:
+    """Whether the program itself holds what is missing."""
+    return any(proof.code == "message_proofs.own_limit" for proof in message.proves)
 
 
 def _after_a_kill(message: OomMessage) -> list[str]:

@@ -319,3 +319,32 @@ def test_a_process_that_is_named_and_is_this_one_leaves_no_question_which():
         " and 1.04 GiB is reserved by PyTorch but unallocated.\n"
     ).messages
     assert "message_gaps.which_process" not in {one.code for one in found.cannot_tell}
+
+
+def test_where_others_hold_more_of_the_card_than_this_process_that_is_said_first():
+    (found,) = read(
+        "NPU out of memory. Tried to allocate 22.00 MiB (NPU 0; 60.97 GiB total capacity; 10.24 GiB already allocated;"
+        " 10.24 GiB current active; 19.52 MiB free; 10.65 GiB reserved in total by PyTorch)\n"
+    ).messages
+    assert [one.code for one in found.proves] == ["message_proofs.outside", "message_proofs.free_inside"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            "cudaErrorMemoryAllocation\n- Free memory: 4096\n- Requested memory: 8192",
+            "driver_sized_free",
+        ),
+        ("cudaErrorMemoryAllocation\n- Free memory: 8192\n- Requested memory: 4096", "driver_sized"),
+        ("Not enough host memory available. Requesting 123.45 GB but only have 45.67 GB free", "budget_sized"),
+        (
+            "cuMemAllocAsync failed to allocate 8192 bytes: RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of"
+            " memory\n Reported by CUDA: Free memory/Total memory: 2048/4096",
+            "larger_than_card",
+        ),
+    ],
+)
+def test_figures_beside_a_refusal_are_compared(text: str, code: str):
+    (found,) = read(f"{text}\n").messages
+    assert proven(found) == {code}

@@ -55,6 +55,7 @@ def judge(message: OomMessage) -> Judgement:
             _unexplained(judgement, sizes, request)
         _card_full(judgement, sizes, request)
         _advice(judgement, sizes, request, message)
+    _biggest_first(judgement, sizes)
     _spilled(judgement, sizes)
     _doing(judgement, message)
     _gaps(judgement, sizes, message)
@@ -170,6 +171,20 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
         judgement.proves.append(note("message_proofs.unnamed_others", rest=rest.value, requested=request.value))
     else:
         judgement.proves.append(note("message_proofs.outside", rest=rest.value, requested=request.value))
+
+
+def _biggest_first(judgement: Judgement, sizes: _Sizes) -> None:
+    """Where others hold more of the card than this allocator, that is the first to say."""
+    mine = sizes.reserved or sizes.allocated
+    for proof in judgement.proves:
+        held = proof.values.get("others", proof.values.get("rest")) if proof.code in _OF_OTHERS else None
+        if mine is not None and isinstance(held, int) and held > mine.high:
+            judgement.proves.remove(proof)
+            judgement.proves.insert(0, proof)
+            return
+
+
+_OF_OTHERS = ("message_proofs.others", "message_proofs.unnamed_others", "message_proofs.outside")
 
 
 def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:

@@ -24,7 +24,9 @@ def judge(message: OomMessage) -> Judgement:
         gap = "message_gaps.who_refused"
     if any(proof.code == "message_proofs.library_alloc" for proof in judgement.proves):
         gap = "message_gaps.library_alloc"
-    if any(proof.code == "message_proofs.driver_sized" for proof in judgement.proves):
+    if any(
+        proof.code in ("message_proofs.driver_sized", "message_proofs.driver_sized_free") for proof in judgement.proves
+    ):
         gap = "message_gaps.driver_sized"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
@@ -56,6 +58,10 @@ def _sized(message: OomMessage) -> Note | None:
         return _killed(message, used, limit)
     if request is None:
         return None
+    if message.kind in _ON_CARD and wording != "jax.space" and total is not None and request.exceeds(total):
+        return note("message_proofs.larger_than_card", requested=request.value, total=total.value)
+    if message.kind == "cuda-driver" and free is not None and request.exceeds(free):
+        return note("message_proofs.driver_sized_free", requested=request.value, free=free.value)
     if message.kind == "shared-memory" and limit is not None and request.exceeds(limit):
         return note("message_proofs.on_chip", requested=request.value, allowed=limit.value)
     if wording == "jax.space" and total is not None and request.exceeds(total):
@@ -95,6 +101,8 @@ def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> N
     return None
 
 
+_DRIVER_SIZED = ("message_proofs.driver_sized", "message_proofs.driver_sized_free")
+_ON_CARD = ("cuda-driver", "jax", "tensorflow")
 _SIZED = {
     "pinned-host": "message_proofs.pinned_sized",
     "host-ram": "message_proofs.host_sized",
@@ -154,6 +162,7 @@ _GAPS: dict[str, str | None] = {
     "cudnn": "message_gaps.library",
     "nccl.other_reason": None,
     "nccl": "message_gaps.who_on_card",
+    "host.shared": None,
     "host-ram": "message_gaps.host",
     "pinned-host": "message_gaps.pinned",
     "jax.space": "message_gaps.which_buffers",
