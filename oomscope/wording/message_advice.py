@@ -6,6 +6,7 @@ from oomscope.wording.template import Sentence
 
 MESSAGE_ADVICE: dict[str, Sentence] = {
     "message_advice.cannot_help": "{advice} cannot help: only {inside:size} lay unallocated inside PyTorch.",
+    "message_advice.none_inside": "{advice} cannot help: by the printed sizes, nothing lay unallocated inside PyTorch.",
     "message_advice.empty_cache": "{advice}: at most {inside:size} could be handed back, and unused segments already"
     " were before the error.",
     "message_advice.fits_here": "{advice} fits what the figures show: the free bytes were there ({inside:size}), not in"

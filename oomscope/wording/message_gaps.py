@@ -31,5 +31,7 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.pinned": "whether the machine, a container or the locked-memory limit refused",
     "message_gaps.what_filled_host": "what in the program filled host memory",
     "message_gaps.signal": "who sent the signal: the kernel, a container's limit, a scheduler or a person",
+    "message_gaps.which_buffers": "which of the program's buffers are the largest; XLA can list them",
+    "message_gaps.who_refused": "who refused, and what held the memory",
     "message_gaps.unknown_words": "whose memory it was, and how much",
 }

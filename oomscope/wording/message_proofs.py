@@ -44,6 +44,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " totals do not explain why it refused.",
     "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
     "message_proofs.card_full": "The card had {free:size} free, less than the {requested:size} requested.",
+    "message_proofs.card_full_by_this": "The card had {free:size} free, less than the {requested:size} requested; this"
+    " process held {process:size} of its {total:size}.",
     "message_proofs.one_block": "One block of {requested:size} was asked for; this driver gives at most {allowed:size}"
     " in one piece, however much is free.",
     "message_proofs.one_buffer": "One buffer of {requested:size} was asked for, more than Metal makes in one piece.",
@@ -56,11 +58,14 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.mps_outside_pool": "Most of it is not in PyTorch's pool: {other:size} of other Metal allocations of"
     " this process, {allocated:size} in the pool.",
     "message_proofs.budget": "The engine's own check of its budget refused; the card did not.",
+    "message_proofs.budget_sized": "The engine's own check of its budget refused, not the card: it wants {wanted:size},"
+    " and {left:size} is left for it.",
     "message_proofs.startup": "{used:size} of the card's {total:size} was in use before the engine started; it wanted"
     " {wanted:size}.",
     "message_proofs.kv_cache": "The cache for one request of {length:count} tokens needs {needed:size}; {left:size} is"
     " left for it.",
     "message_proofs.length": "The cache holds {fits:count} tokens, one request may have {length:count}.",
+    "message_proofs.cache_tokens": "The cache has room for {left:count} more tokens, the request takes {tokens:count}.",
     "message_proofs.no_blocks": "Nothing of what the engine may use was left for the KV cache, after weights, one"
     " forward pass and what others hold.",
     "message_proofs.system_memory": "The model needs {needed:size} of the machine's memory, {left:size} is available;"
@@ -77,6 +82,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
+    "message_proofs.driver_sized_free": "The driver itself refused {requested:size}, while {free:size} was free.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
     "message_proofs.library": "A CUDA library failed, not PyTorch's allocator, outside which its workspace lies.",
     "message_proofs.library_alloc": "A CUDA library could not get memory of its own, outside PyTorch's allocator.",
@@ -85,6 +91,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.nccl_sized": "NCCL could not get {requested:size} from the driver, outside PyTorch's allocator.",
     "message_proofs.nccl": "NCCL asked the driver for memory outside PyTorch's allocator, and was refused.",
     "message_proofs.nccl_unhandled": "A CUDA call within NCCL failed; the message does not say that memory was short.",
+    "message_proofs.nccl_other_reason": "A CUDA call within NCCL failed, and the error that it names is not the one for"
+    " memory.",
     "message_proofs.dev_shm": "Shared memory of the machine (/dev/shm) ran out, where workers hand over batches; the"
     " card is not involved.",
     "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",
@@ -95,6 +103,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " hands up the same code.",
     "message_proofs.host_by_driver": "The card's driver says that it got no memory of the machine; some say so of other"
     " failures as well.",
+    "message_proofs.host_said": "It says that the machine's memory ran out; the card is not involved.",
     "message_proofs.host": "The machine's memory was refused; the card is not involved.",
     "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
     " short.",
@@ -114,6 +123,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " of the container's own.",
     "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
+    "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"
+    " CUDA error.",
     "message_proofs.only_a_warning": "This is a warning: the allocation was not refused.",
     "message_proofs.only_guesses": "The message lists what may have ended the process; which of them did, it does not"
     " say.",
@@ -123,5 +134,12 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.planned": "The model was found not to fit onto the card before it was loaded: the card refused"
     " nothing.",
     "message_proofs.unknown_words": "It names memory, in words that oomscope does not know.",
+    "message_proofs.unknown_words_card": "It says that a device's memory was short, in words that oomscope does not"
+    " know.",
+    "message_proofs.unknown_words_host": "It says that the machine's memory was short, in words that oomscope does not"
+    " know.",
+    "message_proofs.own_limit": "Its own limit was reached: {allocated:size} that it held and the {requested:size}"
+    " requested are more than the {allowed:size} that it may hold.",
+    "message_proofs.less_free": "{requested:size} was requested, {free:size} was free.",
     "message_proofs.other_program": "This is another program's or library's message, not PyTorch's.",
 }

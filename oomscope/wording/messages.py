@@ -45,6 +45,7 @@ _BY_WORDS = (
     (re.compile(r"\bacl|\bhalMem|\bNPU\b|EL0004", re.ASCII), "npu-smi info"),
     (re.compile(r"\bnrt_|\bNeuron|\bND \d+:NC", re.ASCII), "neuron-top"),
     (re.compile(r"\bkIOGPU|\bMTL[A-Z]|\[metal", re.ASCII | re.IGNORECASE), _MPS),
+    (re.compile(r"\bDML\b|DmlAllocator|DirectML"), None),
     (re.compile(r"vulkan|\bVk[A-Z_]|opencl|\bcl_|webgpu|OutOfDeviceMemory|OUT_OF_DEVICE|video memory", re.I), None),
 )
 """Who tells what holds a device of whose runtime the message has the words; None: no tool for all of them."""
@@ -53,6 +54,17 @@ _OF_TORCH = re.compile(r"RuntimeError|AcceleratorError|torch|kernel\s?errors\s?m
 _HOST = "free -h"
 _SHARED = "df -h /dev/shm"
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
+_SCHEDULERS = (
+    (re.compile(r"slurm|\bsrun\b|\bStepId\b", re.IGNORECASE), "sacct -j JOBID -o JobID,State,ReqMem,MaxRSS"),
+    (re.compile(r"\bPBS\b|resources_used|exceeded MEM usage"), "qstat -fx JOBID"),
+    (re.compile(r"\bLSF\b|TERM_MEMLIMIT"), "bjobs -l JOBID"),
+    (re.compile(r"Reason\W{0,12}OOM|low on resource|MemoryPressure", re.IGNORECASE), "kubectl describe pod POD"),
+)
+"""Who ran the job knows how much it held; the kernel's log of the node is not for its users."""
+_TELLS_ITSELF = ("killed.notebook", "killed.ray", "killed.early")
+"""No kernel's log knows of these."""
+_NOT_OF_THE_CARD = ("jax.space", "nccl.other_reason", "cache.tokens")
+"""Too large even alone, no shortage, or a cache that has its place already: whoever holds the card plays no part."""
 _NATIVE = "PYTORCH_CUDA_ALLOC_CONF=backend:native"
 """The other backend keeps no history."""
 _RUN = "oomscope run"
@@ -86,13 +98,27 @@ def next_commands_after(message: OomMessage) -> list[str]:
         return [_TOOLS[kind]]
     if kind == "torch-mps":
         return [_MPS]
+    if message.reading.wording in _NOT_OF_THE_CARD or _its_own(message):
+        return []
     if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
         return [_HOST] if message.reading.wording == "ollama.system" else _processes(message)
     if kind in ("host-ram", "pinned-host"):
         return [_SHARED if message.reading.wording == "host.shared" else _HOST]
     if kind == "oom-killer":
-        return [_KERNEL]
+        return _after_a_kill(message)
     return []
+
+
+def _its_own(message: OomMessage) -> bool:
+    """Whether the program itself holds what is missing."""
+    return any(proof.code == "message_proofs.own_limit" for proof in message.proves)
+
+
+def _after_a_kill(message: OomMessage) -> list[str]:
+    """What tells more of a kill: the scheduler that names itself, or the kernel's log, where that may be read."""
+    if message.reading.wording in _TELLS_ITSELF:
+        return []
+    return [next((command for words, command in _SCHEDULERS if words.search(_said(message))), _KERNEL)]
 
 
 def _processes(message: OomMessage) -> list[str]:

@@ -2,7 +2,8 @@
 
 Sizes are written as printed; two with a plus between them are added. `first` was collected to measure the first version
 of the rules, `second` and `third` to measure what had been mended since; all are kept so that no wording is lost again.
-Those of `twentyfirst` keep the wording and the layout of public ones, with other numbers, paths and names.
+Those of `twentyfirst` and `twentysecond` keep the wording and the layout of public ones, with other numbers, paths and
+names.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ SETS = (
     "nineteenth",
     "twentieth",
     "twentyfirst",
+    "twentysecond",
 )
 _SCALES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 

@@ -42,6 +42,11 @@ def test_a_message_tells_which_layer_refused(text: str, kind: str, layer: str | 
     assert (message.kind, message.refused_by) == (kind, layer)
 
 
+@pytest.mark.parametrize("hint", ["may be killed by the OOM killer", "could be killed by the OOM-killer"])
+def test_that_a_process_may_be_killed_is_no_kill(hint: str):
+    assert [one.kind for one in read(f"Note: with less memory it {hint}.").messages] in ([], ["other"])
+
+
 def test_a_code_that_was_handed_up_beats_the_figures_of_the_program_that_passes_it_on():
     text = "Memory allocation error on worker 0: std::bad_alloc: {}out of memory\n- Free memory: 11310923776\n"
     (message,) = read(text.format("cudaErrorMemoryAllocation: ")).messages
@@ -70,6 +75,36 @@ def test_the_tool_that_lists_processes_is_the_one_of_the_device_that_refused(tex
     assert next_commands_after(message) == tool
 
 
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.", "sacct -j JOBID"),
+        ("=>> PBS: job killed: mem 4096kb exceeded limit 2048kb", "qstat -fx JOBID"),
+        ("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", "bjobs -l JOBID"),
+        ("Last State: Terminated\nReason: OOMKilled\nExit Code: 137", "kubectl describe pod POD"),
+        ("Process finished with exit code 137", "sudo dmesg"),
+    ],
+)
+def test_after_a_kill_the_one_is_asked_who_did_it(text: str, command: str):
+    (message,) = read(f"{text}\n").messages
+    assert [one[: len(command)] for one in next_commands_after(message)] == [command]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your session crashed after using all available RAM.",
+        "Ran out of memory in memory space hbm. Used 29.80G of 7.98G hbm. Exceeded hbm capacity by 21.82G.",
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'",
+        "Remaining 4096 kvcache tokens, but your prompt requires 8192 new tokens, please request later!",
+    ],
+)
+def test_where_no_command_tells_more_none_is_named(text: str):
+    (message,) = read(f"{text}\n").messages
+    assert next_commands_after(message) == []
+
+
 def test_of_a_sentence_that_only_names_the_card_no_refusal_is_claimed():
     (message,) = read("at the 17th frame my GPU is out of memory and crashed\n").messages
-    assert (message.kind, [one.code for one in message.proves]) == ("cuda-driver", ["message_proofs.unknown_words"])
+    assert message.kind == "cuda-driver"
+    assert [one.code for one in message.proves] == ["message_proofs.unknown_words_card"]

@@ -248,6 +248,8 @@ def test_an_error_of_nccl_that_tells_no_more_proves_no_shortage():
     (found,) = read(
         "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'"
     ).messages
+    assert proven(found) == {"nccl_other_reason"}
+    (found,) = read("ncclUnhandledCudaError: Call to CUDA function failed.").messages
     assert proven(found) == {"nccl_unhandled"}
 
 
@@ -287,3 +289,62 @@ def test_other_programs_figures_prove_no_more_than_they_say(text: str, codes: se
     (found,) = read(f"{text}\n").messages
     assert proven(found) == codes
     assert found.figure("process_in_use") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Out of memory allocating 1,024 bytes (allocated so far: 512 bytes, limit set to: 1,280 bytes).", "own_limit"),
+        (
+            "Out of memory allocating 1,024 bytes (allocated so far: 128 bytes, limit set to: 1,280 bytes).",
+            "other_program",
+        ),
+        (
+            "Out of memory error on GPU 0. Cannot allocate 56.0MB memory on GPU 0, available memory is only 12.7MB.",
+            "less_free",
+        ),
+        ("Remaining 4096 kvcache tokens, but your prompt requires 8192 new tokens", "cache_tokens"),
+        ("the trainer was killed by the OOM killer", "killed_by_name"),
+    ],
+)
+def test_what_a_program_says_of_its_own_figures_is_proven_before_whose_it_is(text: str, code: str):
+    (found,) = read(f"{text}\n").messages
+    assert proven(found) == {code}
+
+
+def test_a_process_that_is_named_and_is_this_one_leaves_no_question_which():
+    (found,) = read(
+        "CUDA out of memory. Tried to allocate 912.00 MiB. GPU 0 has a total capacity of 79.14 GiB of which 306.75 MiB"
+        " is free. Process 4711 has 78.84 GiB memory in use. Of the allocated memory 77.29 GiB is allocated by PyTorch,"
+        " and 1.04 GiB is reserved by PyTorch but unallocated.\n"
+    ).messages
+    assert "message_gaps.which_process" not in {one.code for one in found.cannot_tell}
+
+
+def test_where_others_hold_more_of_the_card_than_this_process_that_is_said_first():
+    (found,) = read(
+        "NPU out of memory. Tried to allocate 22.00 MiB (NPU 0; 60.97 GiB total capacity; 10.24 GiB already allocated;"
+        " 10.24 GiB current active; 19.52 MiB free; 10.65 GiB reserved in total by PyTorch)\n"
+    ).messages
+    assert [one.code for one in found.proves] == ["message_proofs.outside", "message_proofs.free_inside"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            "cudaErrorMemoryAllocation\n- Free memory: 4096\n- Requested memory: 8192",
+            "driver_sized_free",
+        ),
+        ("cudaErrorMemoryAllocation\n- Free memory: 8192\n- Requested memory: 4096", "driver_sized"),
+        ("Not enough host memory available. Requesting 123.45 GB but only have 45.67 GB free", "budget_sized"),
+        (
+            "cuMemAllocAsync failed to allocate 8192 bytes: RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of"
+            " memory\n Reported by CUDA: Free memory/Total memory: 2048/4096",
+            "larger_than_card",
+        ),
+    ],
+)
+def test_figures_beside_a_refusal_are_compared(text: str, code: str):
+    (found,) = read(f"{text}\n").messages
+    assert proven(found) == {code}

@@ -15,6 +15,7 @@ ANCHORS = (
     b"out of memory", b"out_of_device_memory", b"outofdevicememory", b"insufficient memory", b"gpu video memory",
     b"memory allocation of size", b"out of gpu memory", b"vkallocatememory", b"unable to allocate",
     b"failed to allocate", b"dev_id =", b"dev_id=", b"oom while allocating", b"no memory is available",
+    b"out of gpu and",
 )  # fmt: skip
 
 CODE = "device.code"
@@ -78,6 +79,7 @@ WORDINGS = (
         r"""(?: device | GPU) error \(? \d{0,4} \)? :? out of memory
           | Error: out of memory at \[ [\w/.-]{0,160}? (?: device | gpu | cuda) [\w/.-]{0,60} : \d+""",
     ),
+    Wording("cuda-driver", "device.refused", "outofgpuand", r"out of GPU and (?: shared)? host memory"),
     Wording(
         "cuda-driver",
         "device.refused",

@@ -13,7 +13,7 @@ ANCHORS = (
     b"cl_out_of_resources", b"cl_mem_object_allocation", b"of gpu memory", b"unable to allocate",
     b"failed to allocate", b"alloc_failed", b"halmemalloc", b"curesult error", b"out_of_device_memory",
     b"out_of_resources", b"could not be allocated", b"outofmemory error", b"nvmapmemalloc", b"to cudamalloc",
-    b"cuda context", b"alloc fail type", b"cufft_alloc", b"cufft_internal_error",
+    b"cuda context", b"alloc fail type", b"cufft_alloc", b"cufft_internal_error", b"cuffterror(",
     b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
     b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
 )  # fmt: skip
@@ -32,6 +32,7 @@ _REFUSED = r"""
   | (?: error | error code | failure | status | code) [=:]? 2 \)? [:=]? '? out of memory
   | (?: cuda | hip) Error (?: MemoryAllocation | OutOfMemory)
   | [A-Z]{2,12} _ERROR_OUT_OF_MEMORY
+  | CUFFTError \( code 2 (?! \d)
   | CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)
   | (?<! [a-z]) Memory Object Allocation Failure
   | (?: clCreateBuffer | create OpenCL buffer) [^.;]{0,40}? - (?: 4 | 5 | 6 | 61) (?! [\d.])
@@ -177,7 +178,7 @@ WORDINGS = (
         "driver.refused",
         "outofmemory|out_of_memory|erroroutof|memoryallocation|error_out_of_|out_of_resources|alloc_failed|"
         "allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
-        "nvmapmem|allocator_fail|allocation_fail",
+        "nvmapmem|allocator_fail|allocation_fail|cuffterror(code",
         rf"(?: {_REFUSED} ) (?: (?: current device: | ; GPU=) (?P<device>\d+))?",
     ),
 )

@@ -6,7 +6,7 @@ import math
 import re
 
 from oomscope.messages.families.wording import Wording, with_figures
-from oomscope.messages.figures import Figure, exact
+from oomscope.messages.figures import Figure, exact, parse_figure
 from oomscope.messages.records import Reading
 from oomscope.messages.unwrap import ALONE
 
@@ -16,7 +16,8 @@ ANCHORS = (
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
     b"bytes are available", b"no space left on device",
-    b"% of the memory on node", b"out_of_host_memory", b"failed to mlock", b"out of host memory",
+    b"% of the memory on node", b"out_of_host_memory", b"failed to mlock", b"out of host memory", b"cpu outofmemory",
+    b"cpu out of memory", b"cpuretryoom", b"cpusplitandretryoom", b"commit_memory(", b"native memory allocation",
 )  # fmt: skip
 
 _GIB = 1 << 30
@@ -28,6 +29,10 @@ def _whole_gib(reading: Reading, match: re.Match[str]) -> Reading:
         return reading
     count = int(match["whole"][:6])
     return with_figures(reading, {"requested": Figure(count * _GIB, count * _GIB, (count + 1) * _GIB)})
+
+
+def _mapped(reading: Reading, match: re.Match[str]) -> Reading:
+    return with_figures(reading, {"requested": parse_figure(match["mapped"])}) if match["mapped"] else reading
 
 
 _ITEM = re.compile(r"(?:u?int|float|complex)(\d+)\Z|bool\Z")
@@ -106,7 +111,27 @@ WORDINGS = (
             and data type (?P<type> u?int\d{1,2} | float\d{2,3} | complex\d{2,3} | bool | object | [\<|>] \w{1,4})""",
         finish=_of_shape,
     ),
-    Wording("host-ram", "host.refused", "foranarray", r"Unable to allocate <requested> for (?: an)? array with shape"),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "foranarray",
+        r"Unable to allocate (?: <requested> | [\w.]{1,12}) for (?: an)? array with shape",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "commit_memory(|nativememoryallocation",
+        r"""os::commit_memory \( 0x [\da-f]{1,16} , <requested:bytes> , \d \) failed
+          | Native memory allocation \( \w{3,10} \) failed to (?: map | allocate) (?P<mapped>\d{1,20}) bytes""",
+        finish=_mapped,
+    ),
+    Wording(
+        "host-ram",
+        "host.said",
+        "cpuoutofmemory|retryoom",
+        r"""Cpu (?: SplitAnd)? RetryOOM (?: : CPU OutOfMemory)?
+          | (?<! [a-z]) CPU (?: is | ran)? out of memory (?! error)""",
+    ),
     Wording(
         "host-ram",
         "host.shared",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import parse_figure
@@ -21,6 +22,12 @@ def _sized(reading: Reading, match: re.Match[str]) -> Reading:
     return with_figures(reading, {"requested": parse_figure(match["size"])}) if match["size"] else reading
 
 
+def _by_reason(reading: Reading, match: re.Match[str]) -> Reading:
+    """Where the call's own error is told, and it is not the one for memory, none was short."""
+    return replace(reading, wording=OTHER_REASON) if match["why"] else reading
+
+
+OTHER_REASON = "nccl.other_reason"
 WORDINGS = (
     # In capitals: what others say of a failed ``cudaMalloc`` differs by nothing else once blanks are left out.
     Wording(
@@ -62,6 +69,8 @@ WORDINGS = (
         "nccl.unhandled",
         "unhandledcudaerror",
         r"""(?: unhandled cuda error | nccl UnhandledCudaError)
-            (?: , NCCL version [\d.]{3,12}? Process Group destroyed on rank (?P<rank>\d+))?""",
+            (?: , NCCL version [\d.]{3,12}? Process Group destroyed on rank (?P<rank>\d+))?
+            (?: (?= .{0,240}? (?: Cuda | HIP) failure :? \d{0,4} :? ' (?P<why> (?! out of memory) [^']{1,60} ) ) )?""",
+        finish=_by_reason,
     ),
 )

@@ -21,7 +21,8 @@ ANCHORS = (
     b"due to memory usage", b"sigterm to process", b"memory limit", b"memlimit", b"killed: mem", b"out of memory",
     b"running low on memory", b"memory pressure", b"excessive memory usage", b"low on resource",
     b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed",
-    b"code (137)",
+    b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
+    b"docker container: 137", b"killed out of memory", b"oom-killer",
     *(word.encode().lower() for word in KILLED),
 )  # fmt: skip
 
@@ -122,6 +123,14 @@ WORDINGS = (
         r"Memory cgroup out of memory: killed \d+ tasks? (?: .{0,120}? memory\.peak = <process_in_use:letter>)?",
     ),
     Wording("oom-killer", "killed.slurm", "term_memlimit", r"TERM_MEMLIMIT"),
+    Wording(
+        "oom-killer",
+        "killed.slurm",
+        "memusage|memoryresourcelimit|overmemorylimit|out-of-memoryhandler",
+        r"""exceeded MEM usage (?: hard | soft) limit | exceeded a memory resource limit
+          | (?: gone | went) over memory limit of <allowed:any>
+          | killed by the cgroup out-of-memory handler""",
+    ),
     Wording("oom-killer", "killed.slurm", "outofmemory", r"tasks? [\d,-]+ : Out Of Memory"),
     Wording("oom-killer", "killed.signal", ":killed", r"srun: error: [\w.-]{1,60} : tasks? [\d,-]+ : Killed"),
     Wording(
@@ -167,10 +176,10 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.signal",
-        "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|e(137|\":137|e':137",
+        "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|e(137|\":137|e':137|container:137",
         r"""(?: exit (?: ed)? | returned | return | terminated)? (?: with)? (?: a)? (?: non-zero)? (?: exit)?
             (?: code | status | exit) (?: of | is | was)? ['"]? [:=]? ['"(]? 137 (?!\d)
-          | exited \( 137 \)""",
+          | exited \( 137 \) | executing in Docker Container: 137 (?!\d)""",
     ),
     Wording(
         "oom-killer",
@@ -180,6 +189,13 @@ WORDINGS = (
           | SIGKILL (?!_) (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
           | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.by_name",
+        "killedbyoom|killedbytheoom|killedoutofmemory",
+        rf"""(?<! may be) (?<! can be) (?<! could be) (?<! might be) (?<! {ALONE}) killed
+            (?: by (?: the)? OOM -? killer | out of memory (?! :))""",
     ),
     Wording("oom-killer", "killed.signal", "killed:9", r"(?<! [a-z]) Killed: 9 (?! \d)"),
     Wording(

@@ -21,8 +21,9 @@ ANCHORS = (
 
 def _with_commas(reading: Reading, match: re.Match[str]) -> Reading:
     """CuPy prints bytes in groups of three."""
-    wanted, had = (exact(int(text.replace(",", "")[:18])) if text else None for text in match.group("wanted", "had"))
-    return with_figures(reading, {"requested": wanted, "allocated": had})
+    printed = match.group("wanted", "had", "most")
+    wanted, had, most = (exact(int(text.replace(",", "")[:18])) if text else None for text in printed)
+    return with_figures(reading, {"requested": wanted, "allocated": had, "allowed": most})
 
 
 WORDINGS = (
@@ -39,7 +40,8 @@ WORDINGS = (
         "other",
         "other.program",
         "outofmemoryallocating",
-        r"Out of memory allocating (?P<wanted> [\d,]+) bytes (?: \( allocated so far: (?P<had> [\d,]+) bytes)?",
+        r"""Out of memory allocating (?P<wanted> [\d,]+) bytes
+            (?: \( allocated so far: (?P<had> [\d,]+) bytes (?: , limit set to: (?P<most> [\d,]+) bytes)? )?""",
         finish=_with_commas,
     ),
     Wording("other", "other.program", "memorytoallocate", r"out of memory to allocate <requested:bytes> bytes"),

@@ -16,7 +16,7 @@ ANCHORS = (
     b"available kv cache memory", b"too large for system", b"no memory is available", b"insufficient gpu memory",
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
     b"vram for model and cache", b"vram in split for model", b"kv cache exhausted", b"failed to allocate",
-    b"failed to fit params", b"no enough blocks", b"need_size", b"enough resources to",
+    b"failed to fit params", b"no enough blocks", b"kvcache tokens", b"need_size", b"enough resources to",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -69,6 +69,12 @@ WORDINGS = (
         "storedinkvcache",
         r"""max seq len \( <length:count> \) is larger than the maximum number of tokens that can be stored in KV cache
             \( <fits:count> \)""",
+    ),
+    Wording(
+        "serving-budget",
+        "cache.tokens",
+        "kvcachetokens",
+        r"Remaining <left:count> kvcache tokens, but your prompt requires <tokens:count> new tokens",
     ),
     Wording("serving-budget", "vllm.no_blocks", "thecacheblocks", r"No available memory for the cache blocks \.?"),
     Wording(

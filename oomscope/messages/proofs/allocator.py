@@ -55,6 +55,7 @@ def judge(message: OomMessage) -> Judgement:
             _unexplained(judgement, sizes, request)
         _card_full(judgement, sizes, request)
         _advice(judgement, sizes, request, message)
+    _biggest_first(judgement, sizes)
     _spilled(judgement, sizes)
     _doing(judgement, message)
     _gaps(judgement, sizes, message)
@@ -163,12 +164,27 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
     if rest.low < NOTABLE or not (free + rest).covers(request):
         return
     if sizes.process is None and sizes.reserved is None:
+        judgement.proves.append(note("message_proofs.card_full", free=free.value, requested=request.value))
         judgement.proves.append(note("message_proofs.neither", rest=rest.value))
         return
     if sizes.process is not None:
         judgement.proves.append(note("message_proofs.unnamed_others", rest=rest.value, requested=request.value))
     else:
         judgement.proves.append(note("message_proofs.outside", rest=rest.value, requested=request.value))
+
+
+def _biggest_first(judgement: Judgement, sizes: _Sizes) -> None:
+    """Where others hold more of the card than this allocator, that is the first to say."""
+    mine = sizes.reserved or sizes.allocated
+    for proof in judgement.proves:
+        held = proof.values.get("others", proof.values.get("rest")) if proof.code in _OF_OTHERS else None
+        if mine is not None and isinstance(held, int) and held > mine.high:
+            judgement.proves.remove(proof)
+            judgement.proves.insert(0, proof)
+            return
+
+
+_OF_OTHERS = ("message_proofs.others", "message_proofs.unnamed_others", "message_proofs.outside")
 
 
 def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
@@ -179,8 +195,14 @@ def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
 
 def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
     """Where nothing more telling is proven: that the card itself had too little."""
-    if not judgement.proves and sizes.free is not None and request.exceeds(sizes.free):
-        judgement.proves.append(note("message_proofs.card_full", free=sizes.free.value, requested=request.value))
+    if judgement.proves or sizes.free is None or not request.exceeds(sizes.free):
+        return
+    values = {"free": sizes.free.value, "requested": request.value}
+    if sizes.process is not None and sizes.total is not None:
+        of_card = {"process": sizes.process.value, "total": sizes.total.value}
+        judgement.proves.append(note("message_proofs.card_full_by_this", **values, **of_card))
+    else:
+        judgement.proves.append(note("message_proofs.card_full", **values))
 
 
 def _spilled(judgement: Judgement, sizes: _Sizes) -> None:
@@ -208,7 +230,9 @@ def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMe
             continue
         values = {"advice": slug, "inside": inside.value, "requested": request.value}
         codes = {one.code for one in judgement.proves}
-        if codes & _BEYOND_ADVICE:
+        if codes & _BEYOND_ADVICE and not inside.value:
+            judgement.advice.append(note("message_advice.none_inside", advice=slug))
+        elif codes & _BEYOND_ADVICE:
             judgement.advice.append(note("message_advice.cannot_help", **values))
         elif slug == "empty_cache":
             judgement.advice.append(note("message_advice.empty_cache", **values))
@@ -254,7 +278,7 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
         judgement.cannot_tell.append(note("message_gaps.why_refused"))
     if sizes.pools is not None:
         judgement.cannot_tell.append(note("message_gaps.idle_in_pools", pools=sizes.pools.value))
-    if message.reading.values.get("named") and sizes.others is None:
+    if message.reading.values.get("named") and sizes.others is None and sizes.process is None:
         judgement.cannot_tell.append(note("message_gaps.which_process"))
     if message.reading.values.get("era") == "old" and message.kind in ("torch-cuda", "torch-hip"):
         judgement.cannot_tell.append(note("message_gaps.too_old"))

@@ -19,10 +19,14 @@ def judge(message: OomMessage) -> Judgement:
     for words, code in _ADVICE.items():
         if words in said:
             judgement.advice.append(note(code))
-    gap = _GAPS.get(slug) or _GAPS.get(message.kind)
+    gap = _GAPS[slug] if slug in _GAPS else _GAPS.get(message.kind)
+    if slug in LAST_RESORT and message.kind in _UNKNOWN:
+        gap = "message_gaps.who_refused"
     if any(proof.code == "message_proofs.library_alloc" for proof in judgement.proves):
         gap = "message_gaps.library_alloc"
-    if any(proof.code == "message_proofs.driver_sized" for proof in judgement.proves):
+    if any(
+        proof.code in ("message_proofs.driver_sized", "message_proofs.driver_sized_free") for proof in judgement.proves
+    ):
         gap = "message_gaps.driver_sized"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
@@ -32,7 +36,7 @@ def judge(message: OomMessage) -> Judgement:
 def _proofs(message: OomMessage) -> list[Note]:
     """What its figures prove, else what its wording says."""
     if message.reading.wording in LAST_RESORT:
-        return [note("message_proofs.unknown_words")]
+        return [note(_UNKNOWN.get(message.kind, "message_proofs.unknown_words"))]
     found = _sized(message)
     if found is not None:
         return [found]
@@ -54,6 +58,10 @@ def _sized(message: OomMessage) -> Note | None:
         return _killed(message, used, limit)
     if request is None:
         return None
+    if message.kind in _ON_CARD and wording != "jax.space" and total is not None and request.exceeds(total):
+        return note("message_proofs.larger_than_card", requested=request.value, total=total.value)
+    if message.kind == "cuda-driver" and free is not None and request.exceeds(free):
+        return note("message_proofs.driver_sized_free", requested=request.value, free=free.value)
     if message.kind == "shared-memory" and limit is not None and request.exceeds(limit):
         return note("message_proofs.on_chip", requested=request.value, allowed=limit.value)
     if wording == "jax.space" and total is not None and request.exceeds(total):
@@ -62,8 +70,23 @@ def _sized(message: OomMessage) -> Note | None:
         return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
     if wording == "other.one_piece" and limit is not None and request.exceeds(limit):
         return note("message_proofs.one_block", requested=request.value, allowed=limit.value)
-    code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked") else None
+    if message.kind in ("other", "tensorflow"):
+        return _by_itself(message, request, limit, free)
+    code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked", "host.said") else None
     return note(code, requested=request.value) if code else None
+
+
+def _by_itself(message: OomMessage, request: Figure, limit: Figure | None, free: Figure | None) -> Note | None:
+    """What a program's own figures prove: that its limit was reached, or that less was free."""
+    taken = message.figure("allocated")
+    if message.reading.wording == "other.warning":
+        return None
+    if limit is not None and taken is not None and (taken + request).exceeds(limit):
+        values = {"allocated": taken.value, "requested": request.value, "allowed": limit.value}
+        return note("message_proofs.own_limit", **values)
+    if free is not None and request.exceeds(free):
+        return note("message_proofs.less_free", requested=request.value, free=free.value)
+    return None
 
 
 def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> Note | None:
@@ -78,6 +101,8 @@ def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> N
     return None
 
 
+_DRIVER_SIZED = ("message_proofs.driver_sized", "message_proofs.driver_sized_free")
+_ON_CARD = ("cuda-driver", "jax", "tensorflow")
 _SIZED = {
     "pinned-host": "message_proofs.pinned_sized",
     "host-ram": "message_proofs.host_sized",
@@ -93,12 +118,14 @@ _PROOFS = {
     "cublas": "message_proofs.library",
     "cudnn": "message_proofs.library",
     "nccl.unhandled": "message_proofs.nccl_unhandled",
+    "nccl.other_reason": "message_proofs.nccl_other_reason",
     "nccl": "message_proofs.nccl",
     "host.shared": "message_proofs.dev_shm",
     "host.plain": "message_proofs.host_plain",
     "host.by_driver": "message_proofs.host_by_driver",
     "host.errno": "message_proofs.host_errno",
     "host.locked": "message_proofs.host_locked",
+    "host.said": "message_proofs.host_said",
     "host-ram": "message_proofs.host",
     "pinned-host": "message_proofs.pinned",
     "tensorflow": "message_proofs.tensorflow",
@@ -109,6 +136,7 @@ _PROOFS = {
     "killed.evicted": "message_proofs.evicted",
     "killed.notebook": "message_proofs.notebook",
     "killed.ray": "message_proofs.killed_by_ray",
+    "killed.by_name": "message_proofs.killed_by_name",
     "oom-killer": "message_proofs.signal",
     "other.guess": "message_proofs.only_guesses",
     "killed.early": "message_proofs.killed_early",
@@ -117,23 +145,31 @@ _PROOFS = {
     "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
 }
+_UNKNOWN = {
+    "cuda-driver": "message_proofs.unknown_words_card",
+    "host-ram": "message_proofs.unknown_words_host",
+}
+"""Whose memory it was is told, though not in words that a family knows."""
 _ADVICE = {
     "cuda_launch_blocking": "message_advice.blocking",
     "reducingblocksizes": "message_advice.smaller_blocks",
     "raiseyoursharedmemorylimit": "message_advice.raise_shm",
 }
-_GAPS = {
+_GAPS: dict[str, str | None] = {
     "driver.counting": "message_gaps.set_up",
-    "driver.near": "message_gaps.unknown_words",
     "cuda-driver": "message_gaps.driver",
     "cublas": "message_gaps.library",
     "cudnn": "message_gaps.library",
+    "nccl.other_reason": None,
     "nccl": "message_gaps.who_on_card",
+    "host.shared": None,
     "host-ram": "message_gaps.host",
     "pinned-host": "message_gaps.pinned",
+    "jax.space": "message_gaps.which_buffers",
     "jax": "message_gaps.who_holds_unknown",
     "tensorflow": "message_gaps.who_holds_unknown",
-    "killed.kernel": "message_gaps.what_filled_host",
-    "oom-killer": "message_gaps.signal",
+    "killed.signal": "message_gaps.signal",
+    "killed.notebook": None,
+    "oom-killer": "message_gaps.what_filled_host",
     "other.unknown": "message_gaps.unknown_words",
 }

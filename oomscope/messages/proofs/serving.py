@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
-from oomscope.model.note import note
+from oomscope.model.note import Note, note
 
 
 def judge(message: OomMessage) -> Judgement:
@@ -14,6 +14,7 @@ def judge(message: OomMessage) -> Judgement:
         "vllm.startup": _startup,
         "vllm.kv_cache": _cache,
         "vllm.length": _length,
+        "cache.tokens": _tokens,
         "vllm.no_blocks": _no_room,
         "ollama.system": _system,
     }
@@ -21,10 +22,18 @@ def judge(message: OomMessage) -> Judgement:
     if judge_one is not None:
         judge_one(message, judgement)
     else:
-        judgement.proves.append(note("message_proofs.budget"))
+        judgement.proves.append(_budget(message))
     if not judgement.cannot_tell:
         judgement.cannot_tell.append(note("message_gaps.budget"))
     return judgement
+
+
+def _budget(message: OomMessage) -> Note:
+    """That the engine's own check refused, and what it compared, where both are printed."""
+    wanted, left = message.figure("requested"), message.figure("free")
+    if wanted is not None and left is not None and wanted.exceeds(left):
+        return note("message_proofs.budget_sized", wanted=wanted.value, left=left.value)
+    return note("message_proofs.budget")
 
 
 def _startup(message: OomMessage, judgement: Judgement) -> None:
@@ -63,6 +72,11 @@ def _length(message: OomMessage, judgement: Judgement) -> None:
     judgement.proves.append(note("message_proofs.length", length=length, fits=fits))
     judgement.advice.append(note("message_advice.shorter", fits=fits))
     judgement.cannot_tell.append(note("message_gaps.rest_of_card"))
+
+
+def _tokens(message: OomMessage, judgement: Judgement) -> None:
+    left, tokens = (int(str(message.reading.values[name])[:12]) for name in ("left", "tokens"))
+    judgement.proves.append(note("message_proofs.cache_tokens", left=left, tokens=tokens))
 
 
 def _no_room(_: OomMessage, judgement: Judgement) -> None:
