@@ -51,7 +51,7 @@ class DeviceHistory:
     missing_bytes: int
     overlapping: int
     strangers: int
-    bridge: int = 0
+    bridge: int
 
     @property
     def entries(self) -> int:

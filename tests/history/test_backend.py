@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from oomscope.allocator.config import ASCEND_ALIGNMENT
 from oomscope.analysis import analyze
 from oomscope.history import device_kind, find_padding, recorded_config
-from oomscope.history.backend import _LEAST_NEIGHBOURS
+from oomscope.history.backend import _LEAST_NEIGHBOURS, find_alignment
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 from tests.shared import captures, needs_shared, public, shared_snapshot
@@ -43,6 +44,15 @@ def test_where_all_is_freed_the_distance_of_neighbours_tells():
     assert find_padding(neighbours(_LEAST_NEIGHBOURS - 1, 1024)) == 0
     assert find_padding(neighbours(50, 512)) == 0
     assert find_padding(neighbours(50, 1536)) == 0
+
+
+@pytest.mark.parametrize(("mapped", "aligns"), [(True, False), (False, True)])
+def test_only_addresses_in_memory_that_was_seen_mapped_tell_how_blocks_are_aligned(mapped: bool, aligns: bool) -> None:
+    trace = [entry("segment_map", A, 20 * MIB)] if mapped else []
+    trace += [entry("alloc", A + 512, 4 * MIB)]
+    blocks = [block(512), block(4 * MIB), block(16 * MIB - 512, "inactive")]
+    snapshot = loaded([segment(A, blocks, expandable=True)], [trace])
+    assert find_alignment(snapshot.devices[0]) == (ASCEND_ALIGNMENT if aligns else 0)
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,34 @@ def test_states_are_those_of_the_only_optimizer(optimizers: int, path: tuple[str
     assert (one.holder, one.kind, one.path) == ("AdamW", "optimizer", path)
 
 
+def test_the_way_to_the_largest_of_what_an_object_keeps_comes_first() -> None:
+    told = tuple(
+        {"device": 0, "address": (1 << 40) + 10 * MIB * at, "bytes": (at + 1) * MIB, "holders": [f"kept[{at}]"]}
+        for at in range(3)
+    )
+    study = study_device(holding(keeps("kept", 30 * MIB), tensors=told), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.path == ("kept[2]", "kept[1]", "kept[0]")
+
+
+@pytest.mark.parametrize(("errors", "name"), [(1, "main: errors[0]"), (2, "main: errors")])
+def test_several_exceptions_that_a_variable_reaches_are_one_suspect(errors: int, name: str) -> None:
+    held = [keeps(f"main: errors[{at}]", 10 * MIB, kind="exception") for at in range(errors)]
+    study = study_device(holding(*held), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert (one.holder, one.retained, one.tensors, one.share) == (name, errors * 10 * MIB, errors, errors * 0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "finished", "ended"),
+    [("closure", True, True), ("closure", False, False), ("closure", None, False), ("list", True, False)],
+)
+def test_a_closure_is_over_where_the_recording_says_so(kind: str, finished: bool | None, ended: bool) -> None:
+    study = study_device(holding(keeps("hook", 10 * MIB, kind=kind, finished=finished)), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.is_ended_closure is ended
+
+
 @pytest.mark.parametrize(("count", "length", "full"), [(None, 4, False), (None, 5, True), (2, 9, False), (2, 10, True)])
 def test_a_bounded_collection_is_full_where_it_holds_all_it_may(count: int | None, length: int, full: bool) -> None:
     told = keeps("queue", 50 * MIB, kind="deque", count=count, maxlen=5, length=length)

@@ -11,6 +11,7 @@ from oomscope.analysis.verdict import piled
 from oomscope.analysis.verdict.causes import retained
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
+from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import FROZEN, find_unread, said_reads
 from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
@@ -120,6 +121,17 @@ def test_a_variable_that_keeps_tensors_on_two_cards_is_told_once_of_each() -> No
     study = study_device(holding(tensors=(told,), unread=rows), 0)
     (one,) = find_unread(study, study.history.entries - 1, paths=3)
     assert (one.holder, one.retained) == ("main: old", 10 * MIB)
+
+
+def test_a_tensor_whose_place_is_not_known_is_no_part_of_what_a_variable_keeps() -> None:
+    known = {"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "unread": "main: old"}
+    nowhere = {"device": 0, "bytes": 10 * MIB, "unread": "main: old"}
+    row = {"holder": "main: old", "place": "local", "since": "before", "device": 0}
+    study = study_device(holding(tensors=(known, nowhere), unread=[row]), 0)
+    (one,) = find_unread(study, study.history.entries - 1, paths=3)
+    assert (one.retained, one.tensors) == (10 * MIB, 1)
+    rows = held_rows(study, study.history.entries - 1, "main: old")
+    assert study.history.size[rows].tolist() == [10 * MIB]
 
 
 @pytest.mark.parametrize(("place", "stores"), [("attribute", True), ("local", False)])

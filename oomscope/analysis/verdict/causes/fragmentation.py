@@ -76,7 +76,7 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     tells how much it may still ask for.
     """
     case, piled = circumstances.shortage, circumstances.piled
-    spare = tested.qualifying[0].spare if tested.qualifying else 0
+    spare = tested.qualifying[0].spare
     lasts = spare >= LASTING_PASSES * max(piled.per_pass or 0, circumstances.rise_of_needs)
     fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
     ample = spare >= SURE_OF_HOLES * case.limit.low
