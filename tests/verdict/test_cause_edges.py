@@ -12,7 +12,8 @@ from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
-from oomscope.analysis.verdict import clauses, decide, shortage
+from oomscope.analysis.verdict import circumstances as facts
+from oomscope.analysis.verdict import clauses, decide, judge, shortage
 from oomscope.analysis.verdict.causes import (
     CAUSE_MODULES,
     capacity,
@@ -517,6 +518,69 @@ def test_a_series_is_told_where_nothing_else_has_grown_more(
     one = circumstances(rising=joined, growth=(stand_ins.growth(),), piled=Piled(grown=grown))
     first = codes(growth.headline(one, outcome("growth")))[0]
     assert first == f"causes.growth.{code}"
+
+
+@pytest.mark.parametrize(("retained", "it"), [(5000, "it"), (5001, growth.EARLIER)])
+def test_an_object_that_keeps_no_more_than_has_grown_is_promised_whole(retained: int, it: str) -> None:
+    holder = suspect(retained=retained, passes=7, finished_bytes=1000, earlier_bytes=1000)
+    one = circumstances(piled=Piled(grown=5000, passes=7, holder=holder))
+    (said,) = (note for note in growth.headline(one, outcome("growth")) if note.code == "causes.growth.without")
+    assert (said.values["needs"], said.values["it"]) == (7000, it)
+
+
+@pytest.mark.parametrize("caller", [stand_ins.OTHER, None])
+def test_a_series_is_placed_at_the_readers_own_line_or_else_where_it_was_asked_for(caller: Location | None) -> None:
+    joined = RisingRequest(live=1000, risen=900, grown=2000, per_join=100, joins=9, since=0)
+    one = circumstances(rising=joined, piled=Piled(grown=2000), caller=caller)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clauses, "state_of", lambda *_: ())
+        (first, *_) = growth.headline(one, outcome("growth"))
+    assert first.values["place"] == (caller or stand_ins.PLACE)
+
+
+@pytest.mark.parametrize(("within", "went", "far"), [(False, True, True), (False, False, False), (True, True, False)])
+def test_rounds_within_a_step_are_not_compared_with_earlier_loops(
+    monkeypatch: pytest.MonkeyPatch, within: bool, went: bool, far: bool
+) -> None:
+    monkeypatch.setattr(facts, "went_as_far_before", lambda *_: went)
+    rows = (stand_ins.growth(within_step=within),)
+    one: Any = SimpleNamespace(growth=rows, study=None, request=SimpleNamespace(entry=0))
+    assert Circumstances.went_as_far_before.func(one) is far
+
+
+@pytest.mark.parametrize(
+    ("names", "tells", "complete", "known"),
+    [(True, True, True, True), (True, True, None, True), (False, True, True, False), (True, False, True, False),
+     (True, True, False, False)],
+)  # fmt: skip
+def test_what_is_read_is_known_where_the_recorder_told_it_and_got_through(
+    names: bool, tells: bool, complete: bool | None, known: bool
+) -> None:
+    recorded = SimpleNamespace(tells_unread=tells, walk=SimpleNamespace(complete=complete))
+    one: Any = SimpleNamespace(names_known=names, study=SimpleNamespace(snapshot=SimpleNamespace(recorded=recorded)))
+    assert Circumstances.reads_known.fget(one) is known  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("alone", "told"), [(500, True), (499, False)])
+def test_the_line_that_keeps_half_of_other_streams_holes_is_told(
+    monkeypatch: pytest.MonkeyPatch, alone: int, told: bool
+) -> None:
+    assert other_stream.MOSTLY == 0.5
+    monkeypatch.setattr(clauses, "holder_of", lambda *_: ())
+    one = circumstances(free=free(other_streams=1000), pins=(pin(alone_bytes=alone),))
+    found = codes(other_stream.headline(one, outcome("other_stream")))
+    assert ("causes.other_stream.kept_by" in found) is told
+
+
+def test_an_inferred_cap_is_told_with_both_ends() -> None:
+    one = circumstances(source="bracket", low=10_000, high=12_000, device_free=7, study=SimpleNamespace(is_cut=False))
+    (cap,) = (note for note in judge._cannot_know(one, outcome("growth")) if note.code == "verdict.unknown.cap")
+    assert cap.values == {"free": 7, "low": 10_000, "high": 12_000}
+
+
+def test_a_request_beyond_the_card_has_nothing_to_spare() -> None:
+    found = decide.decide(case(size=20 * GIB, total=10 * GIB, outside=0)).qualifying[0]
+    assert (found.cause, found.bytes, found.spare) == ("oversized_request", 20 * GIB, 0)
 
 
 @pytest.mark.parametrize(("earlier", "it"), [(2900, growth.EARLIER), (3000, "it")])

@@ -104,6 +104,15 @@ def test_what_keeps_more_beside_the_first_is_told_where_it_is_worth_a_sentence(k
     assert ("causes.retained.also" in codes) is is_told
 
 
+@pytest.mark.parametrize(("more", "is_told"), [(WORTH_TELLING, True), (WORTH_TELLING - 1, False)])
+def test_what_further_ones_keep_is_told_where_it_is_worth_a_sentence(more: int, is_told: bool) -> None:
+    kept = (3000, WORTH_TELLING, more)
+    held = tuple(suspect(f"train: old{at}", "dict", retained=bytes_, unread="likely") for at, bytes_ in enumerate(kept))
+    known = circumstances(size=500, piled=Piled(retained=sum(kept), debris=held), retained=sum(kept))
+    (also,) = (one for one in retained.headline(known, outcome("retained")) if one.code == "causes.retained.also")
+    assert (also.values.get("others"), also.values.get("more")) == ((1, more) if is_told else (None, None))
+
+
 def test_an_attribute_is_let_go_of_where_it_is_stored() -> None:
     stored = Location("/workspace/train.py", 54, "on_epoch_end")
     kept = unread(3000, "likely", stores=(stored,))
