@@ -51,7 +51,7 @@ class DeviceHistory:
     missing_bytes: int
     overlapping: int
     strangers: int
-    bridge: int = 0
+    bridge: int
 
     @property
     def entries(self) -> int:
@@ -70,7 +70,7 @@ class DeviceHistory:
 
     def layout_at(self, entry: int) -> Layout:
         """Segments and blocks once `entry` has happened; the final ones for the last entry that changes anything."""
-        if entry >= self.entries - 1 or np.all(self.trace.action[entry + 1 :] >= Action.SNAPSHOT):
+        if np.all(self.trace.action[entry + 1 :] >= Action.SNAPSHOT):
             return self.layout
         return layout_at(entry, self.lifetimes, self.size, self.spans)
 

@@ -11,7 +11,7 @@ def limit_amount(limit: ProcessLimit) -> str:
     low = format_bytes(limit.low)
     if limit.source != "bracket":
         return low
-    high = low if limit.high is None else format_bytes(limit.high)
+    high = format_bytes(limit.high)
     return f"≈ {low}" if low == high else f"{low} to {high}"
 
 

@@ -64,7 +64,7 @@ def _about(findings: Findings, device: DeviceFindings) -> Iterator[str]:
             yield f"{replays} --scale activations={1 / advice.values['divisor']:g}"
         elif slug in ("bound_what_is_kept", "detach_what_is_kept") and (place := _place(_kept(advice.at, device))):
             yield f"{replays} {_as_if_not_kept(device)} {place}"
-    if oom.limit.source == "bracket" and oom.limit.high is not None:
+    if oom.limit.source == "bracket":
         yield f"{replays} --limit {_size(oom.limit.high)}"
 
 

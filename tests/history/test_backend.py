@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from oomscope.allocator.config import ASCEND_ALIGNMENT
 from oomscope.analysis import analyze
 from oomscope.history import device_kind, find_padding, recorded_config
-from oomscope.history.backend import _LEAST_NEIGHBOURS
+from oomscope.history.backend import _LEAST_NEIGHBOURS, find_alignment
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 from tests.shared import captures, needs_shared, public, shared_snapshot
@@ -43,6 +44,31 @@ def test_where_all_is_freed_the_distance_of_neighbours_tells():
     assert find_padding(neighbours(_LEAST_NEIGHBOURS - 1, 1024)) == 0
     assert find_padding(neighbours(50, 512)) == 0
     assert find_padding(neighbours(50, 1536)) == 0
+
+
+def test_one_block_where_plain_rounding_lets_the_one_before_it_end_shows_that_nothing_is_padded() -> None:
+    far = A + 2 * MIB - 1024
+    trace = [entry("alloc", A + number * 1024, 512) for number in range(50)]
+    trace += [entry("alloc", far, 512), entry("alloc", far + 512, 512)]
+    padded = loaded([segment(A, [block(2 * MIB, "inactive")])], [trace[:-1]])
+    plain = loaded([segment(A, [block(2 * MIB, "inactive")])], [trace])
+    assert (find_padding(padded), find_padding(plain)) == (32, 0)
+
+
+def test_a_block_right_behind_one_that_rounds_the_same_either_way_shows_nothing() -> None:
+    far = A + 2 * MIB - 2048
+    trace = [entry("alloc", A + number * 1024, 512) for number in range(50)]
+    trace += [entry("alloc", far, 100), entry("alloc", far + 512, 512)]
+    assert find_padding(loaded([segment(A, [block(2 * MIB, "inactive")])], [trace])) == 32
+
+
+@pytest.mark.parametrize(("mapped", "aligns"), [(True, False), (False, True)])
+def test_only_addresses_in_memory_that_was_seen_mapped_tell_how_blocks_are_aligned(mapped: bool, aligns: bool) -> None:
+    trace = [entry("segment_map", A, 20 * MIB)] if mapped else []
+    trace += [entry("alloc", A + 512, 4 * MIB)]
+    blocks = [block(512), block(4 * MIB), block(16 * MIB - 512, "inactive")]
+    snapshot = loaded([segment(A, blocks, expandable=True)], [trace])
+    assert find_alignment(snapshot.devices[0]) == (ASCEND_ALIGNMENT if aligns else 0)
 
 
 @pytest.mark.parametrize(

@@ -126,19 +126,21 @@ def test_a_block_from_before_the_recording_is_known_up_to_what_could_be_its_own(
     assert one.size.tolist() == [20 * MIB if rest <= MIB else size]
 
 
-def test_the_next_block_shows_where_the_one_before_it_ended() -> None:
+@pytest.mark.parametrize(("more", "known"), [(4096, True), (MIB, True), (MIB + 512, False)])
+def test_the_next_block_shows_where_the_one_before_it_ended(more: int, known: bool) -> None:
+    """Unless it lies further behind than a block can reach: there a free one was between the two."""
     one = history(
         [segment(A, [block(20 * MIB, "inactive")])],
         [
-            entry("alloc", A + 5 * MIB + 4096, 2 * MIB),
+            entry("alloc", A + 5 * MIB + more, 2 * MIB),
             entry("free_requested", A, 5 * MIB),
             entry("free_completed", A, 5 * MIB),
-            entry("free_requested", A + 5 * MIB + 4096, 2 * MIB),
-            entry("free_completed", A + 5 * MIB + 4096, 2 * MIB),
+            entry("free_requested", A + 5 * MIB + more, 2 * MIB),
+            entry("free_completed", A + 5 * MIB + more, 2 * MIB),
         ],
     )
-    assert one.size.tolist() == [5 * MIB + 4096, 2 * MIB]
-    assert not one.slack.any()
+    assert one.size.tolist() == [5 * MIB + (more if known else 0), 2 * MIB]
+    assert one.slack.any() == (not known)
 
 
 def test_frees_tell_the_stack_of_blocks_from_before_only_where_they_repeat_their_allocation() -> None:
@@ -241,3 +243,15 @@ def test_a_block_whose_free_was_asked_for_before_the_cut_is_not_the_one_that_is_
     segments = [segment(A, [block(512, state), block(2 * MIB - 512, "inactive")], kind="small")]
     (device,) = loaded(segments, [trace]).devices
     assert device_history(replace(device, cut=True), AllocatorConfig()).bridge == bridge
+
+
+@pytest.mark.parametrize(("given_back", "bridge"), [(True, ["segment_alloc", "alloc"]), (False, [])])
+def test_a_segment_that_was_given_back_before_the_cut_and_is_there_at_the_end_was_obtained_again(
+    given_back: bool, bridge: list[str]
+) -> None:
+    before = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512)]
+    after = [entry("free_requested", A, 512), entry("free_completed", A, 512), entry("segment_free", A, 2 * MIB)]
+    segments = [segment(A, [block(512), block(2 * MIB - 512, "inactive")], kind="small")]
+    (device,) = loaded(segments, [before + (after if given_back else [])]).devices
+    one = device_history(replace(device, cut=True), AllocatorConfig())
+    assert [Action(action).name.lower() for action in one.trace.action[one.recorded :].tolist()] == bridge

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +16,17 @@ Row = tuple[int, int, int, int]
 
 @st.composite
 def spans_in_order(draw: st.DrawFn) -> list[Row]:
-    """Address, size, begin and end of spans that never overlap: in each of some places, one after another."""
+    """Address, size, begin and end of spans that never overlap: in each of some places, one after another.
+
+    One ends where the next begins if the entry that gave it back was lost.
+    """
     rows: list[Row] = []
     for place in range(draw(st.integers(0, 3))):
         size = draw(st.sampled_from([0, 512, 1024]))
         moments = sorted(draw(st.sets(st.integers(-1, 8), max_size=6)))
-        rows += [(A + 1024 * place, size, *pair) for pair in zip(moments[::2], moments[1::2], strict=False)]
+        lost = draw(st.booleans())
+        pairs = pairwise(moments) if lost else zip(moments[::2], moments[1::2], strict=False)
+        rows += [(A + 1024 * place, size, *pair) for pair in pairs]
     return rows
 
 

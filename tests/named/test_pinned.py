@@ -12,6 +12,7 @@ from oomscope.rendering.html.page import render_html
 from oomscope.rendering.text.terminal import render_text
 from oomscope.wording.opening import occasion, verdict_text
 from tests.builders import block, entry, frame, loaded, segment
+from tests.passes.scripts import Script
 
 MIB = 1 << 20
 AT = 0x7F00_0000_0000
@@ -170,3 +171,15 @@ def test_another_exception_is_no_refusal(message):
 def test_what_the_observer_saw_is_told_by_the_trace_alone():
     request = {"device": 0, "alloc_size": 1, "limit_or_total": 1, "device_free": 0}
     assert failed("CUDA out of memory. Tried to allocate 2.00 GiB", request=request).refused is None
+
+
+@pytest.mark.parametrize(("went_on", "is_told"), [(False, False), (True, True)])
+def test_a_failure_in_which_the_trace_ends_is_told_by_the_trace_alone(went_on: bool, is_told: bool):
+    script = Script()
+    script.at(10, 8)
+    script.fails(11, 100)
+    if went_on:
+        script.at(12, 8)
+    message = {"type": "RuntimeError", "message": "CUDA error: out of memory"}
+    context = {"schema_version": 1, "reason": "oom", "exception": message}
+    assert (analyze(script.snapshot(oomscope=context), whatif=False).refused is not None) is is_told

@@ -71,7 +71,7 @@ def test_micro_batches_that_are_summed_are_to_call_backward_each():
 def tensors(*told: tuple[tuple[int, ...] | None, str | None]) -> Any:
     rows = [RecordedTensor(0, None, 4, shape=shape, saved_for=node, holders=("f: kept[0]",)) for shape, node in told]
     recorded = SimpleNamespace(tensors_on=lambda _: tuple(rows), captured_at=None)
-    return SimpleNamespace(snapshot=SimpleNamespace(recorded=recorded), index=0)
+    return SimpleNamespace(snapshot=SimpleNamespace(recorded=recorded), index=0, once=lambda _, answer: answer())
 
 
 @pytest.mark.parametrize(

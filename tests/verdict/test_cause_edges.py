@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
-from oomscope.analysis.verdict import clauses, decide, shortage
+from oomscope.analysis.verdict import circumstances as facts
+from oomscope.analysis.verdict import clauses, decide, judge, shortage
 from oomscope.analysis.verdict.causes import (
+    CAUSE_MODULES,
     capacity,
     fragmentation,
     growth,
@@ -22,10 +25,12 @@ from oomscope.analysis.verdict.causes import (
     private_pools,
 )
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.evidence import gather_evidence
 from oomscope.analysis.verdict.idle_models import IdleModel
 from oomscope.analysis.verdict.piled import LoopFacts, Piled
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.walls import Wall
+from oomscope.model.recorded_holders import RecordedHolder
 from oomscope.wording import say
 from tests.analysis.test_counterfactuals import GIB, case, free
 from tests.verdict import stand_ins
@@ -459,17 +464,63 @@ def test_a_wall_holds_to_the_last_byte(spare: int, holds: bool) -> None:
     [("pool", 4000, 2, True), (None, 4000, 2, False), ("pool", 4001, 2, False), ("pool", 4000, 1, False)],
 )
 def test_the_pool_that_walls_in_half_of_it_is_named(name: str | None, walled: int, pools: int, told: bool) -> None:
-    walls = tuple(Wall((0, number), name, "graph", 2000, 0) for number in range(1, pools + 1))
+    walls = (Wall((0, 1), name, "graph", 2000, 0), Wall((0, 2), "other", "mempool", 1000, 0))[:pools]
     one = circumstances(free=free(walled=walled), walls=walls)
     one.request.layout = SimpleNamespace(segments=SimpleNamespace(pool=np.array([0, 1, 2])))
-    found = codes(private_pools.headline(one, outcome("private_pools")))
-    assert ("causes.private_pools.most" in found) is told
+    found = private_pools.headline(one, outcome("private_pools"))
+    most = [note.values for note in found if note.code == "causes.private_pools.most"]
+    assert most == ([{"free": 2000, "name": name, "kind": "graph"}] if told else [])
 
 
 @pytest.mark.parametrize(("source", "code"), [("recorded", "limit"), ("bracket", "refused")])
 def test_what_refused_a_request_larger_than_an_unknown_card(source: str, code: str) -> None:
     (one,) = codes(oversized_request.headline(circumstances(20_000, source=source), outcome("oversized_request")))
     assert one == f"causes.oversized_request.{code}"
+
+
+@pytest.mark.parametrize(
+    ("total", "cap", "code", "limit"),
+    [(9000, None, "card", 9000), (9000, 9500, "card", 9000), (9500, 9000, "cap", 9000), (None, 9000, "cap", 9000)],
+)
+def test_the_smaller_of_cap_and_card_refused_what_is_larger_than_it(
+    total: int | None, cap: int | None, code: str, limit: int
+) -> None:
+    known = circumstances(20_000, total=total, cap=cap, caller=stand_ins.OTHER)
+    (one,) = oversized_request.headline(known, outcome("oversized_request"))
+    assert one.code == f"causes.oversized_request.{code}"
+    assert (one.values["limit"], one.values["site"]) == (limit, stand_ins.OTHER)
+
+
+@pytest.mark.parametrize(("high", "told"), [(20_000, True), (10_000, False)])
+def test_a_known_range_of_the_cap_is_evidence_where_it_has_two_ends(high: int, told: bool) -> None:
+    bracket = circumstances(source="bracket", low=10_000, high=high).shortage
+    found = gather_evidence(bracket, outcome("growth"), 9000, CAUSE_MODULES["growth"])
+    assert [one.bytes for one in found if one.slug == "upper_bound"] == ([high + 1] if told else [])
+
+
+@pytest.mark.parametrize(("grown", "told"), [(700, 700), (1200, 900)])
+def test_an_optimizer_that_keeps_what_grows_by_site_reaches_no_more_than_either(
+    monkeypatch: pytest.MonkeyPatch, grown: int, told: int
+) -> None:
+    monkeypatch.setattr(clauses, "live_at_places", lambda *_: np.array([True, False]))
+    held = [RecordedHolder("LBFGS", "optimizer_state", 0, 900, 900, 3)]
+    monkeypatch.setattr(clauses, "holders_in_blocks", lambda _: held)
+    study = SimpleNamespace(
+        history=SimpleNamespace(size=np.array([900, 4000])), categories=np.array([OPTIMIZER_STATE, OPTIMIZER_STATE])
+    )
+    known = circumstances(study=study, growth=(stand_ins.growth(),), piled=Piled(grown=grown))
+    found = growth.headline(known, outcome("growth"))
+    assert [note.values["bytes"] for note in found if note.code == "causes.growth.reached"] == [told]
+
+
+@pytest.mark.parametrize(
+    ("reaches", "retained", "passes", "keeps"),
+    [(500, 0, 2, True), (0, 500, 2, True), (499, 499, 2, False), (500, 500, 0, False)],
+)
+def test_what_keeps_half_of_the_last_pass_is_its_keeper(reaches: int, retained: int, passes: int, keeps: bool) -> None:
+    kept = suspect(reaches=reaches, retained=retained, passes=passes)
+    one: Any = SimpleNamespace(left_by_last_pass=1000, suspects=(kept,))
+    assert (Circumstances.keeper_of_last_pass.func(one) is kept) is keeps
 
 
 @pytest.mark.parametrize(
@@ -496,6 +547,69 @@ def test_a_series_is_told_where_nothing_else_has_grown_more(
     one = circumstances(rising=joined, growth=(stand_ins.growth(),), piled=Piled(grown=grown))
     first = codes(growth.headline(one, outcome("growth")))[0]
     assert first == f"causes.growth.{code}"
+
+
+@pytest.mark.parametrize(("retained", "it"), [(5000, "it"), (5001, growth.EARLIER)])
+def test_an_object_that_keeps_no_more_than_has_grown_is_promised_whole(retained: int, it: str) -> None:
+    holder = suspect(retained=retained, passes=7, finished_bytes=1000, earlier_bytes=1000)
+    one = circumstances(piled=Piled(grown=5000, passes=7, holder=holder))
+    (said,) = (note for note in growth.headline(one, outcome("growth")) if note.code == "causes.growth.without")
+    assert (said.values["needs"], said.values["it"]) == (7000, it)
+
+
+@pytest.mark.parametrize("caller", [stand_ins.OTHER, None])
+def test_a_series_is_placed_at_the_readers_own_line_or_else_where_it_was_asked_for(caller: Location | None) -> None:
+    joined = RisingRequest(live=1000, risen=900, grown=2000, per_join=100, joins=9, since=0)
+    one = circumstances(rising=joined, piled=Piled(grown=2000), caller=caller)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clauses, "state_of", lambda *_: ())
+        (first, *_) = growth.headline(one, outcome("growth"))
+    assert first.values["place"] == (caller or stand_ins.PLACE)
+
+
+@pytest.mark.parametrize(("within", "went", "far"), [(False, True, True), (False, False, False), (True, True, False)])
+def test_rounds_within_a_step_are_not_compared_with_earlier_loops(
+    monkeypatch: pytest.MonkeyPatch, within: bool, went: bool, far: bool
+) -> None:
+    monkeypatch.setattr(facts, "went_as_far_before", lambda *_: went)
+    rows = (stand_ins.growth(within_step=within),)
+    one: Any = SimpleNamespace(growth=rows, study=None, request=SimpleNamespace(entry=0))
+    assert Circumstances.went_as_far_before.func(one) is far
+
+
+@pytest.mark.parametrize(
+    ("names", "tells", "complete", "known"),
+    [(True, True, True, True), (True, True, None, True), (False, True, True, False), (True, False, True, False),
+     (True, True, False, False)],
+)  # fmt: skip
+def test_what_is_read_is_known_where_the_recorder_told_it_and_got_through(
+    names: bool, tells: bool, complete: bool | None, known: bool
+) -> None:
+    recorded = SimpleNamespace(tells_unread=tells, walk=SimpleNamespace(complete=complete))
+    one: Any = SimpleNamespace(names_known=names, study=SimpleNamespace(snapshot=SimpleNamespace(recorded=recorded)))
+    assert Circumstances.reads_known.fget(one) is known  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("alone", "told"), [(500, True), (499, False)])
+def test_the_line_that_keeps_half_of_other_streams_holes_is_told(
+    monkeypatch: pytest.MonkeyPatch, alone: int, told: bool
+) -> None:
+    assert other_stream.MOSTLY == 0.5
+    monkeypatch.setattr(clauses, "holder_of", lambda *_: ())
+    one = circumstances(free=free(other_streams=1000), pins=(pin(alone_bytes=alone),))
+    found = codes(other_stream.headline(one, outcome("other_stream")))
+    assert ("causes.other_stream.kept_by" in found) is told
+
+
+def test_an_inferred_cap_is_told_with_both_ends() -> None:
+    one = circumstances(source="bracket", low=10_000, high=12_000, device_free=7, study=SimpleNamespace(is_cut=False))
+    (cap,) = (note for note in judge._cannot_know(one, outcome("growth")) if note.code == "verdict.unknown.cap")
+    assert cap.values == {"free": 7, "low": 10_000, "high": 12_000}
+
+
+def test_a_request_beyond_the_card_has_nothing_to_spare() -> None:
+    found = decide.decide(case(size=20 * GIB, total=10 * GIB, outside=0)).qualifying[0]
+    assert (found.cause, found.bytes, found.spare) == ("oversized_request", 20 * GIB, 0)
 
 
 @pytest.mark.parametrize(("earlier", "it"), [(2900, growth.EARLIER), (3000, "it")])

@@ -315,6 +315,58 @@ def test_states_are_those_of_the_only_optimizer(optimizers: int, path: tuple[str
     assert (one.holder, one.kind, one.path) == ("AdamW", "optimizer", path)
 
 
+def test_the_way_to_the_largest_of_what_an_object_keeps_comes_first() -> None:
+    told = tuple(
+        {"device": 0, "address": (1 << 40) + 10 * MIB * at, "bytes": (at + 1) * MIB, "holders": [f"kept[{at}]"]}
+        for at in range(3)
+    )
+    study = study_device(holding(keeps("kept", 30 * MIB), tensors=told), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.path == ("kept[2]", "kept[1]", "kept[0]")
+
+
+@pytest.mark.parametrize(("errors", "name"), [(1, "main: errors[0]"), (2, "main: errors")])
+def test_several_exceptions_that_a_variable_reaches_are_one_suspect(errors: int, name: str) -> None:
+    held = [keeps(f"main: errors[{at}]", 10 * MIB, kind="exception") for at in range(errors)]
+    study = study_device(holding(*held), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert (one.holder, one.retained, one.tensors, one.share) == (name, errors * 10 * MIB, errors, errors * 0.1)
+
+
+AT = {"filename": "/workspace/train.py", "line": 54, "name": "fit"}
+
+
+@pytest.mark.parametrize(
+    ("other", "place", "known"),
+    [("fit: other", "local", True), ("test: other", "local", False), ("fit: other", "global", False)],
+)
+def test_a_variable_is_let_go_of_where_another_one_of_its_call_is(other: str, place: str, known: bool) -> None:
+    held = [
+        keeps("fit: kept", 20 * MIB, place="local"),
+        keeps(other, 10 * MIB, place=place, at=AT),
+    ]
+    study = study_device(holding(*held), 0)
+    first, second = suspects.find_suspects(study, study.history.entries - 1)
+    assert second.at is not None
+    assert first.at == (second.at if known else None)
+
+
+def test_a_holder_whose_kind_is_not_told_is_of_an_unknown_one() -> None:
+    study = study_device(holding(keeps("kept", 20 * MIB, kind=None)), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.kind == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("kind", "finished", "ended"),
+    [("closure", True, True), ("closure", False, False), ("closure", None, False), ("list", True, False)],
+)
+def test_a_closure_is_over_where_the_recording_says_so(kind: str, finished: bool | None, ended: bool) -> None:
+    study = study_device(holding(keeps("hook", 10 * MIB, kind=kind, finished=finished)), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.is_ended_closure is ended
+
+
 @pytest.mark.parametrize(("count", "length", "full"), [(None, 4, False), (None, 5, True), (2, 9, False), (2, 10, True)])
 def test_a_bounded_collection_is_full_where_it_holds_all_it_may(count: int | None, length: int, full: bool) -> None:
     told = keeps("queue", 50 * MIB, kind="deque", count=count, maxlen=5, length=length)
@@ -381,6 +433,32 @@ def test_what_is_older_than_a_failure_counts_unless_the_same_line_asks_again(lin
         script.fails(15, 100)
     study = study_device(script.snapshot(), 0)
     assert from_before_a_failure(study, study.history.entries - 1) == kept
+
+
+def test_a_failure_behind_a_loop_is_none_of_its_passes() -> None:
+    script = Script()
+    script.alloc(4 * MIB, LOADING)
+    with script.call(40, "search"):
+        for _ in range(3):
+            script.at(10, 8)
+            script.at(11, 1)
+        script.fails(13, 100)
+    script.fails(50, 100)
+    study = study_device(script.snapshot(), 0)
+    assert left_by_failed_tries(study, study.history.entries - 1) == 0
+
+
+def test_a_pass_that_begins_with_the_failing_request_has_the_one_before_it_finished() -> None:
+    script = Script()
+    script.alloc(4 * MIB, LOADING)
+    with script.call(40, "search"):
+        for _ in range(3):
+            script.fails(10, 100)
+            script.at(11, 8)
+            script.at(12, 1)
+        script.fails(10, 100)
+    study = study_device(script.snapshot(), 0)
+    assert left_by_failed_tries(study, study.history.entries - 1) == 3 * 9 * MIB
 
 
 def test_of_tries_with_loops_of_their_own_the_outermost_counts() -> None:

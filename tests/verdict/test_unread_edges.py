@@ -11,6 +11,7 @@ from oomscope.analysis.verdict import piled
 from oomscope.analysis.verdict.causes import retained
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
+from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import FROZEN, find_unread, said_reads
 from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
@@ -103,6 +104,15 @@ def test_what_keeps_more_beside_the_first_is_told_where_it_is_worth_a_sentence(k
     assert ("causes.retained.also" in codes) is is_told
 
 
+@pytest.mark.parametrize(("more", "is_told"), [(WORTH_TELLING, True), (WORTH_TELLING - 1, False)])
+def test_what_further_ones_keep_is_told_where_it_is_worth_a_sentence(more: int, is_told: bool) -> None:
+    kept = (3000, WORTH_TELLING, more)
+    held = tuple(suspect(f"train: old{at}", "dict", retained=bytes_, unread="likely") for at, bytes_ in enumerate(kept))
+    known = circumstances(size=500, piled=Piled(retained=sum(kept), debris=held), retained=sum(kept))
+    (also,) = (one for one in retained.headline(known, outcome("retained")) if one.code == "causes.retained.also")
+    assert (also.values.get("others"), also.values.get("more")) == ((1, more) if is_told else (None, None))
+
+
 def test_an_attribute_is_let_go_of_where_it_is_stored() -> None:
     stored = Location("/workspace/train.py", 54, "on_epoch_end")
     kept = unread(3000, "likely", stores=(stored,))
@@ -120,6 +130,17 @@ def test_a_variable_that_keeps_tensors_on_two_cards_is_told_once_of_each() -> No
     study = study_device(holding(tensors=(told,), unread=rows), 0)
     (one,) = find_unread(study, study.history.entries - 1, paths=3)
     assert (one.holder, one.retained) == ("main: old", 10 * MIB)
+
+
+def test_a_tensor_whose_place_is_not_known_is_no_part_of_what_a_variable_keeps() -> None:
+    known = {"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "unread": "main: old"}
+    nowhere = {"device": 0, "bytes": 10 * MIB, "unread": "main: old"}
+    row = {"holder": "main: old", "place": "local", "since": "before", "device": 0}
+    study = study_device(holding(tensors=(known, nowhere), unread=[row]), 0)
+    (one,) = find_unread(study, study.history.entries - 1, paths=3)
+    assert (one.retained, one.tensors) == (10 * MIB, 1)
+    rows = held_rows(study, study.history.entries - 1, "main: old")
+    assert study.history.size[rows].tolist() == [10 * MIB]
 
 
 @pytest.mark.parametrize(("place", "stores"), [("attribute", True), ("local", False)])

@@ -23,9 +23,8 @@ from tests.samples import sample_findings
     ("limit", "text"),
     [
         (ProcessLimit(8 * GIB, 8 * GIB, "recorded"), "Limit 8.00 GiB (recorded)"),
-        (ProcessLimit(8 * GIB, None, "device"), "Limit 8.00 GiB (what the device could give)"),
+        (ProcessLimit(8 * GIB, 8 * GIB, "device"), "Limit 8.00 GiB (what the device could give)"),
         (ProcessLimit(12 * GIB, 12 * GIB + 1000, "bracket"), "Cap ≈ 12.0 GiB (inferred)"),
-        (ProcessLimit(12 * GIB, None, "bracket"), "Cap ≈ 12.0 GiB (inferred)"),
         (ProcessLimit(7 * GIB, 8 * GIB, "bracket"), "Cap 7.00 GiB to 8.00 GiB (inferred)"),
     ],
 )

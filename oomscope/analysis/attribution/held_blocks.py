@@ -53,6 +53,12 @@ def ways_to(study: DeviceStudy, tensor: RecordedTensor) -> tuple[str, ...]:
     return tuple(_before_failure(study, way) for way in tensor.holders or (tensor.name or "",))
 
 
+def first_ways(study: DeviceStudy) -> tuple[tuple[RecordedTensor, str], ...]:
+    """Each recorded tensor of the device with the first of `ways_to` it: every holder is looked for among them."""
+    tensors = study.snapshot.recorded.tensors_on(study.index)
+    return study.once("first ways", lambda: tuple((one, ways_to(study, one)[0]) for one in tensors))
+
+
 def _before_failure(study: DeviceStudy, way: str) -> str:
     """`way` without the part that leads through the exception of this very failure."""
     return way if _shown_earlier(study) else _LAST_ERROR.sub("", way)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oomscope.analysis.labels.categories import PARAMETER
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
@@ -133,11 +134,18 @@ def _first_alike(ratios: FloatArray, grown: BoolArray, ratio: float) -> int:
 
 def _requests(study: DeviceStudy, begin: int, end: int) -> tuple[IntArray, IntArray]:
     """Stack and bytes of the requests from `begin` to `end` inclusive; a model that is made is no batch."""
-    trace, role = study.history.trace, study.roles.role
+    trace = study.history.trace
     entries = trace.entries(Action.ALLOC, Action.OOM)
     chosen = entries[(entries >= begin) & (entries <= end)]
-    chosen = chosen[role[trace.stack[chosen]] != Role.LOAD]
+    chosen = chosen[~_makes_parameters(study)[trace.stack[chosen]]]
     return trace.stack[chosen].astype(np.int64), trace.size[chosen]
+
+
+def _makes_parameters(study: DeviceStudy) -> BoolArray:
+    """bool[stacks + 1]: whether it makes or moves a model's parameters."""
+    made = np.zeros(len(study.roles.role), np.bool_)
+    made[study.history.lifetimes.stack[study.categories == PARAMETER]] = True
+    return np.asarray(made & (study.roles.role == Role.LOAD))
 
 
 def _places(stack: IntArray) -> IntArray:

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from oomscope.analysis.attribution.held_blocks import is_within, ways_to
+from oomscope.analysis.attribution.held_blocks import first_ways, is_within
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.suspects import own_rows
 
@@ -31,8 +31,7 @@ class KeptValues:
 
 def kept_values(study: DeviceStudy, entry: int, holder: str) -> KeptValues:
     """What `holder` keeps once `entry` has happened."""
-    tensors = study.snapshot.recorded.tensors_on(study.index)
-    within = [one for one in tensors if any(is_within(way, holder) for way in ways_to(study, one)[:1])]
+    within = [one for one, way in first_ways(study) if is_within(way, holder)]
     values = [one.shape for one in within if one.saved_for is None and one.shape is not None]
     return KeptValues(
         all(math.prod(shape) == 1 for shape in values) if values else None,

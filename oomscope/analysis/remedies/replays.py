@@ -58,7 +58,7 @@ def _estimated(answer: WhatIf) -> tuple[Note, ...]:
 def _depends_on_the_cap(answer: WhatIf, request: FailedRequest) -> Note | None:
     """What to say where the setting made for holes serves the request under some of the caps that it may have been."""
     row, limit = answer.row(EXPANDABLE), request.limit
-    if row is None or row.least_memory is None or row.served.get(request.entry) is not None or limit.high is None:
+    if row is None or row.least_memory is None or row.served.get(request.entry) is not None:
         return None
     if not limit.low < row.least_memory <= limit.high:
         return None

@@ -23,7 +23,7 @@ def decide(case: Shortage) -> Tested:
     Args:
         case: the request in numbers.
     """
-    low, high = case.limit.low, case.limit.high if case.limit.high is not None else case.limit.low
+    low, high = case.limit.low, case.limit.high
     at_low, at_high = _qualifying(case, low, case.limit.source != "bracket"), _qualifying(case, high, True)
     at_low = _by_weight(at_low)
     known = {found.cause for found in at_low}

@@ -54,6 +54,6 @@ def _facts(case: Shortage, tested: Tested, active: int) -> dict[str, Evidence]:
         "cap": case.cap,
     }
     facts |= {slug: Evidence(slug, count) for slug, count in extra.items() if count}
-    if limit.source == "bracket" and limit.high is not None and limit.high > limit.low:
+    if limit.high > limit.low:
         facts["upper_bound"] = Evidence("upper_bound", limit.high + 1)
     return facts

@@ -68,8 +68,7 @@ def _cannot_know(circumstances: Circumstances, tested: Tested) -> tuple[Note, ..
     if circumstances.total is None:
         unknown.append(note("verdict.unknown.card"))
     if limit.source == "bracket":
-        high = limit.low if limit.high is None else limit.high
-        unknown.append(note("verdict.unknown.cap", free=request.device_free or 0, low=limit.low, high=high))
+        unknown.append(note("verdict.unknown.cap", free=request.device_free or 0, low=limit.low, high=limit.high))
     if not circumstances.names_known:
         unknown.append(note("verdict.unknown.holder"))
     if request.recovered:

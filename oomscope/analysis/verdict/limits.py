@@ -5,7 +5,7 @@ from __future__ import annotations
 from oomscope.allocator import AllocatorConfig
 from oomscope.allocator.rounding import SMALL_BUFFER, page_size
 from oomscope.analysis.verdict.records import ProcessLimit
-from oomscope.analysis.whatif.releases import least_refused, release_runs
+from oomscope.analysis.whatif.releases import refused_sums, release_runs
 from oomscope.history import DeviceHistory
 from oomscope.model import Snapshot
 
@@ -63,9 +63,9 @@ def _bracket(snapshot: Snapshot, history: DeviceHistory, reserved: int, alloc_si
     A request that was refused at first, and served once cached blocks had been released, counts as well. Where
     the two contradict each other the cap was changed on the way, and only what came before `entry` counts.
     """
-    refused = least_refused(history, release_runs(history.trace, snapshot.stacks))
+    refused = refused_sums(history, release_runs(history.trace, snapshot.stacks))
     most = int(history.curves.reserved.max())
-    least = min(reserved + alloc_size, refused or reserved + alloc_size) - 1
+    least = min(reserved + alloc_size, *refused) - 1
     if most <= least:
         return ProcessLimit(most, least, "bracket")
     most = int(history.curves.reserved[: entry + 2].max())

@@ -19,10 +19,10 @@ from oomscope.model import Note
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimit:
-    """What this process may reserve. `high` is None where nothing bounds it from above."""
+    """What this process may reserve: a cap that is inferred lies between the two, else they are the same."""
 
     low: int
-    high: int | None
+    high: int
     source: str
     """``recorded``, ``bracket`` or ``device``."""
 

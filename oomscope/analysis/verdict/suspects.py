@@ -12,10 +12,10 @@ import numpy as np
 from oomscope.analysis.attribution.held_blocks import (
     ANY_GRADIENT,
     BELONGINGS,
+    first_ways,
     holders_in_blocks,
     is_within,
     live_rows,
-    ways_to,
 )
 from oomscope.analysis.passes.finished import finished_before, made_before, passes_of
 from oomscope.analysis.passes.loop_that_matters import pass_begins
@@ -288,10 +288,10 @@ def _unclaimed_for(study: DeviceStudy, entry: int, holder: RecordedHolder, rows:
 
 def _shows(study: DeviceStudy, holder: str, retained: int) -> int | None:
     """Bytes that the tensors it keeps show, where those are views of small parts of what they keep alive."""
-    tensors = study.snapshot.recorded.tensors_on(study.index)
-    if all(one.visible is None for one in tensors):
+    told = first_ways(study)
+    if all(one.visible is None for one, _ in told):
         return None
-    own = [one for one in tensors if any(is_within(path, holder) for path in ways_to(study, one)[:1])]
+    own = [one for one, path in told if is_within(path, holder)]
     shown = sum(one.bytes or 0 if one.visible is None else one.visible for one in own)
     return shown if own and shown <= MOST_SHOWN * retained else None
 
@@ -318,8 +318,7 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     states = [one.holder for one in holders_in_blocks(study) if one.kind == "optimizer_state"] == [holder]
     told = [
         (tensor, path)
-        for tensor in study.snapshot.recorded.tensors_on(study.index)
-        for path in ways_to(study, tensor)[:1]
+        for tensor, path in first_ways(study)
         if tensor.address is not None and (is_within(path, holder) or (states and tensor.category == "optimizer_state"))
     ]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))

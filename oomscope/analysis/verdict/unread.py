@@ -67,7 +67,7 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
         retained=retained,
         share=round(min(retained / allocated, 1.0), 4),
         tensors=len(tensors),
-        path=tuple(way for tensor in tensors for way in ways_to(study, tensor)[:1]),
+        path=tuple(ways_to(study, tensor)[0] for tensor in tensors),
         earlier_bytes=retained,
         reaches=retained,
         at=told,

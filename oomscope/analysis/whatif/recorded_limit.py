@@ -8,7 +8,7 @@ import numpy as np
 
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.rounding import allocation_size, round_size
-from oomscope.analysis.whatif.releases import OBTAINS, ReleaseRun, following, least_refused
+from oomscope.analysis.whatif.releases import OBTAINS, ReleaseRun, following, refused_sums
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, RecordedDevice, Snapshot
 
@@ -70,10 +70,10 @@ def _full_device(device: DeviceHistory, total: int | None) -> RecordedLimit | No
 
 def _bracket(device: DeviceHistory, runs: list[ReleaseRun], total: int | None) -> RecordedLimit | None:
     """A cap between what was served and what was refused; None where nothing was refused."""
-    refused = least_refused(device, runs)
-    if refused is None:
+    refused = refused_sums(device, runs)
+    if not refused:
         return None
-    low, high = _served(device), refused - 1
+    low, high = _served(device), min(refused) - 1
     return RecordedLimit(Limit(cap=min(low, high), device_total=total), min(low, high), high, "bracket")
 
 

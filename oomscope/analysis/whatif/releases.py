@@ -94,8 +94,8 @@ def following(entries: IntArray, wanted: Sequence[int] | IntArray, none: int) ->
     return result
 
 
-def least_refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
-    """The least sum of reserved bytes and a request that was refused at first; None where none was."""
+def refused_sums(device: DeviceHistory, runs: list[ReleaseRun]) -> list[int]:
+    """For each request that was refused at first, its bytes and those that were reserved."""
     trace, reserved, config = device.trace, device.curves.reserved, device.config
     sums = [
         int(reserved[entry]) + allocation_size(int(trace.size[entry]), config)
@@ -109,4 +109,4 @@ def least_refused(device: DeviceHistory, runs: list[ReleaseRun]) -> int | None:
         refused = _asked_in_all(device, run, answers)
         if refused:
             sums.append(refused)
-    return min(sums, default=None)
+    return sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
-from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.analysis.verdict.shortage import Shortage, Tested
 from oomscope.model import Note, note
 
 SLUG = "fragmentation"
@@ -76,11 +76,11 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     tells how much it may still ask for.
     """
     case, piled = circumstances.shortage, circumstances.piled
-    spare = tested.qualifying[0].spare if tested.qualifying else 0
+    spare = tested.qualifying[0].spare
     lasts = spare >= LASTING_PASSES * max(piled.per_pass or 0, circumstances.needs.rise)
     fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
     ample = spare >= SURE_OF_HOLES * case.limit.low
-    if not (fits and lasts and spare >= MARGIN * case.limit.low):
+    if not (fits and lasts):
         return False
     if _has_fitted(circumstances):
         return _has_room_for_the_pass(circumstances)
@@ -90,8 +90,7 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
 def _has_room_for_the_pass(circumstances: Circumstances) -> bool:
     """Whether this pass could go on, with all that is free in one piece, if it needs what the last one needed."""
     still, request = circumstances.needs.still_to_come, circumstances.request
-    most = request.limit.high if request.limit.high is not None else request.limit.low
-    return still is None or max(still, request.size) <= most - request.totals.active
+    return still is None or max(still, request.size) <= request.limit.high - request.totals.active
 
 
 def _has_fitted(circumstances: Circumstances) -> bool:

@@ -58,9 +58,8 @@ def withheld(case: Shortage) -> int:
 
 
 def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where the recording saw the object that keeps it, and the request fits with margin without it."""
-    spare, low = tested.qualifying[0].spare, circumstances.request.limit.low
-    debris = circumstances.piled.debris
+    """High where the recording saw the object that keeps it, and no other limit would give another cause."""
+    low, debris = circumstances.request.limit.low, circumstances.piled.debris
     if not debris or (debris[0].kind == "optimizer" and debris[0].unread is None):
         return "medium"  # no file tells that a parameter without a module is not used
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
@@ -72,7 +71,7 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
         return "medium"  # what a loop fills may be read by means that no code names
     if any(one.unread for one in debris) and not _lets_the_pass_go_on(circumstances):
         return "medium"
-    return "high" if tested.certain and spare >= MARGIN * low else "medium"
+    return "high" if tested.certain else "medium"
 
 
 def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:
