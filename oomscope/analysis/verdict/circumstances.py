@@ -25,6 +25,7 @@ from oomscope.analysis.passes.left_by_calls import find_left_by_calls
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
+from oomscope.analysis.passes.moved_models import may_take_turns
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
@@ -279,7 +280,7 @@ class Circumstances:
 
     @cached_property
     def may_be_done_with(self) -> int:
-        """Bytes that the pass underway may not need: older than its loop, a second model, kept by an object."""
+        """Bytes that the pass underway may not need: older than its loop, another model, kept by an object."""
         older = left_from_before(self.study, self.request.entry)
         second = sum(one.bytes for one in self.drivers if one.slug == "duplicate_model")
         kept = sum(
@@ -290,6 +291,8 @@ class Circumstances:
         if not self.names_known:
             others = made_by_other_statements(self.study, self.request.entry, in_forward=self.is_in_forward)
             older = max(older, others)
+        if self.is_in_forward and not self.trains:
+            second += may_take_turns(self.study, self.request.entry)
         return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))
 
     @cached_property
