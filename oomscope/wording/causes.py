@@ -208,8 +208,9 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.rest_unknown": "In one piece, the free memory would have served it, with {bytes:bytes} to spare. "
     "What the rest of the pass would have needed is not known: no pass like it had finished.",
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
-    "causes.capacity.idle_model": "{holder:holder}, a model of {bytes:bytes}, takes no part in the forward pass "
-    "underway.",
+    "causes.capacity.idle_model": "{holder:holder}, a model that was not running, holds {bytes:bytes} of the "
+    "{live:bytes} in use.",
+    "causes.capacity.rising": "Each of the last passes has needed about {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
     "causes.capacity.as_larger": _as_larger,

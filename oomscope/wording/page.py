@@ -50,8 +50,13 @@ _TELLS_WHAT_FITTED = frozenset({"causes.pass.after", "causes.pass.longer", "caus
 """Sentences of the headline that the line above it need not repeat."""
 
 
-def occasion_parts(findings: Findings) -> tuple[str, ...]:
-    """What happened, where, and how far the program had come: the line above the headline, in parts."""
+def occasion_parts(findings: Findings, shown: str | None = None) -> tuple[str, ...]:
+    """What happened, where, and how far the program had come: the line above the headline, in parts.
+
+    Args:
+        findings: what was found.
+        shown: the line that the page shows, as ``file:line`` with the whole path.
+    """
     device = findings.main
     if findings.refused is not None:
         parts = ("Out of memory", refused_what(findings.refused))
@@ -65,16 +70,13 @@ def occasion_parts(findings: Findings) -> tuple[str, ...]:
         calm = "No out-of-memory error" + (" in this part" if device.part is not None else "")
         return (calm if device.history.moves else "No history was recorded", device.name)
     happened = "Out of memory" + (", then recovered" if oom.recovered else "")
-    return tuple(filter(None, (happened, device.name, _how_far(device, oom), _asked_elsewhere(oom))))
+    return tuple(filter(None, (happened, device.name, _how_far(device, oom), _asked_elsewhere(oom, shown))))
 
 
-def _asked_elsewhere(oom: Oom) -> str:
+def _asked_elsewhere(oom: Oom, shown: str | None) -> str:
     """What was asked for and where, if the line that the page shows is not that one."""
     where = oom.caller or oom.site
-    elsewhere = oom.verdict.cause in ("growth", "retained", "fragmentation") or any(
-        one.code == "causes.other_stream.kept_by" for one in oom.verdict.headline
-    )
-    if not elsewhere or where is None:
+    if where is None or shown is None or shown == f"{clean(where.file, 400)}:{where.line}":
         return ""
     return f"{format_bytes(oom.requested)} asked for at {place(where)}"
 
@@ -212,6 +214,8 @@ def _enough(advice: Advice, oom: Oom) -> str:
         return "about enough for this pass"
     if advice.slug == "bound_batch":
         return "enough alone"  # such passes had fitted, from beginning to end
+    if advice.slug == "raise_cap" and advice.values.get("rise"):
+        return f"enough for about {plural(advice.values['passes'], 'more pass', 'more passes')} that rise so"
     if advice.slug == "raise_cap" and any(note.values.get("next") for note in oom.verdict.headline):
         return "enough alone"  # it counts the next step as well
     return "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR

@@ -13,9 +13,9 @@ from oomscope.wording.template import holder, place
 
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
-    was = f" of {format_bytes(values['cap'])}" if values["cap"] else ""
+    cap = f"cap of {format_bytes(values['cap'])}" if values["cap"] else "cap"
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"If the cap{was} need not hold, raise it to {format_limit(values['least'])}{how}."
+    return f"If you may, raise the {cap} to {format_limit(values['least'])}{how}."
 
 
 def _bound_batch(values: Mapping[str, Any]) -> str:
@@ -67,7 +67,7 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "The card has {free:bytes} free. It saves nothing and leaves less for others.",
+        "The card has {free:bytes} free. This saves nothing, and leaves less of it for others.",
         "",
         "memory",
     ),

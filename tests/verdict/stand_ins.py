@@ -61,6 +61,7 @@ def circumstances(
         "state_to_come": (0, 0), "still_to_come": None, "next_step": None, "most": None, "at_work": 0, "made_so_far": 0,
         "rise": 0, "history_of_steps": 0, "as_larger": None,
     }  # fmt: skip
+    parts["movable_pins"] = more.get("pins", ())
     needs |= {name: more.pop(name) for name in needs if name in more}
     return SimpleNamespace(**(parts | more), needs=SimpleNamespace(**needs))
 

@@ -311,7 +311,13 @@ def test_the_largest_model_that_takes_no_part_is_told_where_it_is_much(bytes_: i
     assert capacity.MUCH_KEPT == 0.2
     one = circumstances(idle_models=(IdleModel("encoder", bytes_), IdleModel("judge", 1500)))
     found = [note.values for note in capacity.headline(one, outcome("capacity")) if "idle_model" in note.code]
-    assert found == ([{"holder": "encoder", "bytes": bytes_}] if told else [])
+    assert found == ([{"holder": "encoder", "bytes": bytes_, "live": 10_000, "share": 0.2}] if told else [])
+
+
+@pytest.mark.parametrize(("rise", "told"), [(30, True), (29, False)])
+def test_needs_that_rise_from_pass_to_pass_are_told(rise: int, told: bool) -> None:
+    assert capacity.LASTING_PASSES == 10
+    assert ("causes.capacity.rising" in codes(capacity.headline(circumstances(rise=rise), outcome("capacity")))) is told
 
 
 CALLS = "causes.in_progress"

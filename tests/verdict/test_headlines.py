@@ -166,6 +166,7 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.capacity.rest_unknown": lambda values, about: 0 < values["bytes"] < about.needs.at_work,
     "causes.capacity.tensor": lambda values, about: within(values["bytes"], about.request.totals.allocated),
+    "causes.capacity.rising": lambda values, about: values["bytes"] == about.needs.rise > 0,
     "causes.capacity.idle_model": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,
     "causes.capacity.allocated": lambda values, about: values["bytes"] == about.request.totals.allocated,

@@ -16,7 +16,7 @@ MOST_PLACES = 2
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """The lines whose blocks lie scattered over the most free bytes."""
-    for pin in circumstances.pins[:MOST_PLACES]:
+    for pin in circumstances.movable_pins[:MOST_PLACES]:
         place = pin.site or pin.caller
         values = {
             "place": place,

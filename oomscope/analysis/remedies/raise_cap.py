@@ -15,7 +15,7 @@ from oomscope.model import Action
 SLUG = "raise_cap"
 
 PASSES_OF_ROOM = 10
-"""Where memory grows, a cap that lasts for fewer more passes is no help."""
+"""Where memory grows, or each pass needs more than the last, a cap that lasts for fewer more passes is no help."""
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
@@ -34,7 +34,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "free": free,
         "fraction": None if not case.total else -(-least * 10_000 // case.total) / 10_000,
         "grows": circumstances.piled.per_pass,
-        "passes": PASSES_OF_ROOM if circumstances.piled.per_pass else None,
+        "rise": circumstances.needs.rise or None,
+        "passes": PASSES_OF_ROOM if circumstances.piled.per_pass or circumstances.needs.rise else None,
         "whole_pass": circumstances.needs.as_larger is not None,
     }
     yield Advice(SLUG, values, None, True)
@@ -47,8 +48,8 @@ def _least(circumstances: Circumstances) -> int:
     there, needs = circumstances.needs.state_to_come
     needed += max(needs - there - case.size, (circumstances.needs.still_to_come or 0) - case.size, 0)
     needed = max(needed, circumstances.needs.next_step or 0, circumstances.needs.as_larger or 0)
-    grows = PASSES_OF_ROOM * (circumstances.piled.per_pass or 0)
-    return int(needed * (1 + MARGIN)) + grows
+    more = PASSES_OF_ROOM * max(circumstances.piled.per_pass or 0, circumstances.needs.rise)
+    return int(needed * (1 + MARGIN)) + more
 
 
 def _replayed(circumstances: Circumstances) -> int:

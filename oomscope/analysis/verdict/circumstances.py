@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.attribution.names_and_holders import named_tensors
+from oomscope.analysis.labels.categories import PARAMETER
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
 from oomscope.analysis.labels.model_cost import recorded_item_size
 from oomscope.analysis.labels.phases import BACKWARD
@@ -39,6 +40,7 @@ from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
+from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage
 from oomscope.analysis.verdict.suspects import OF_THE_PASS, find_suspects, is_of_other_work, saved_share
@@ -157,6 +159,16 @@ class Circumstances:
     def pins(self) -> tuple[Pin, ...]:
         """What kept the stranded bytes."""
         return find_pins(self.study, self.request.entry, self.request.layout)
+
+    @cached_property
+    def movable_pins(self) -> tuple[Pin, ...]:
+        """Those that are no model's parameters, which stay where they are."""
+        return tuple(one for one in self.pins if not self._is_a_models(one))
+
+    def _is_a_models(self, pin: Pin) -> bool:
+        made = live_at_places(self.study, self.live, {(pin.site, pin.caller)})
+        parameters = made & (self.study.categories == PARAMETER)
+        return 2 * int(self.study.history.size[parameters].sum()) > pin.live_bytes
 
     @cached_property
     def walls(self) -> tuple[Wall, ...]:

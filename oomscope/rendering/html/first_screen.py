@@ -97,16 +97,17 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
     headline = quoted(first), quoted(rest)
     if device is None:
         return FirstScreen(words.occasion_parts(findings), None, headline, None, None, None, "", (), "", None, None, ())
+    shown = culprit(device, shorten, sources)
     held, bar, proposed = live_parts(device, shorten), memory_bar(device), fixes(device, sources)
     advice = device.oom.verdict.advice if device.oom is not None else ()
     named = [(part.label, f"k-{part.colour.variable}", part.opacity, part.bytes) for part in held.parts] + [
         (part.label, f"e-{part.key}", 1.0, part.bytes) for part in bar.parts if part.key != "allocated"
     ]
     return FirstScreen(
-        occasion=words.occasion_parts(findings),
+        occasion=words.occasion_parts(findings, None if shown is None else shown.full),
         part=shown_part(findings),
         headline=headline,
-        culprit=culprit(device, shorten, sources),
+        culprit=shown,
         fix=next(iter(proposed), None),
         second=next(iter(proposed[1:]), None),
         others=words.else_text(advice, told=2),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oomscope.analysis.verdict import clauses
-from oomscope.analysis.verdict.causes.fragmentation import AS_MUCH_AGAIN
+from oomscope.analysis.verdict.causes.fragmentation import AS_MUCH_AGAIN, LASTING_PASSES
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import LEAST_PASSES
 from oomscope.analysis.verdict.records import Suspect
@@ -14,7 +14,7 @@ from oomscope.model import FrameKind, Note, frame_kind, note
 SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
-    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "raise_cap", "move_idle_model", "bound_batch",
+    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap", "bound_batch",
     "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "fused_attention", "shard_optimizer_state",
     "fused_optimizer", "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
@@ -79,7 +79,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     first = circumstances.failing_pass is not None and not circumstances.failing_pass.finished
     kept, left, needs = _keeper(circumstances), _last_pass(circumstances), _needs(circumstances)
     calls = clauses.calls_in_progress(circumstances)
-    mostly = [one for one in (*calls, *kept, *left) if one.values["share"] >= MOST_KEPT][:1]
+    idle = _idle(circumstances)
+    mostly = [one for one in (*calls, *kept, *left, *idle) if one.values["share"] >= MOST_KEPT][:1]
     if mostly and mostly[0] in calls:
         kept = tuple(one for one in kept if one.values["share"] < THE_SAME * mostly[0].values["share"])
     passes = () if first else clauses.failing_pass(circumstances)
@@ -88,9 +89,10 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         *(mostly or larger),
         needs,
         *_as_larger(circumstances),
+        *_rising(circumstances),
         *(_filled_by(circumstances, told=bool(mostly)) if needs.code != _UNDERWAY else _largest_tensor(circumstances)),
         *(one for one in (*kept, *left) if one not in mostly),
-        *_idle(circumstances),
+        *(one for one in idle if one not in mostly),
         *_left_over(circumstances, needs),
         *clauses.optimizer_begins(circumstances),
         *(one for one in calls if one not in mostly),
@@ -134,6 +136,14 @@ def _as_larger(circumstances: Circumstances) -> tuple[Note, ...]:
     if whole is None or found is None or whole <= (1 + MARGIN) * _at_once(circumstances):
         return ()
     return (note("causes.capacity.as_larger", bytes=whole, ratio=found.ratio),)
+
+
+def _rising(circumstances: Circumstances) -> tuple[Note, ...]:
+    """That each of the last passes has needed more than the one before, where ten more like that would matter."""
+    rise = circumstances.needs.rise
+    if LASTING_PASSES * rise < MARGIN * circumstances.request.limit.low or circumstances.needs.as_larger is not None:
+        return ()
+    return (note("causes.capacity.rising", bytes=rise),)
 
 
 def _may_be_in_its_middle(circumstances: Circumstances) -> bool:
@@ -196,7 +206,11 @@ def _idle(circumstances: Circumstances) -> tuple[Note, ...]:
     """The model that takes no part in the forward underway, where its parameters are much of what is in use."""
     least = MUCH_KEPT * circumstances.request.totals.allocated
     found = [one for one in circumstances.idle_models[:1] if one.bytes >= least]
-    return tuple(note("causes.capacity.idle_model", holder=one.holder, bytes=one.bytes) for one in found)
+    live = max(circumstances.request.totals.allocated, 1)
+    return tuple(
+        note("causes.capacity.idle_model", holder=one.holder, bytes=one.bytes, live=live, share=one.bytes / live)
+        for one in found
+    )
 
 
 def _filled_by(circumstances: Circumstances, *, told: bool) -> tuple[Note, ...]:
