@@ -101,7 +101,11 @@ def _left_by_training(values: Mapping[str, Any], whose: str) -> str:
     return f"{bytes_} of the {live} in use are {what} of {whose}."
 
 
-_PHASES = {"forward": "forward pass", "backward": "backward pass"}
+def _at_work(values: Mapping[str, Any]) -> str:
+    """Without a loop nothing tells what of it earlier work has left."""
+    phase = {"forward": "forward ", "backward": "backward "}.get(values["phase"] or "", "")
+    return f"The {phase}pass underway holds at most" if phase else "This pass holds"
+
 
 CAUSES: dict[str, Sentence] = {
     "causes.oversized_request.cap": "One request for {size:bytes}, at {site:place}: more than the {limit:bytes} that "
@@ -201,7 +205,7 @@ CAUSES: dict[str, Sentence] = {
         f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}{_capped(values)}."
     ),
     "causes.capacity.underway": lambda values: (
-        f"The {_PHASES.get(values['phase'], 'pass')} underway holds {format_bytes(values['made'])} so far"
+        f"{_at_work(values)} {format_bytes(values['made'])} so far"
         + (f", where passes before it needed at most {format_bytes(values['before'])}" if values["before"] else "")
         + f"; no free piece was large enough for its next request, of {format_bytes(values['size'])}."
     ),

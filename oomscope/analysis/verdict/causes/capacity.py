@@ -107,14 +107,14 @@ def _needs(circumstances: Circumstances) -> Note:
     like_last = request.totals.active + (circumstances.needs.still_to_come or 0)
     code = "causes.capacity.needs" if needs > low else "causes.capacity.nearly"
     if needs <= low and _may_be_in_its_middle(circumstances):
-        before = circumstances.needs.most
-        values = {
-            "made": circumstances.needs.made_so_far,
-            "size": request.size,
-            "phase": circumstances.asked.phase,
-            "before": before if before is not None and before < circumstances.needs.made_so_far else None,
-        }
-        return note(_UNDERWAY, **values)
+        before, made = circumstances.needs.most, circumstances.needs.made_so_far
+        return note(
+            _UNDERWAY,
+            made=made,
+            size=request.size,
+            phase=circumstances.asked.phase if failing is None else None,
+            before=before if before is not None and before < made else None,
+        )
     if needs <= low < like_last:
         code, needs = "causes.capacity.like_last", like_last
     capped = next(iter(clauses.cap(circumstances)), None)
