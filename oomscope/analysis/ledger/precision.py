@@ -38,6 +38,7 @@ _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
 _NEEDS_INPUT = re.compile(r"layer_norm|group_norm|rms_norm|^(pow|log|norm|prod)$")
 """In full precision, and its backward needs what went in: a copy of that in full precision, where it was in half."""
+_PROJECTS = re.compile(r"^_in_projection|^multi_head_attention_forward$")
 _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
 LEAST_SCORES = 1 << 20
@@ -46,6 +47,8 @@ FROZEN = 0.4
 """Of the bytes of parameters: where fewer have gradients, the others are frozen."""
 GATED, ATTENTION = 3, 4
 """Products of a module."""
+GATES = 2
+"""Results of one line that a backward needs, as of a gate: what it multiplies."""
 LEAST_COPIES = 4
 """Requests of half a weight's size in a forward: fewer may be chance."""
 BESIDE = 3
@@ -78,16 +81,25 @@ def autocast_copies(run: Run) -> IntArray:
     """The requests that a forward makes of half a weight's size, directly before the product that needs it.
 
     They are there until autocast ends, so the next product finds them still: what a layer makes of small features may
-    be as large, but goes. Empty where there are too few to be more than chance.
+    be as large, but goes. A result that a workspace follows is no copy. Empty where there are too few to be more than
+    chance.
     """
     weights = run.trained[run.trained > SMALL_WEIGHT]
-    rows = np.flatnonzero(run.during(FORWARD) & run.marked(Mark.LINEAR))
+    rows = np.flatnonzero(run.during(FORWARD) & (run.marked(Mark.LINEAR) | _projects(run)))
     following = _next_of_another_stack(rows, run.stack)[rows]
     lasts = run.end[rows] > np.where(following >= 0, run.begin[following], run.begin[rows])
-    followed = rows[:-1][(np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]) & lasts[:-1]]
+    next_too = (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])
+    followed = rows[:-1][next_too & lasts[:-1] & ~run.recording.at_once[rows[1:]]]
     found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
     enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
     return found if enough else found[:0]
+
+
+def _projects(run: Run) -> BoolArray:
+    """bool[requests]: what torch's own attention makes of its weights, without a linear layer that says so."""
+    stacks = run.study.snapshot.stacks
+    inside = [any(_PROJECTS.search(frame.name) for frame in stacks[one][:2]) for one in range(len(stacks))]
+    return np.array([*inside, False])[run.stack]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +142,7 @@ def halves(run: Run) -> Halves:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
         told = False if always_full[row] or softmaxes[row] > 0 else True if sloped[row] else _told(path[-1])
         half = (
-            told if told is not None else _followed(path, last, _least_depth(run, row, path, inside.get(row)), stream)
+            told if told is not None else _followed(path, last, _least_depth(run, row, known, inside.get(row)), stream)
         )
         doubtful[row] = told is None
         if half and not goes_into_norm:
@@ -230,16 +242,29 @@ def _next_of_another_stack(places: IntArray, stack: IntArray) -> IntArray:
     return found
 
 
-def _least_depth(run: Run, row: int, path: Path, block: Block | None) -> int:
+def _least_depth(run: Run, row: int, known: dict[int, Path], block: Block | None) -> int:
     """How deep the calls are whose results a request may follow: none of a block's own where it is a sum of the block.
 
     What runs through the model is what each block returns; what its forward makes of that size is added to it.
     """
     if block is None:
         return 0
+    path = known[int(run.stack[row])]
     own = len(path) == block.depth + 1 and len(path[block.depth]) == 1
-    is_sum = own and block.output >= 0 and run.size[row] == run.size[block.output]
+    is_sum = own and int(run.size[row]) in block.returned and not _computes(run, row, block, known)
     return block.depth + 1 if is_sum else block.depth
+
+
+def _computes(run: Run, row: int, block: Block, known: dict[int, Path]) -> bool:
+    """Whether a block's own line makes several as large that a backward needs of what products made: a gate, no sum.
+
+    Such a line calls no module, and lies behind the first product of the block.
+    """
+    alike = block.rows[(run.stack[block.rows] == run.stack[row]) & (run.size[block.rows] == run.size[row])]
+    line = known[int(run.stack[row])]
+    calls = any(known[one][: len(line)] == line != known[one] for one in set(run.stack[block.rows].tolist()))
+    behind = run.marked(Mark.LINEAR)[block.rows[block.rows < row]].any()
+    return bool(behind and run.saved[alike].sum() >= GATES) and not calls
 
 
 def _followed(path: Path, last: dict[object, bool], least: int, stream: bool) -> bool:
@@ -265,8 +290,10 @@ def _keeps_result(part: Part) -> bool:
 
 def _begins_in_half(run: Run, known: dict[int, Path], first: int) -> bool:
     """Whether the first large thing that a forward makes is a matrix product's or a convolution's."""
-    rows = np.flatnonzero(run.during(FORWARD) & (run.step == run.step[first]) & (run.stack >= 0) & run.saved)
-    for row in rows[:8].tolist():
+    rows = np.flatnonzero(run.during(FORWARD) & (run.step == run.step[first]) & (run.stack >= 0))
+    if any(_EMBEDDING.search(name) for _, _, name in known[int(run.stack[rows[0]])][-1]):
+        return False
+    for row in rows[run.saved[rows]][:8].tolist():
         told = _told(known[int(run.stack[row])][-1])
         if told is not None:
             return told
