@@ -27,6 +27,8 @@ OF_THE_PROGRAM, IN_A_MODEL = 1, 2
 """Depths of calls."""
 IN_A_LOOP = 0.5
 """Of what a call made: where more lies before the line that it goes back to, the call goes on with a loop."""
+STAGES = 0.75
+"""Of what a call leaves to a backward: where loops within it make as much, it is a stage of blocks."""
 SHORTLY = 5
 """Recorded steps from the last thing that a block's backward gives up to the gradient of the weight before it."""
 KINDS = 3
@@ -74,7 +76,8 @@ def _blocks(run: Run) -> tuple[Block, ...]:
         loops = [
             [_block(run, np.array(call, np.int64), depth) for call in calls]
             for rows in forwards(run)
-            for calls, depth in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
+            for outer in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
+            for calls, depth in _without_stages(run, tree, *outer)
         ]
         loops = [loop for loop in loops if not _is_small(run, loop) and not _is_one_module(run, loop)]
         found = [block for loop in _trained(run, loops) for block in loop if len(block.inner)]
@@ -83,6 +86,25 @@ def _blocks(run: Run) -> tuple[Block, ...]:
     inside = {row for block in found for row in block.rows.tolist()}
     found = [_with_what_goes_on(run, block, inside) for block in found]
     return tuple(sorted(found, key=lambda block: int(block.rows[0])))
+
+
+def _without_stages(
+    run: Run, tree: _Tree, calls: list[list[int]], depth: int
+) -> list[tuple[list[list[int]], int]]:
+    """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is."""
+    inner = [tree.blocks(call, run.stack[np.array(call)].tolist(), depth + 1) for call in calls]
+    loops = [loop for each in inner for loop in each]
+    every = _saved(run, calls)
+    if sum(_saved(run, each) for each, _ in loops) < STAGES * every or not every:
+        return [(calls, depth)]
+    rest = [call for call, each in zip(calls, inner, strict=True) if not each]
+    return [*loops, *([(rest, depth)] if rest else [])]
+
+
+def _saved(run: Run, calls: list[list[int]]) -> int:
+    """Bytes that calls leave to a backward."""
+    rows = np.array([row for call in calls for row in call], np.int64)
+    return int(run.size[rows[run.saved[rows]]].sum())
 
 
 def _is_small(run: Run, calls: list[Block]) -> bool:
@@ -189,7 +211,7 @@ class _Tree:
         self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
 
     def blocks(self, rows: list[int], stacks: list[int], least: int) -> list[tuple[list[list[int]], int]]:
-        """The requests of the calls of each loop over blocks with its depth: the outermost of one kind from one line.
+        """The requests of the calls of each loop with its depth: the outermost of one kind from one line.
 
         Args:
             rows: the requests of a forward.
