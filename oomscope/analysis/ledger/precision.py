@@ -64,10 +64,13 @@ def is_mixed(run: Run) -> bool:
 
     A cast stands directly before the product that needs it, on the same line.
     """
-    dtypes = {tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"}
-    if any("16" in (dtype or "") for dtype in dtypes):
-        return True
-    return bool(len(autocast_copies(run)))
+    return has_halves(run) or bool(len(autocast_copies(run)))
+
+
+def has_halves(run: Run) -> bool:
+    """Whether parameters are known to be 16 bits wide."""
+    tensors = run.study.snapshot.recorded.tensors
+    return any("16" in (tensor.dtype or "") for tensor in tensors if tensor.category == "parameter")
 
 
 def is_of_unknown_width(run: Run) -> bool:
@@ -87,7 +90,8 @@ def autocast_copies(run: Run) -> IntArray:
     weights = run.trained[run.trained > SMALL_WEIGHT]
     rows = np.flatnonzero(run.during(FORWARD) & (run.marked(Mark.LINEAR) | _projects(run)))
     following = _next_of_another_stack(rows, run.stack)[rows]
-    lasts = run.end[rows] > np.where(following >= 0, run.begin[following], run.begin[rows])
+    later = (following >= 0) & (run.step[following] == run.step[rows])
+    lasts = run.end[rows] > np.where(later, run.begin[following], run.begin[rows])
     next_too = (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])
     followed = rows[:-1][next_too & lasts[:-1] & ~run.recording.at_once[rows[1:]]]
     found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
@@ -124,38 +128,52 @@ def halves(run: Run) -> Halves:
     no fused kernel took them in float32, does not do so in 16 bits.
     """
     likely = np.ones(len(run.size))
-    doubtful = np.zeros(len(run.size), np.bool_)
     known = paths(run)
-    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
-    inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
-    sloped = learned_slopes(run)
-    products = _products_fed(run, rows, known, sloped)
-    always_full = only_full(run) | losses(run) | promoted(run)
+    rows = _made(run)
+    half, doubtful = in_half(run)
+    products = _products_fed(run, rows, known, learned_slopes(run))
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
     copied = np.zeros(len(run.size), np.bool_)
-    last: dict[object, bool] = {}
-    stream, begun = False, -2
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
-        path = known[int(run.stack[row])]
-        if run.step[row] != begun:
-            begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
-        told = False if always_full[row] or softmaxes[row] > 0 else True if sloped[row] else _told(path[-1])
-        half = (
-            told if told is not None else _followed(path, last, _least_depth(run, row, known, inside.get(row)), stream)
-        )
-        doubtful[row] = told is None
-        if half and not goes_into_norm:
+        if half[row] and not goes_into_norm:
             likely[row] = 0.5
         elif softmaxes[row] > 0:
             likely[row] = softmaxes[row]
-        elif copies and not half and not _keeps_result(path[-1]):
+        elif copies and not half[row] and not _keeps_result(known[int(run.stack[row])][-1]):
             likely[row] = 0.5 * copies
             copied[row] = True
+    return _with_doubts(run, likely, doubtful, copied)
+
+
+def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
+    """bool[requests], twice: what a forward makes in 16 bits under autocast, and where only what is around it tells."""
+    half, doubtful = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size), np.bool_)
+    known = paths(run)
+    inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
+    sloped, softmaxes = learned_slopes(run), _softmaxes(run, known)
+    always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0)
+    last: dict[object, bool] = {}
+    stream, begun = False, -2
+    for row in _made(run).tolist():
+        path = known[int(run.stack[row])]
+        if run.step[row] != begun:
+            begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
+        told = False if always_full[row] else True if sloped[row] else _told(path[-1])
+        if told is None:
+            half[row] = _followed(path, last, _least_depth(run, row, known, inside.get(row)), stream)
+        else:
+            half[row] = told
+        doubtful[row] = told is None
         for depth in range(len(path)):
             # What follows a softmax is a product with it.
-            last[module_of(path[: depth + 1])] = half or bool(softmaxes[row] > 0)
-    return _with_doubts(run, likely, doubtful, copied)
+            last[module_of(path[: depth + 1])] = bool(half[row] or softmaxes[row] > 0)
+    return half, doubtful
+
+
+def _made(run: Run) -> IntArray:
+    """The numbers of what a forward makes, without workspaces and counters."""
+    return np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
 
 
 def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray) -> Halves:
