@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, TEMPORARY
-from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
@@ -55,10 +55,16 @@ def _derived(run: Run) -> BoolArray:
 
     Python has no name for it, so it goes when the next function has used it.
     """
-    forward = [run.last_of(step, FORWARD) for step in range(run.steps)]
-    last = np.array([*forward, -1], np.int64)[run.step]
-    found: BoolArray = run.during(BACKWARD) & run.of(TEMPORARY) & (run.begin < last) & (run.end > last)
+    before = np.array([_last_backward_begins(run, step) for step in range(run.steps)] + [-1], np.int64)[run.step]
+    found: BoolArray = run.during(BACKWARD) & run.of(TEMPORARY) & (run.begin < before) & (run.end > before)
     return found
+
+
+def _last_backward_begins(run: Run, step: int) -> int:
+    """The moment of the last thing that a step makes in Python before its last backward; -1 where there is none."""
+    rows = run.rows_of_step(step)
+    in_python = rows[np.isin(run.phase[rows], (FORWARD, OTHER)) & (run.stack[rows] >= 0)]
+    return int(run.begin[in_python[run.begin[in_python] < run.last_of(step, BACKWARD)]].max(initial=-1))
 
 
 def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:
