@@ -88,9 +88,7 @@ def _blocks(run: Run) -> tuple[Block, ...]:
     return tuple(sorted(found, key=lambda block: int(block.rows[0])))
 
 
-def _without_stages(
-    run: Run, tree: _Tree, calls: list[list[int]], depth: int
-) -> list[tuple[list[list[int]], int]]:
+def _without_stages(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
     """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is."""
     inner = [tree.blocks(call, run.stack[np.array(call)].tolist(), depth + 1) for call in calls]
     loops = [loop for each in inner for loop in each]
