@@ -179,7 +179,7 @@ def _with_what_goes_on(run: Run, block: Block, inside: set[int]) -> Block:
     What it makes next is as large as what it makes that of.
     """
     following = int(block.rows[-1]) + 1
-    if following >= len(run.size) or following in inside or len(block.returned) < 2:  # noqa: PLR2004
+    if following >= len(run.size) or following in inside or len(block.returned) < 2:
         return block
     return replace(block, returned=block.returned - {int(run.size[following])})
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.ledger.casts import autocast_copies, has_halves
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.losses import LEAST, losses
-from oomscope.analysis.ledger.precision import SMALL, autocast_copies, has_halves, in_half
+from oomscope.analysis.ledger.precision import SMALL, in_half
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.model import BoolArray

@@ -16,7 +16,6 @@ from oomscope.analysis.plan.hints import LENGTH, kind_of
 from oomscope.analysis.plan.scores import softmaxes_by_name
 from oomscope.model import BoolArray
 
-
 TABLE = 2
 """Sides of a table of relative places: one of differences, one of heads."""
 MOST_HEADS = 64

@@ -9,13 +9,12 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.mixed import casts_weights, without_autocast
 from oomscope.analysis.ledger.precision import (
     embeds,
-    is_mixed,
-    is_of_unknown_width,
     only_full,
     scores_of_fused,
 )

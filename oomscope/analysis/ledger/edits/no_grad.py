@@ -6,10 +6,10 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
+from oomscope.analysis.ledger.casts import autocast_copies
 from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.precision import autocast_copies
 from oomscope.analysis.ledger.run import Run
 
 SLUG = "no_grad"
