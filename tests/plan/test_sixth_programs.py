@@ -1,4 +1,4 @@
-"""Windows, torch's layers under autocast, a discriminator, sound, derivatives: one recording against torch's own peaks."""
+"""Windows, torch's layers under autocast, a discriminator, sound, derivatives: one recording against real peaks."""
 
 from __future__ import annotations
 
