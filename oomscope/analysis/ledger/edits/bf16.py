@@ -39,7 +39,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     A loss may still be computed in float32, as its line says where the recording has that, and attention that no fused
     kernel took may find one in 16 bits.
     """
-    if is_of_unknown_width(run) or not run.parameters.any() or not run.trained.any():
+    if is_of_unknown_width(run) or not run.parameters.any():
         return None
     if is_mixed(run):
         return _of_mixed(run)
