@@ -25,10 +25,8 @@ ROUND = Round("sixth")
 PEAKS = ROUND.peaks
 EVERY = ROUND.switched_on()
 FAR = {
-    # Nested calls hold what they are given until they return; which lines nest is not in the trace.
+    # A line that multiplies two results makes three things, of which a variable holds the last; all are kept for it.
     ("wavenet", "offload_activations"): 0.09,
-    # So does a tuple that a loop takes apart: both of its parts are there until the next layer returns.
-    ("wavenet", "no_grad"): 0.11,
 }
 PAIRS = ROUND.switched_on(pairs=True)
 SETTINGS = [one for one in ROUND.switched_on(settings=True) if one[1].startswith("expandable")]
@@ -38,7 +36,7 @@ def test_every_remedy_that_a_program_can_follow_is_a_row():
     assert {one for one in EVERY if one[1] not in ROUND.rows(one[0])} == set()
 
 
-def test_the_median_error_is_below_a_tenth_of_a_percent_and_all_but_two_are_within_eight():
+def test_the_median_error_is_below_a_tenth_of_a_percent_and_all_but_one_are_within_eight():
     assert len(EVERY) == 56
     assert median(ROUND.error(*one) for one in EVERY) < 0.001
     assert {one for one in EVERY if ROUND.error(*one) > 0.08} == set(FAR)
@@ -96,6 +94,15 @@ def test_a_table_of_relative_places_tells_the_window_whose_scores_are_small():
     found = images.size[written_out(images) & images.during(FORWARD) & (images.step == 1)]
     assert set(found.tolist()) == {8 * 64 * 3 * 49 * 49 * 4 >> stage for stage in range(4)}
     assert not windows(run("vae"))
+
+
+def test_what_a_variable_holds_to_the_next_step_is_there_without_gradients_too():
+    """The logits of a step, until those of the next one are assigned."""
+    sound = run("wavenet")
+    edited = EDITS["no_grad"].edit(sound, None)
+    assert edited is not None
+    logits = np.flatnonzero((sound.size == 4 * 8192 * 256 * 4) & sound.saved & (sound.step == 0))[-1]
+    assert edited.likely.end[logits] == sound.end[logits] > sound.step_begins(1)
 
 
 def test_derivatives_that_a_later_backward_needs_are_offloaded_too():
