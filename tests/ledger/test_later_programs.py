@@ -26,8 +26,8 @@ from oomscope.reading import load
 FIXTURES = Path(__file__).parent / "fixtures"
 PEAKS = json.loads((FIXTURES / "later_peaks.json").read_text())
 REFUSED = {
-    # The frozen weights have 16 bits, which nothing in this recording says; the classifier is under autocast already.
-    ("lora", "autocast"), ("lora", "bf16"), ("classifier", "bf16"),
+    # The frozen weights have 16 bits, which nothing in this recording says.
+    ("lora", "autocast"), ("lora", "bf16"),
     # Its peak is not in the optimizer's step.
     ("classifier", "sgd"), ("classifier", "fused_optimizer"),
 }  # fmt: skip
@@ -63,7 +63,7 @@ def test_what_is_no_row_is_known():
 def test_the_median_error_is_below_half_a_percent_and_nineteen_of_twenty_are_within_eight():
     peaks = {one: rows(one[0])[one[1]].peak_allocated.bytes for one in EVERY if one not in REFUSED}
     errors = [abs(peak / PEAKS[program]["on"][name]["allocated"] - 1) for (program, name), peak in peaks.items()]
-    assert len(errors) == 136
+    assert len(errors) == 137
     assert median(errors) < 0.005
     assert sum(one <= 0.08 for one in errors) >= 0.95 * len(errors)
 

@@ -16,9 +16,9 @@ from oomscope.allocator.replay import Replayer
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import EDITS, ledger_of, parse_remedy
 from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.casts import is_mixed
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.pairs import both
-from oomscope.analysis.ledger.precision import is_mixed
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.slopes import learned_slopes
 from tests.ledger.rounds import Round, run, study

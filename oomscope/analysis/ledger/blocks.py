@@ -7,7 +7,8 @@ something else was made between, the next child has begun.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,6 +27,13 @@ OF_THE_PROGRAM, IN_A_MODEL = 1, 2
 """Depths of calls."""
 IN_A_LOOP = 0.5
 """Of what a call made: where more lies before the line that it goes back to, the call goes on with a loop."""
+STAGES = 0.75
+"""Of what a call leaves to a backward: where loops within it make as much, it is a stage of blocks."""
+SHORTLY = 5
+"""Recorded steps from the last thing that a block's backward gives up to the gradient of the weight before it."""
+KINDS = 3
+"""Of layers that a line calls: two of them may take turns in one call."""
+_OF_TORCH = re.compile(r"torch/")
 _LAYER = re.compile(r"torch/nn/modules/(?!container|transformer)")
 """torch's own layers are no blocks, but what holds several of them is."""
 
@@ -39,8 +47,9 @@ class Block:
         inner: those of them that its backward needs, without its output.
         end: the moment at which its forward ends.
         depth: which part of its requests' paths is its own.
-        beside: bytes that its forward has, when it has most, beside `inner` and its output: workspaces, mostly.
+        beside: bytes that its forward has, when it has most, beside `inner` and its results: workspaces, mostly.
         output: the request of what it returns; -1 where it leaves nothing.
+        returned: bytes of that, and of what else it leaves that no backward needs, as far as it goes into the next one.
     """
 
     rows: IntArray
@@ -49,6 +58,7 @@ class Block:
     depth: int
     beside: int = 0
     output: int = -1
+    returned: frozenset[int] = frozenset()
 
 
 def blocks(run: Run) -> tuple[Block, ...]:
@@ -66,12 +76,38 @@ def _blocks(run: Run) -> tuple[Block, ...]:
         loops = [
             [_block(run, np.array(call, np.int64), depth) for call in calls]
             for rows in forwards(run)
-            for calls, depth in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
+            for outer in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
+            for calls, depth in _without_stages(run, tree, *outer)
         ]
-        found = [block for loop in loops if not _is_one_module(run, loop) for block in loop if len(block.inner)]
+        loops = [loop for loop in loops if not _is_small(run, loop) and not _is_one_module(run, loop)]
+        found = [block for loop in _trained(run, loops) for block in loop if len(block.inner)]
         if found:
             break
+    inside = {row for block in found for row in block.rows.tolist()}
+    found = [_with_what_goes_on(run, block, inside) for block in found]
     return tuple(sorted(found, key=lambda block: int(block.rows[0])))
+
+
+def _without_stages(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
+    """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is."""
+    inner = [tree.blocks(call, run.stack[np.array(call)].tolist(), depth + 1) for call in calls]
+    loops = [loop for each in inner for loop in each]
+    every = _saved(run, calls)
+    if sum(_saved(run, each) for each, _ in loops) < STAGES * every or not every:
+        return [(calls, depth)]
+    rest = [call for call, each in zip(calls, inner, strict=True) if not each]
+    return [*loops, *([(rest, depth)] if rest else [])]
+
+
+def _saved(run: Run, calls: list[list[int]]) -> int:
+    """Bytes that calls leave to a backward."""
+    rows = np.array([row for call in calls for row in call], np.int64)
+    return int(run.size[rows[run.saved[rows]]].sum())
+
+
+def _is_small(run: Run, calls: list[Block]) -> bool:
+    """Whether calls make too little to be blocks, but for workspaces: a layer that is wrapped."""
+    return sum(int(np.count_nonzero(~run.recording.at_once[call.rows])) for call in calls) < LEAST_REQUESTS * len(calls)
 
 
 def _is_one_module(run: Run, calls: list[Block]) -> bool:
@@ -82,10 +118,31 @@ def _is_one_module(run: Run, calls: list[Block]) -> bool:
     calls = [call for call in calls if len(call.inner)]
     if len({int(run.size[call.output]) for call in calls}) < LEAST_BLOCKS:
         return False
-    weights = run.begin[run.gradients & run.like_parameter & run.during(BACKWARD)]
-    ends = [run.end[call.inner] for call in calls]
-    with_own = sum(bool(((weights > end.min()) & (weights < end.max())).any()) for end in ends)
+    with_own = sum(_leaves_gradients(run, call) for call in calls)
     return 0 < with_own <= len(calls) // 2
+
+
+def _trained(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
+    """The loops over blocks that are trained, where any are: a frozen network in a loss is not the model.
+
+    Where gradients are zeroed in place, only the first step leaves any.
+    """
+    with_own = {
+        int(run.stack[call.rows[0]])
+        for loop in loops
+        for call in loop
+        if len(call.inner) and _leaves_gradients(run, call, SHORTLY)
+    }
+    if not with_own:
+        return loops
+    return [loop for loop in loops if any(int(run.stack[call.rows[0]]) in with_own for call in loop)]
+
+
+def _leaves_gradients(run: Run, call: Block, shortly: int = 0) -> bool:
+    """Whether gradients of weights are made while a block goes backward, or up to `shortly` recorded steps later."""
+    weights = run.begin[run.gradients & run.like_parameter & run.during(BACKWARD)]
+    ends = run.end[call.inner]
+    return bool(((weights > ends.min()) & (weights < ends.max() + shortly * SPACING)).any())
 
 
 def forwards(run: Run) -> list[IntArray]:
@@ -100,7 +157,7 @@ def forwards(run: Run) -> list[IntArray]:
 
 def _block(run: Run, rows: IntArray, depth: int) -> Block:
     end = int(run.begin[rows].max()) + SPACING - 1
-    left = rows[run.end[rows] > end]
+    left = rows[(run.end[rows] > end) & ~run.recording.at_once[rows]]
     alive = left[run.saved[left]]
     if not len(alive):
         return Block(rows, alive, end, depth)
@@ -108,8 +165,23 @@ def _block(run: Run, rows: IntArray, depth: int) -> Block:
     large = left[run.size[left] >= SMALL_SHARE * run.size[left].max()]
     output = large[np.argmax(run.begin[large])]
     inner = alive[alive != output]
-    beside = max(_most(run, rows[rows != output]) - int(run.size[inner].sum()), 0)
-    return Block(rows, inner, end, depth, beside, int(output))
+    # What is made again is made up to the last thing that a backward needs.
+    again = rows[(~np.isin(rows, left) | np.isin(rows, inner)) & (rows <= inner.max(initial=-1))]
+    beside = max(_most(run, again) - int(run.size[inner].sum()), 0)
+    lasting = large[~run.saved[large] & (run.end[large] > end + SPACING)]
+    returned = frozenset([int(run.size[output]), *run.size[lasting].tolist()])
+    return Block(rows, inner, end, depth, beside, int(output), returned)
+
+
+def _with_what_goes_on(run: Run, block: Block, inside: set[int]) -> Block:
+    """A block without those of its results that the model adds up, or the like, before the next block.
+
+    What it makes next is as large as what it makes that of.
+    """
+    following = int(block.rows[-1]) + 1
+    if following >= len(run.size) or following in inside or len(block.returned) < 2:
+        return block
+    return replace(block, returned=block.returned - {int(run.size[following])})
 
 
 def _most(run: Run, rows: IntArray) -> int:
@@ -117,6 +189,15 @@ def _most(run: Run, rows: IntArray) -> int:
     moment = np.concatenate([run.begin[rows], run.end[rows]])
     change = np.concatenate([run.size[rows], -run.size[rows]])
     return int(np.cumsum(change[np.argsort(moment, kind="stable")]).max(initial=0))
+
+
+def _function(path: Path, depth: int) -> tuple[str, str, int]:
+    """What tells the functions apart that a line calls: file, name, and between which lines of its callers it stands.
+
+    The lines of a function lie together, so a line of another one is not among them.
+    """
+    file, line, name = path[depth][0]
+    return file, name, sum(one < line for part in path[:depth] for at, one, _ in part if at == file)
 
 
 class _Tree:
@@ -128,7 +209,7 @@ class _Tree:
         self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
 
     def blocks(self, rows: list[int], stacks: list[int], least: int) -> list[tuple[list[list[int]], int]]:
-        """The requests of the calls of each loop over blocks with its depth: the outermost of one kind from one line.
+        """The requests of the calls of each loop with its depth: the outermost of one kind from one line.
 
         Args:
             rows: the requests of a forward.
@@ -152,7 +233,7 @@ class _Tree:
         for place in part:
             heads = self.head[stacks[place]]
             if len(heads) > depth + 1:
-                kind = self.known[stacks[place]][depth][0][::2]
+                kind = _function(self.known[stacks[place]], depth)
                 sites.setdefault((heads[depth], kind), []).append(place)
         return [self._calls(places, stacks, depth) for places in sites.values()]
 
@@ -165,18 +246,46 @@ class _Tree:
     def _calls(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
         """Requests of one module below one line, cut where another call begins: where something else was made between.
 
-        Or where its lines go back from the last of them to where it began. A loop within a call has lines behind it, or
-        most of what the call does before it, and a statement of several lines has others behind it.
+        Or where its lines go back, see `_in_a_row`.
+        """
+        edges = [number for number in range(1, len(places)) if places[number] != places[number - 1] + 1]
+        runs = [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
+        return [call for run in runs for call in self._in_a_row(run, stacks, depth)]
+
+    def _in_a_row(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
+        """Requests between which nothing else was made, cut where lines go back from the last to where a call began.
+
+        A loop within a call has lines behind it, or most of what the call does before it, and a statement of several
+        lines has others behind it.
         """
         lines = [self.known[stacks[place]][depth][0][1] for place in places]
+        anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
         end, reached, first = max(lines), False, 0
-        calls: list[list[int]] = []
+        calls: list[list[int]] = [[]]
         for number, (place, line) in enumerate(zip(places, lines, strict=True)):
             back = reached and line < lines[number - 1]
             before = sum(one < line for one in lines[first:number]) if back else 0
-            if not calls or place != calls[-1][-1] + 1 or (back and before <= IN_A_LOOP * (number - first)):
+            if (back and before <= IN_A_LOOP * (number - first)) or anew[number]:
                 calls.append([])
                 reached, first = False, number
             reached = reached or line == end
             calls[-1].append(place)
         return calls
+
+    def _anew(self, places: list[int], stacks: list[int], depth: int) -> list[bool]:
+        """Where a module of one line that calls layers of several kinds calls the first of them again.
+
+        ``norm(conv(act(x)))`` has no line to go back to. It calls them in one order again and again, of which the last
+        call may leave some out. A container has but one line for all that it holds.
+        """
+        paths = [self.known[stacks[place]] for place in places]
+        layers = [path[depth + 1][0][0] if len(path) > depth + 1 else "" for path in paths]
+        begins = [False, *(layer == layers[0] != before for before, layer in pairwise(layers))]
+        calls: list[list[str]] = [[]]
+        for begin, layer in zip(begins, layers, strict=True):
+            calls.extend([[]] if begin else [])
+            calls[-1].extend([] if calls[-1][-1:] == [layer] else [layer])
+        whole = calls[0]
+        alike = all(call == whole[: len(call)] for call in calls) and calls.count(whole) >= LEAST_BLOCKS
+        of_layers = all(_OF_TORCH.match(layer) for layer in layers) and not _OF_TORCH.match(paths[0][depth][0][0])
+        return begins if alike and of_layers and len(set(whole)) >= KINDS else [False] * len(places)

@@ -12,6 +12,7 @@ from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.blocks import Block, blocks
+from oomscope.analysis.ledger.casts import SMALL_WEIGHT, next_of_another_stack
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
@@ -42,52 +43,14 @@ _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
 LEAST_SCORES = 1 << 20
 """Bytes of scores that matter."""
-FROZEN = 0.4
-"""Of the bytes of parameters: where fewer have gradients, the others are frozen."""
 GATED, ATTENTION = 3, 4
 """Products of a module."""
-LEAST_COPIES = 4
-"""Requests of half a weight's size in a forward: fewer may be chance."""
+GATES = 2
+"""Results of one line that a backward needs, as of a gate: what it multiplies."""
 BESIDE = 3
 """Requests from a softmax to what a dropout makes of it, at most."""
 SMALL = 512
 """Bytes: smaller ones are counters and flags."""
-SMALL_WEIGHT = 64 << 10
-"""Bytes up to which a parameter is a vector, which no matrix product casts."""
-
-
-def is_mixed(run: Run) -> bool:
-    """Whether weights are cast to half their size in every forward already, or are known to be 16 bits wide.
-
-    A cast stands directly before the product that needs it, on the same line.
-    """
-    dtypes = {tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"}
-    if any("16" in (dtype or "") for dtype in dtypes):
-        return True
-    return bool(len(autocast_copies(run)))
-
-
-def is_of_unknown_width(run: Run) -> bool:
-    """Whether most parameters are frozen, and nothing tells of how many bits they are: such ones may have 16."""
-    if any(tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"):
-        return False
-    return bool(run.gradients.any()) and float(run.trained_alone.sum()) < FROZEN * float(run.size[run.parameters].sum())
-
-
-def autocast_copies(run: Run) -> IntArray:
-    """The requests that a forward makes of half a weight's size, directly before the product that needs it.
-
-    They are there until autocast ends, so the next product finds them still: what a layer makes of small features may
-    be as large, but goes. Empty where there are too few to be more than chance.
-    """
-    weights = run.trained[run.trained > SMALL_WEIGHT]
-    rows = np.flatnonzero(run.during(FORWARD) & run.marked(Mark.LINEAR))
-    following = _next_of_another_stack(rows, run.stack)[rows]
-    lasts = run.end[rows] > np.where(following >= 0, run.begin[following], run.begin[rows])
-    followed = rows[:-1][(np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]) & lasts[:-1]]
-    found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
-    enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
-    return found if enough else found[:0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,38 +75,52 @@ def halves(run: Run) -> Halves:
     no fused kernel took them in float32, does not do so in 16 bits.
     """
     likely = np.ones(len(run.size))
-    doubtful = np.zeros(len(run.size), np.bool_)
     known = paths(run)
-    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
-    inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
-    sloped = learned_slopes(run)
-    products = _products_fed(run, rows, known, sloped)
-    always_full = only_full(run) | losses(run) | promoted(run)
+    rows = _made(run)
+    half, doubtful = in_half(run)
+    products = _products_fed(run, rows, known, learned_slopes(run))
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
     copied = np.zeros(len(run.size), np.bool_)
-    last: dict[object, bool] = {}
-    stream, begun = False, -2
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
-        path = known[int(run.stack[row])]
-        if run.step[row] != begun:
-            begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
-        told = False if always_full[row] or softmaxes[row] > 0 else True if sloped[row] else _told(path[-1])
-        half = (
-            told if told is not None else _followed(path, last, _least_depth(run, row, path, inside.get(row)), stream)
-        )
-        doubtful[row] = told is None
-        if half and not goes_into_norm:
+        if half[row] and not goes_into_norm:
             likely[row] = 0.5
         elif softmaxes[row] > 0:
             likely[row] = softmaxes[row]
-        elif copies and not half and not _keeps_result(path[-1]):
+        elif copies and not half[row] and not _keeps_result(known[int(run.stack[row])][-1]):
             likely[row] = 0.5 * copies
             copied[row] = True
+    return _with_doubts(run, likely, doubtful, copied)
+
+
+def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
+    """bool[requests], twice: what a forward makes in 16 bits under autocast, and where only what is around it tells."""
+    half, doubtful = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size), np.bool_)
+    known = paths(run)
+    inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
+    sloped, softmaxes = learned_slopes(run), _softmaxes(run, known)
+    always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0)
+    last: dict[object, bool] = {}
+    stream, begun = False, -2
+    for row in _made(run).tolist():
+        path = known[int(run.stack[row])]
+        if run.step[row] != begun:
+            begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
+        told = False if always_full[row] else True if sloped[row] else _told(path[-1])
+        if told is None:
+            half[row] = _followed(path, last, _least_depth(run, row, known, inside.get(row)), stream)
+        else:
+            half[row] = told
+        doubtful[row] = told is None
         for depth in range(len(path)):
             # What follows a softmax is a product with it.
-            last[module_of(path[: depth + 1])] = half or bool(softmaxes[row] > 0)
-    return _with_doubts(run, likely, doubtful, copied)
+            last[module_of(path[: depth + 1])] = bool(half[row] or softmaxes[row] > 0)
+    return half, doubtful
+
+
+def _made(run: Run) -> IntArray:
+    """The numbers of what a forward makes, without workspaces and counters."""
+    return np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
 
 
 def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray) -> Halves:
@@ -205,7 +182,7 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_product
         if product and not _CONVOLUTION.search(known[one][-1][0][0]):
             calls.setdefault(module_of(path), set()).add(one)
     found = [0] * len(rows)
-    other = _next_of_another_stack(np.flatnonzero(is_product), stack)
+    other = next_of_another_stack(np.flatnonzero(is_product), stack)
     begin = 0
     for place in range(len(rows) - 1):
         if stack[place] != stack[begin]:
@@ -220,26 +197,29 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_product
     return found
 
 
-def _next_of_another_stack(places: IntArray, stack: IntArray) -> IntArray:
-    """int64[rows]: for each of the ascending `places`, the next one of another stack; -1 where there is none."""
-    found = np.full(len(stack), -1, np.int64)
-    if len(places):
-        edges = np.flatnonzero(np.diff(stack[places])) + 1
-        nearest = np.searchsorted(edges, np.arange(len(places)), side="right")
-        found[places] = np.append(places[edges], -1)[nearest]
-    return found
-
-
-def _least_depth(run: Run, row: int, path: Path, block: Block | None) -> int:
+def _least_depth(run: Run, row: int, known: dict[int, Path], block: Block | None) -> int:
     """How deep the calls are whose results a request may follow: none of a block's own where it is a sum of the block.
 
     What runs through the model is what each block returns; what its forward makes of that size is added to it.
     """
     if block is None:
         return 0
+    path = known[int(run.stack[row])]
     own = len(path) == block.depth + 1 and len(path[block.depth]) == 1
-    is_sum = own and block.output >= 0 and run.size[row] == run.size[block.output]
+    is_sum = own and int(run.size[row]) in block.returned and not _computes(run, row, block, known)
     return block.depth + 1 if is_sum else block.depth
+
+
+def _computes(run: Run, row: int, block: Block, known: dict[int, Path]) -> bool:
+    """Whether a block's own line makes several as large that a backward needs of what products made: a gate, no sum.
+
+    Such a line calls no module, and lies behind the first product of the block.
+    """
+    alike = block.rows[(run.stack[block.rows] == run.stack[row]) & (run.size[block.rows] == run.size[row])]
+    line = known[int(run.stack[row])]
+    calls = any(known[one][: len(line)] == line != known[one] for one in set(run.stack[block.rows].tolist()))
+    behind = run.marked(Mark.LINEAR)[block.rows[block.rows < row]].any()
+    return bool(behind and run.saved[alike].sum() >= GATES) and not calls
 
 
 def _followed(path: Path, last: dict[object, bool], least: int, stream: bool) -> bool:
@@ -265,8 +245,10 @@ def _keeps_result(part: Part) -> bool:
 
 def _begins_in_half(run: Run, known: dict[int, Path], first: int) -> bool:
     """Whether the first large thing that a forward makes is a matrix product's or a convolution's."""
-    rows = np.flatnonzero(run.during(FORWARD) & (run.step == run.step[first]) & (run.stack >= 0) & run.saved)
-    for row in rows[:8].tolist():
+    rows = np.flatnonzero(run.during(FORWARD) & (run.step == run.step[first]) & (run.stack >= 0))
+    if any(_EMBEDDING.search(name) for _, _, name in known[int(run.stack[rows[0]])][-1]):
+        return False
+    for row in rows[run.saved[rows]][:8].tolist():
         told = _told(known[int(run.stack[row])][-1])
         if told is not None:
             return told

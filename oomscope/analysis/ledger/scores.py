@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import WORKSPACE
@@ -13,6 +15,10 @@ from oomscope.analysis.plan import scores
 from oomscope.analysis.plan.hints import LENGTH, kind_of
 from oomscope.analysis.plan.scores import softmaxes_by_name
 from oomscope.model import BoolArray
+
+TABLE = 2
+"""Sides of a table of relative places: one of differences, one of heads."""
+MOST_HEADS = 64
 
 
 def written_out(run: Run) -> BoolArray:
@@ -36,5 +42,17 @@ def _written_out(run: Run) -> BoolArray:
     found = np.zeros(len(run.size), np.bool_)
     softmax = softmaxes_by_name(run.study.snapshot.stacks, run.stack)
     linear = run.marked(Mark.LINEAR)
-    found[scores.written_out(run.size, run.stack, rows, linear, paths(run), numbers, steps, softmax)] = True
+    known = paths(run)
+    found[scores.written_out(run.size, run.stack, rows, linear, known, numbers, steps, softmax, windows(run))] = True
+    return found
+
+
+def windows(run: Run) -> set[int]:
+    """How many tokens a window has, as tables of relative places tell: of w × w there are (2w − 1)² differences."""
+    found = set()
+    for tensor in run.study.snapshot.recorded.tensors:
+        if tensor.category == "parameter" and tensor.shape and len(tensor.shape) == TABLE:
+            root = math.isqrt(max(tensor.shape))
+            if root * root == max(tensor.shape) and root % 2 and min(tensor.shape) <= MOST_HEADS:
+                found.add(((root + 1) // 2) ** 2)
     return found

@@ -8,6 +8,7 @@ the scores of attention; the side of an image counts squared.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -34,6 +35,15 @@ _NAMES = (
 )  # fmt: skip
 _SPARSE = re.compile(r"^_?(make_)?sparse(_adam)?$|coalesce")
 _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
+_PROJECTS = re.compile(r"^_in_projection")
+_ATTENTION = re.compile(r"^multi_head_attention_forward$")
+A_FEW = 1 / 16
+"""Of a length: so many tokens may a padding add."""
+MOST_GRADIENTS = 16
+"""Requests of a backward for each weight of a size; where there are more, nearly all are gradients of activations."""
+LEAST_COPIES = 4
+SMALL_WEIGHT = 64 << 10
+"""Bytes up to which a parameter is a vector, which no product casts."""
 MASK = 4
 """Times as many bytes has a float32 as a truth value."""
 SMALL = 4096
@@ -102,6 +112,7 @@ class _Facts:
             study, stack, "torch/nn/modules/rnn.py"
         )
         self.filled_by = filled_by(recording)
+        self.steps = len({unit.step for unit in recording.units if unit.step >= 0})
         self.inputs = (category == INPUT) & ~refused
         self.backward = phase == BACKWARD
         self.framed = recording.key >= 0
@@ -112,6 +123,39 @@ class _Facts:
         self.study = study
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.
         self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
+        self.like_weight &= ~(self.backward & np.isin(self.size, _too_many(self, self.size[category == PARAMETER])))
+        self.projects = _in_function(study, stack, _PROJECTS)
+        self.copies = _copies(self, weights, recording)
+
+
+def _too_many(facts: _Facts, parameters: IntArray) -> IntArray:
+    """Sizes of which a backward makes more than gradients of weights: one for each, and one more in each precision."""
+    weights, halves = Counter(parameters.tolist()), Counter((parameters // 2).tolist())
+    made = Counter(facts.size[facts.backward & facts.like_weight].tolist())
+    steps = max(facts.steps, 1)
+    found = [one for one, count in made.items() if count > MOST_GRADIENTS * steps * (weights[one] + halves[one])]
+    return np.array(found, np.int64)
+
+
+def _copies(facts: _Facts, weights: IntArray, recording: Recording) -> BoolArray:
+    """bool[requests]: weights that autocast casts: half of one, made by a product directly before its result.
+
+    None where there are too few to be more than chance.
+    """
+    following = np.append((facts.stack[1:] == facts.stack[:-1]) & ~recording.at_once[1:], [False])
+    product = facts.linear | facts.projects | _in_function(facts.study, facts.stack, _ATTENTION)
+    found = facts.forward & product & following & (facts.size >= SMALL) & np.isin(facts.size, weights // 2)
+    large = np.count_nonzero(weights > SMALL_WEIGHT)
+    enough = np.count_nonzero(found) >= max(LEAST_COPIES, large // 2) * max(facts.steps, 1)
+    return np.asarray(found & enough)
+
+
+def _in_function(study: DeviceStudy, stack: IntArray, name: re.Pattern[str]) -> BoolArray:
+    """bool[requests]: which are made by a function of that name, or by one that it calls."""
+    stacks = study.snapshot.stacks
+    inside = [any(name.search(frame.name) for frame in stacks[one][:2]) for one in range(len(stacks))]
+    found: BoolArray = np.array([*inside, False])[stack]
+    return found
 
 
 def _made_by(study: DeviceStudy, stack: IntArray, file: str) -> BoolArray:
@@ -149,7 +193,7 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     degree[facts.of_rows & free] = usual
     low = degree.copy()
     low[facts.of_rows] = 0
-    unsure = facts.backward & facts.like_weight & free
+    unsure = ((facts.backward & facts.like_weight) | facts.copies) & free
     degree[unsure] = 0
     low[unsure] = 0
     if kind == SIDE:
@@ -158,6 +202,8 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
         degree[beside & free] = 0
         low[(beside | joined) & free] = 0
     if kind == LENGTH:
+        near = _about_as_long(facts.size, free & divides & ~facts.padded, free & ~divides)
+        degree[near] = usual
         named, unnamed = _squares(facts, value, free), _unnamed_squares(facts, value, free)
         square = named | unnamed
         degree[square] = 2
@@ -167,6 +213,17 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
     degree[full] = 0
     low[full] = high[full] = usual
     return degree.astype(np.int8), low.astype(np.int8), np.maximum(high, degree).astype(np.int8)
+
+
+def _about_as_long(size: IntArray, divides: BoolArray, others: BoolArray) -> BoolArray:
+    """Which of `others` are as large as what the length divides, but for a few tokens: padded, or without the last."""
+    lengths = np.unique(size[divides & (size >= SMALL)])
+    if not len(lengths):
+        return np.zeros(len(size), np.bool_)
+    place = np.clip(np.searchsorted(lengths, size), 1, max(len(lengths) - 1, 1))
+    pair = np.stack([lengths[np.minimum(place - 1, len(lengths) - 1)], lengths[np.minimum(place, len(lengths) - 1)]])
+    apart = np.abs(pair - size).min(axis=0)
+    return np.asarray(others & (size >= SMALL) & (apart <= size * A_FEW))
 
 
 def _is_of_volumes(facts: _Facts, recording: Recording, side: IntArray) -> bool:
@@ -231,7 +288,7 @@ def _squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArray:
     A tensor that some other line makes of the same size, without attention, is none.
     """
     divides = free & (facts.size % np.maximum(value * value, 1) == 0) & (value > 1) & (facts.size >= value * value)
-    scores = divides & facts.attention & facts.framed
+    scores = divides & facts.attention & facts.framed & ~facts.projects
     elsewhere = np.unique(facts.size[free & facts.framed & ~facts.attention])
     sizes = np.setdiff1d(np.unique(facts.size[scores]), elsewhere)
     found: BoolArray = divides & np.isin(facts.size, sizes)
@@ -245,7 +302,7 @@ def _unnamed_squares(facts: _Facts, value: IntArray, free: BoolArray) -> BoolArr
     for tokens in np.unique(value[free & (value > 1)]).tolist():
         here = facts.forward & (value == tokens)
         known = {one: path_of(stacks[one]) for one in np.unique(facts.stack[here]).tolist()}
-        rows = np.flatnonzero(here)
+        rows = np.flatnonzero(here & ~facts.projects)
         softmax = softmaxes_by_name(stacks, facts.stack)
         scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
         lines = np.unique(facts.stack[scores])

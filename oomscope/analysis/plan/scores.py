@@ -17,6 +17,8 @@ from oomscope.model import BoolArray, IntArray, StackTable
 LARGER = 1.25
 """Times the largest output of a linear layer of the same module."""
 LEAST_TOKENS = 32
+LEAST_OF_A_WINDOW = 1 << 20
+"""Bytes of scores within windows, which may be smaller than what linear layers make: what is smaller is their bias."""
 MOST = 0.5
 PROJECTIONS, STAGES = 3, 3
 """Linear layers of an attention, and what it makes of the size of its scores."""
@@ -34,6 +36,7 @@ def written_out(
     told: Iterable[int],
     steps: int,
     is_softmax: BoolArray,
+    windows: Iterable[int] = (),
 ) -> IntArray:
     """The numbers of the requests that are scores.
 
@@ -46,6 +49,7 @@ def written_out(
         told: how many tokens there may be, as the recording knows.
         steps: how many forwards there are.
         is_softmax: bool[requests], which a function called softmax makes.
+        windows: how many tokens attend to one another where an image is cut into windows.
     """
     found = [np.zeros(0, np.int64)]
     for own, linear in _modules(stack, rows, is_linear, known):
@@ -56,6 +60,10 @@ def written_out(
             tells = is_softmax[square].any() or _by_size(outputs, tokens) or _in_place_of_one(square, stack[linear])
             tells = tells and _are_of_one_size(size[square])
             if tokens >= LEAST_TOKENS and tells and len(square) >= LEAST_CALLS * steps:
+                found.append(square)
+        for tokens in sorted(windows):
+            square = own[(size[own] % (tokens * tokens) == 0) & (size[own] >= LEAST_OF_A_WINDOW)]
+            if _by_size(outputs, tokens) and len(square) >= LEAST_CALLS * steps:
                 found.append(square)
     return np.unique(np.concatenate(found))
 

@@ -57,10 +57,12 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 def _with_workspace(run: Run, draft: Draft) -> Draft:
     """`draft` with the workspace of the product of rows and columns, where nothing else has called cuBLAS before.
 
-    Each thread has its own, and the backward runs in another one.
+    Each thread has its own, and the backward runs in another one. What a layer of a later step keeps to the end of the
+    recording is no workspace, but what the program still has.
     """
     begins = np.array([run.first_of(step, OPTIMIZER) for step in range(run.steps)], np.int64)
     there = run.of(WORKSPACE) & ~run.during(BACKWARD) & (run.size >= OF_LT)
+    there &= run.begin < begins.min(initial=NEVER)
     if not (begins < NEVER).any() or there.any():
         return draft
     names = [one.name or "" for one in run.study.snapshot.recorded.devices if one.index == run.study.index]

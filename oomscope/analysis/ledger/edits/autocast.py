@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.precision import cast_copies, halves, is_mixed, is_of_unknown_width
+from oomscope.analysis.ledger.precision import cast_copies, halves
 from oomscope.analysis.ledger.run import Run
 
 SLUG = "autocast"

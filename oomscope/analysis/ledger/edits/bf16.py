@@ -9,12 +9,12 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.losses import losses
+from oomscope.analysis.ledger.mixed import casts_weights, without_autocast
 from oomscope.analysis.ledger.precision import (
     embeds,
-    is_mixed,
-    is_of_unknown_width,
     only_full,
     scores_of_fused,
 )
@@ -39,8 +39,10 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     A loss may still be computed in float32, as its line says where the recording has that, and attention that no fused
     kernel took may find one in 16 bits.
     """
-    if is_mixed(run) or is_of_unknown_width(run) or not run.parameters.any():
+    if is_of_unknown_width(run) or not run.parameters.any():
         return None
+    if is_mixed(run):
+        return _of_mixed(run)
     half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
     half &= ~whole_numbers(run) & ~promoted(run)
     drafts = [run.draft.scaled(0.5, half), run.draft.scaled(0.5, half & ~_in_full(run))]
@@ -50,6 +52,14 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     # Kernels for convolutions may copy what they are given into float32.
     copying = run.draft.scaled(0.5, half & ~workspaces(run.recording))
     return Edited(likely, (other, likely.without(scores_of_fused(run)), copying), doubt=0.04)
+
+
+def _of_mixed(run: Run) -> Edited | None:
+    """A program that runs under autocast keeps its weights in 16 bits instead."""
+    if not casts_weights(run):
+        return None
+    likely, *others = without_autocast(run)
+    return Edited(likely, tuple(others), doubt=0.08)
 
 
 def _is_cast_for_loss(run: Run) -> bool:

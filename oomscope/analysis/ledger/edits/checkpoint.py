@@ -66,28 +66,31 @@ def _largest_beside(run: Run, block: Block) -> int:
 
 def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
     """`draft` in which what goes into each block is there until the block is made again."""
-    before = [-1, *(block.output for block in found)]
+    before = [None, *found]
     inputs = [
-        (_input_of(run, block, output), moment) for block, output, moment in zip(found, before[:-1], again, strict=True)
+        (_input_of(run, block, other), moment) for block, other, moment in zip(found, before[:-1], again, strict=True)
     ]
     wanted = [(row, moment) for row, moment in inputs if row >= 0 and draft.end[row] < moment < NEVER]
     rows = np.array([row for row, _ in wanted], np.int64)
     return draft.lasting(rows, end=np.array([moment for _, moment in wanted], np.int64))
 
 
-def _input_of(run: Run, block: Block, before: int) -> int:
+def _input_of(run: Run, block: Block, before: Block | None) -> int:
     """What goes into a block: the last large thing that its forward made, if it is still there; -1 where none is.
 
-    It is what the block `before` returned, or goes when this one returns. What goes later went into something else.
+    It is what the block `before` returned, or goes when this one returns: a block may return something beside it, which
+    the model adds up, say. What goes later went into something else.
     """
     first, following = int(block.rows[0]), min(int(block.rows[-1]) + 1, len(run.size) - 1)
     step = run.rows_of_step(int(run.step[first]))
     rows = step[(step < first) & run.during(FORWARD)[step] & (run.stack[step] >= 0)]
     rows = rows[run.size[rows] >= SMALL_SHARE * int(run.size[block.output])]
     alive = rows[run.end[rows] > run.begin[first]]
-    if not len(alive) or (alive[-1] != before and run.end[alive[-1]] > run.begin[following]):
-        return -1
-    return int(alive[-1])
+    found = run.end[alive] <= run.begin[following]
+    if before is not None:
+        found |= alive == before.output
+        found &= ~np.isin(alive, before.rows) | np.isin(run.size[alive], list(before.returned))
+    return int(alive[found].max(initial=-1))
 
 
 def _keeps_result(run: Run, block: Block) -> bool:

@@ -6,11 +6,12 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
-from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.casts import autocast_copies
+from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.precision import autocast_copies
 from oomscope.analysis.ledger.run import Run
+from oomscope.model import BoolArray, IntArray
 
 SLUG = "no_grad"
 
@@ -26,5 +27,12 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     beside = np.append(np.array([False]), (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]))
     beside &= ~np.isin(rows - 1, autocast_copies(run))
     ends = np.where(beside, draft.begin[rows] + SPACING, held_until(run)[rows])
-    ends = np.minimum(ends, draft.end[rows])
+    ends = np.where(_outlives(run, rows), draft.end[rows], np.minimum(ends, draft.end[rows]))
     return Edited(draft.lasting(rows, end=ends), doubt=0.02)
+
+
+def _outlives(run: Run, rows: IntArray) -> BoolArray:
+    """bool[rows]: what a variable of the program holds after the backward of its step, as the logits of one."""
+    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [NEVER], np.int64)[run.step[rows]]
+    found: BoolArray = (last >= 0) & (run.end[rows] > last + SPACING)
+    return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import INPUT
-from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
+from oomscope.analysis.labels.kinds import INPUT, TEMPORARY
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
+from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.run import Run
@@ -26,11 +26,13 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """
     if not run.trains:
         return None
-    rows = np.flatnonzero(run.saved & (run.size >= LEAST))
+    derived = _derived(run)
+    rows = np.flatnonzero((run.saved | derived) & (run.size >= LEAST))
     rows = rows[_given_up_by_backward(run, rows)]
     if not len(rows):
         return None
-    ends = np.minimum(held_until(run)[rows], run.end[rows])
+    held = np.where(derived, run.begin + AT_ONCE * SPACING, held_until(run))
+    ends = np.minimum(held[rows], run.end[rows])
     draft = run.draft.lasting(rows, end=ends)
     late = np.maximum(run.end[rows] - AHEAD * SPACING, ends + 1)
     early = np.maximum(
@@ -46,6 +48,23 @@ def _with_inputs(run: Run, draft: Draft) -> Draft:
     begins = np.array([run.first_of(step, BACKWARD) for step in range(run.steps)] + [NEVER], np.int64)
     rows = np.flatnonzero(run.of(INPUT) & (run.size >= LEAST) & (run.end > begins[run.step]))
     return draft.added(run.size[rows], begins[run.step[rows]], run.end[rows], rows)
+
+
+def _derived(run: Run) -> BoolArray:
+    """bool[requests]: what a backward makes for a later one of its step, as ``create_graph`` does.
+
+    Python has no name for it, so it goes when the next function has used it.
+    """
+    before = np.array([_last_backward_begins(run, step) for step in range(run.steps)] + [-1], np.int64)[run.step]
+    found: BoolArray = run.during(BACKWARD) & run.of(TEMPORARY) & (run.begin < before) & (run.end > before)
+    return found
+
+
+def _last_backward_begins(run: Run, step: int) -> int:
+    """The moment of the last thing that a step makes in Python before its last backward; -1 where there is none."""
+    rows = run.rows_of_step(step)
+    in_python = rows[np.isin(run.phase[rows], (FORWARD, OTHER)) & (run.stack[rows] >= 0)]
+    return int(run.begin[in_python[run.begin[in_python] < run.last_of(step, BACKWARD)]].max(initial=-1))
 
 
 def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:

@@ -10,7 +10,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.scores import with_their_gradients, written_out
+from oomscope.analysis.ledger.scores import windows, with_their_gradients, written_out
 from oomscope.model import BoolArray
 
 SLUG = "sdpa"
@@ -20,10 +20,27 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """Without the scores, what is made of them, and their gradients in the backward."""
     named, told = _named(run), with_their_gradients(run, written_out(run))
     if named is None:
-        return Edited(run.draft.without(told), doubt=0.08) if told.any() else None
+        given = _masks(run)
+        drafts = [run.draft.without(told & ~given), *([run.draft.without(told)] if given.any() else [])]
+        return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else None
     inside, back = named
     every = inside | back | told
     return Edited(run.draft.without(every), (run.draft.without(inside),), doubt=0.08)
+
+
+def _masks(run: Run) -> BoolArray:
+    """bool[requests]: in place of masks that the kernel is given, what is kept of scores within windows.
+
+    Where some of the calls add one thing more to their scores than the others, that is a mask for each window, which
+    together with the bias of relative places is as large as the scores.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    rows = np.flatnonzero(written_out(run)) if windows(run) else np.zeros(0, np.int64)
+    kept = np.flatnonzero(run.saved[rows])
+    if len(kept):
+        stages = np.diff(kept, prepend=-1)
+        found[rows[kept[stages > stages.min()]]] = True
+    return found
 
 
 def _named(run: Run) -> tuple[BoolArray, BoolArray] | None:

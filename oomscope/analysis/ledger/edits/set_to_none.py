@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
@@ -23,7 +21,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     ends = np.array([run.step_begins(step) for step in range(run.steps)] + [NEVER], np.int64)
     draft = run.draft.lasting(kept, end=ends[run.step[kept] + 1])
     for step in range(int(run.step[kept].min()) + 1, run.steps):
-        added = _added(run, step, Counter(run.size[kept].tolist()))
+        added = _added(run, step, kept)
         draft = draft.lasting(added, end=np.full(len(added), ends[step + 1], np.int64))
     return Edited(draft, doubt=0.05)
 
@@ -36,12 +34,24 @@ def _kept(run: Run) -> IntArray:
     return rows[(run.end[rows] > begun) & (begun < NEVER)]
 
 
-def _added(run: Run, step: int, wanted: Counter[int]) -> IntArray:
-    """What the backward of a step makes to be added to gradients: one of each size for each of them."""
+def _added(run: Run, step: int, kept: IntArray) -> IntArray:
+    """What the backward of a step makes to be added to gradients.
+
+    The backwards of two steps ask for the same in the same order: what became a gradient in one is added to it in the
+    other. Where they differ in how often they ask for so many bytes, the first ones count.
+    """
     found = []
-    for row in np.flatnonzero((run.step == step) & run.during(BACKWARD)).tolist():
-        size = int(run.size[row])
-        if wanted[size] > 0:
-            wanted[size] -= 1
-            found.append(row)
-    return np.array(found, np.int64)
+    for first in np.unique(run.step[kept]).tolist():
+        before, now = _by_size(run, first), _by_size(run, step)
+        mine = kept[run.step[kept] == first]
+        for size in np.unique(run.size[mine]).tolist():
+            there, here = before[size], now.get(size, kept[:0])
+            places = np.searchsorted(there, mine[run.size[mine] == size])
+            found.append(here[places] if len(here) == len(there) else here[: len(places)])
+    return np.concatenate([kept[:0], *found])
+
+
+def _by_size(run: Run, step: int) -> dict[int, IntArray]:
+    """What the backward of a step asks for, in order, by its bytes."""
+    rows = np.flatnonzero((run.step == step) & run.during(BACKWARD))
+    return {int(size): rows[run.size[rows] == size] for size in np.unique(run.size[rows])}

@@ -1,0 +1,77 @@
+"""Whether a program runs in 16 bits already, and the copies of weights that autocast casts."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import BoolArray, IntArray
+
+_PROJECTS = re.compile(r"^_in_projection|^multi_head_attention_forward$")
+FROZEN = 0.4
+"""Of the bytes of parameters: where fewer have gradients, the others are frozen."""
+LEAST_COPIES = 4
+"""Requests of half a weight's size in a forward: fewer may be chance."""
+SMALL_WEIGHT = 64 << 10
+"""Bytes up to which a parameter is a vector, which no matrix product casts."""
+
+
+def is_mixed(run: Run) -> bool:
+    """Whether weights are cast to half their size in every forward already, or are known to be 16 bits wide.
+
+    A cast stands directly before the product that needs it, on the same line.
+    """
+    return has_halves(run) or bool(len(autocast_copies(run)))
+
+
+def has_halves(run: Run) -> bool:
+    """Whether parameters are known to be 16 bits wide."""
+    tensors = run.study.snapshot.recorded.tensors
+    return any("16" in (tensor.dtype or "") for tensor in tensors if tensor.category == "parameter")
+
+
+def is_of_unknown_width(run: Run) -> bool:
+    """Whether most parameters are frozen, and nothing tells of how many bits they are: such ones may have 16."""
+    if any(tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"):
+        return False
+    return bool(run.gradients.any()) and float(run.trained_alone.sum()) < FROZEN * float(run.size[run.parameters].sum())
+
+
+def autocast_copies(run: Run) -> IntArray:
+    """The requests that a forward makes of half a weight's size, directly before the product that needs it.
+
+    They are there until autocast ends, so the next product finds them still: what a layer makes of small features may
+    be as large, but goes. A result that a workspace follows is no copy. Empty where there are too few to be more than
+    chance.
+    """
+    weights = run.trained[run.trained > SMALL_WEIGHT]
+    rows = np.flatnonzero(run.during(FORWARD) & (run.marked(Mark.LINEAR) | _projects(run)))
+    following = next_of_another_stack(rows, run.stack)[rows]
+    later = (following >= 0) & (run.step[following] == run.step[rows])
+    lasts = run.end[rows] > np.where(later, run.begin[following], run.begin[rows])
+    next_too = (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])
+    followed = rows[:-1][next_too & lasts[:-1] & ~run.recording.at_once[rows[1:]]]
+    found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
+    enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
+    return found if enough else found[:0]
+
+
+def _projects(run: Run) -> BoolArray:
+    """bool[requests]: what torch's own attention makes of its weights, without a linear layer that says so."""
+    stacks = run.study.snapshot.stacks
+    inside = [any(_PROJECTS.search(frame.name) for frame in stacks[one][:2]) for one in range(len(stacks))]
+    return np.array([*inside, False])[run.stack]
+
+
+def next_of_another_stack(places: IntArray, stack: IntArray) -> IntArray:
+    """int64[rows]: for each of the ascending `places`, the next one of another stack; -1 where there is none."""
+    found = np.full(len(stack), -1, np.int64)
+    if len(places):
+        edges = np.flatnonzero(np.diff(stack[places])) + 1
+        nearest = np.searchsorted(edges, np.arange(len(places)), side="right")
+        found[places] = np.append(places[edges], -1)[nearest]
+    return found
