@@ -16,6 +16,11 @@ BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare
 WRONG = {
     ("offloaded_pipeline", True): "the model that is left on the card is named; the next prompt needs it again",
     ("offloaded_pipeline", False): "which models run is not in a bare snapshot",
+    ("curvature_schedule", True): "the gradients that keep a graph are named; a later backward may be for them",
+    ("curvature_schedule", False): "who keeps a graph is not in a bare snapshot",
+    ("lr_range_test", False): "which variables are read again is not in a bare snapshot",
+    ("sae_on_activations", False): "which variables are read again is not in a bare snapshot",
+    ("frame_matching", False): "the limit is known to within one request only",
     ("gat_nodes", False): "which outputs are read again is not in a bare snapshot",
     ("scene_halves", True): "a list that is as long as it was meant to be looks like one that grows",
     ("scene_halves", False): "a list that is as long as it was meant to be looks like one that grows",
@@ -86,6 +91,7 @@ UNNAMED = {
 """Captures whose headline does not name the holder, though the recording knows it."""
 
 GROWS_BY_DESIGN = {
+    "sae_on_activations": "a buffer of activations is filled before each round of training",
     "peek_loader": "a loader's thread runs ahead until its queue is full",
     "ptq_ranges": "the batches of a calibration are collected",
     "micro_sum": "the losses of micro-batches are gathered for one backward",
