@@ -6,66 +6,15 @@ dilated convolutions, derivatives of a network by its inputs. The first figures 
 
 from __future__ import annotations
 
-from statistics import median
-
 import numpy as np
 import pytest
 
-from oomscope.allocator.limits import Limit
-from oomscope.allocator.replay import Replayer
 from oomscope.analysis.labels.phases import FORWARD
-from oomscope.analysis.ledger import EDITS, ledger_of, parse_remedy
+from oomscope.analysis.ledger import EDITS
 from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.casts import autocast_copies, is_mixed
-from oomscope.analysis.ledger.pairs import both
 from oomscope.analysis.ledger.scores import windows, written_out
-from tests.ledger.rounds import Round, run, study
-
-ROUND = Round("sixth")
-PEAKS = ROUND.peaks
-EVERY = ROUND.switched_on()
-FAR = {
-    # A line that multiplies two results makes three things, of which a variable holds the last; all are kept for it.
-    ("wavenet", "offload_activations"): 0.09,
-}
-PAIRS = ROUND.switched_on(pairs=True)
-SETTINGS = [one for one in ROUND.switched_on(settings=True) if one[1].startswith("expandable")]
-
-
-def test_every_remedy_that_a_program_can_follow_is_a_row():
-    assert {one for one in EVERY if one[1] not in ROUND.rows(one[0])} == set()
-
-
-def test_the_median_error_is_below_a_tenth_of_a_percent_and_all_but_one_are_within_eight():
-    assert len(EVERY) == 56
-    assert median(ROUND.error(*one) for one in EVERY) < 0.001
-    assert {one for one in EVERY if ROUND.error(*one) > 0.08} == set(FAR)
-    assert all(ROUND.error(*one) < far for one, far in FAR.items())
-
-
-@pytest.mark.parametrize(("program", "name"), EVERY)
-def test_the_truth_lies_in_the_range_which_is_not_wide(program: str, name: str):
-    peak, truth = ROUND.rows(program)[name].peak_allocated, PEAKS[program]["on"][name]["allocated"]
-    assert peak.low <= truth <= peak.high
-    assert peak.high - peak.low <= 0.2 * PEAKS[program]["shapes"]["base"]["allocated"]
-
-
-@pytest.mark.parametrize(("program", "name"), SETTINGS)
-def test_what_a_setting_saves_is_exact(program: str, name: str):
-    saved = PEAKS[program]["shapes"]["base"]["reserved"] - PEAKS[program]["on"][name]["reserved"]
-    assert ledger_of(study(program), [parse_remedy(name)]).rows[0].saves_bytes == saved
-
-
-@pytest.mark.parametrize(("program", "name"), PAIRS)
-def test_two_remedies_at_once(program: str, name: str):
-    edits = [EDITS[slug].edit(run(program), value) for slug, value in map(parse_remedy, name.split("+"))]
-    assert edits[0] is not None and edits[1] is not None  # noqa: PT018
-    subject = run(program).recording.subject
-    limit = Limit(device_total=subject.limit.limit.device_total)
-    edited = both(run(program).draft, edits[0], edits[1]).likely
-    found = Replayer(edited.to_program(), subject.release).run(subject.config, limit, subject.addresses())
-    truth = PEAKS[program]["on"][name]["allocated"]
-    assert abs(found.peak_allocated - truth) <= 0.08 * truth
+from tests.ledger.rounds import run
 
 
 @pytest.mark.parametrize(("program", "count"), [("swin", 12), ("gpt", 8), ("pix2pix", 10), ("wavenet", 20)])
