@@ -72,9 +72,10 @@ def _fragmented(values: Mapping[str, Any]) -> str:
     )
 
 
-def _pinned(values: Mapping[str, Any], holes: str) -> str:
-    keep = "keeps" if values["blocks"] == 1 else "keep"
-    return f"{plural(values['blocks'], 'block')} from {place(values['place'])} {keep} {holes} apart."
+def _pinned(values: Mapping[str, Any], pieces: str) -> str:
+    lie = "lies" if values["blocks"] == 1 else "lie"
+    blocks = plural(values["blocks"], "live block")
+    return f"{blocks} from {place(values['place'])} {lie} between {pieces}, so that they cannot be joined."
 
 
 def _longer(values: Mapping[str, Any]) -> str:
@@ -193,8 +194,8 @@ CAUSES: dict[str, Sentence] = {
     ),
     "causes.outside_allocator": _outside,
     "causes.fragmentation": _fragmented,
-    "causes.fragmentation.pinned_all": lambda values: _pinned(values, "those holes"),
-    "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of holes"),
+    "causes.fragmentation.pinned_all": lambda values: _pinned(values, "them"),
+    "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of them"),
     "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} from that line alive.",
     "causes.capacity.keeper": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use.",
     "causes.capacity.drivers": _drivers,

@@ -153,7 +153,7 @@ def larger_note(ratio: float | None) -> str:
 
 def pin_note(pin: Pin) -> str:
     """What a line does whose blocks keep holes open."""
-    return f"{plural(pin.blocks, 'block')} made here {'lies' if pin.blocks == 1 else 'lie'} between the holes"
+    return f"{plural(pin.blocks, 'block')} made here {'lies' if pin.blocks == 1 else 'lie'} between the free pieces"
 
 
 def kept_note(pin: Pin) -> str:

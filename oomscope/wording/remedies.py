@@ -235,15 +235,15 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "conf",
     ),
     "move_pins": RemedyWords(
-        "Write what {place:place} allocates into one tensor made beforehand, or copy it to the CPU: then it no longer "
-        "lies between the holes.",
+        "Write what {place:place} allocates into one tensor made beforehand, or copy it to the CPU: then the free "
+        "pieces can be joined.",
         _scattered,
         "",
         "memory",
     ),
     "move_pins.one": RemedyWords(
-        "Make what {place:place} allocates before the large tensors, or copy it to the CPU: then it no longer lies "
-        "beside the hole.",
+        "Make what {place:place} allocates before the large tensors, or copy it to the CPU: then the free pieces "
+        "beside it can be joined.",
         "One block of {largest:bytes} keeps the rest of its segment.",
         "",
         "memory",

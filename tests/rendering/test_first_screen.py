@@ -108,7 +108,7 @@ def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
     ("name", "line", "note"),
     [
         ("oom_leak_total_loss", 206, "called here: 325 MiB more stays every pass"),
-        ("oom_fragmentation", 227, "592 blocks made here lie between the holes"),
+        ("oom_fragmentation", 227, "592 blocks made here lie between the free pieces"),
         ("oom_activations", 55, "from here on, 48 × as much as in the pass before"),
         ("train_ok", 64, "834 MiB was allocated here"),
     ],
@@ -343,7 +343,7 @@ def test_the_table_of_holders_adds_up():
     assert beyond_holders(device, rows) == max(device.at.allocated - kept, 0)
     assert beyond_holders(device, ()) == device.at.allocated
     assert beyond_holders(device, rows * 50) == 0
-    assert "everything else</th>" in render_html(held_by_a_list())
+    assert "held by none of these</th>" in render_html(held_by_a_list())
 
 
 @pytest.mark.parametrize("way", ["a tuple that nothing visible holds", "a dict that nothing visible holds[0][k]"])
