@@ -167,7 +167,7 @@ def _common_ratio(size: FloatArray, past: FloatArray) -> float | None:
     ratio, weight = ratio[changed], weight[changed]
     order = np.argsort(ratio)
     middle = order[np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)]
-    agree = np.abs(ratio / ratio[middle] - 1) <= SAME
+    agree = np.abs(ratio - ratio[middle]) <= SAME * ratio[middle]  # where a file says that 0 bytes were asked for, too
     return round(float(ratio[middle]), 3) if weight[agree].sum() >= LEAST_AGREEING * weight.sum() else None
 
 
