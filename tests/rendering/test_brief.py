@@ -76,6 +76,15 @@ def test_holders_come_first_and_the_rows_add_up(most: int) -> None:
         assert rows[0].text == "model.blocks[2].captured"
 
 
+def test_the_smallest_parts_are_told_together() -> None:
+    findings = sample_findings("oom_activations")
+    device = findings.main
+    assert device is not None
+    few, all_ = (shares(device, shortener(findings.snapshot.stacks), most) for most in (3, 100))
+    assert len(few) == 3 < len(all_)
+    assert {row.bytes for row in few[:2]} == set(sorted(row.bytes for row in all_[:-1])[-2:])
+
+
 def test_the_line_is_quoted_where_the_dump_has_it() -> None:
     findings = sample_findings("oom_leak_total_loss")
     device = findings.main

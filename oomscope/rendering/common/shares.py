@@ -19,10 +19,12 @@ class Share:
 
 
 def shares(device: DeviceFindings, shorten: Shorten, most: int) -> list[Share]:
-    """At most `most` rows that add up to what is allocated: holders, then what else is live; the rest together."""
-    rows = [Share(part.bytes, part.label) for part in live_parts(device, shorten).parts]
-    rest = [row for row in rows if row.text == EVERYTHING_ELSE]
-    named = [row for row in rows if row.text != EVERYTHING_ELSE]
-    if len(named) + bool(rest) > most:
-        named, rest = named[: most - 1], [*named[most - 1 :], *rest]
-    return [*named, Share(sum(row.bytes for row in rest), EVERYTHING_ELSE)] if rest else named
+    """At most `most` rows that add up to what is allocated: holders, then what else is live; the smallest together."""
+    parts = live_parts(device, shorten).parts
+    named = [part for part in parts if part.label != EVERYTHING_ELSE]
+    if len(named) + (len(named) < len(parts)) > most:
+        first = sorted(named, key=lambda part: (part.holder is None, -part.bytes))[: most - 1]
+        named = [part for part in named if any(part is one for one in first)]
+    rows = [Share(part.bytes, part.label) for part in named]
+    rest = sum(part.bytes for part in parts) - sum(row.bytes for row in rows)
+    return [*rows, Share(rest, EVERYTHING_ELSE)] if rest else rows
