@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oomscope.model import Snapshot, StackTable
+from oomscope.model import Snapshot, StackTable, Trace
 
 
 def assert_same(one: Any, other: Any, place: str = "snapshot") -> None:
@@ -18,6 +18,13 @@ def assert_same(one: Any, other: Any, place: str = "snapshot") -> None:
         np.testing.assert_array_equal(one, other, err_msg=place)
     elif isinstance(one, StackTable):
         assert list(one) == list(other), place
+    elif isinstance(one, Trace) and isinstance(other, Trace):
+        # Texts are numbered as they come, batch by batch: what the numbers stand for counts.
+        for name in _TEXTS:
+            assert _texts(one, name) == _texts(other, name), f"{place}.{name}"
+        for field in dataclasses.fields(one):
+            if field.name not in (*_TEXTS, "texts"):
+                assert_same(getattr(one, field.name), getattr(other, field.name), f"{place}.{field.name}")
     elif dataclasses.is_dataclass(one):
         for field in dataclasses.fields(one):
             assert_same(getattr(one, field.name), getattr(other, field.name), f"{place}.{field.name}")
@@ -27,6 +34,14 @@ def assert_same(one: Any, other: Any, place: str = "snapshot") -> None:
             assert_same(left, right, f"{place}[{number}]")
     else:
         assert one == other, place
+
+
+_TEXTS = ("compile_context", "user_metadata", "internal_metadata")
+
+
+def _texts(trace: Trace, name: str) -> list[str | None] | None:
+    numbers = getattr(trace, name)
+    return None if numbers is None else [None if one < 0 else trace.texts[one] for one in numbers.tolist()]
 
 
 def rows(snapshot: Snapshot, device: int = 0) -> list[tuple[int, int, int, int, tuple[str, ...]]]:
