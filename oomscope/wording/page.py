@@ -78,7 +78,7 @@ def _asked_elsewhere(oom: Oom, shown: str | None) -> str:
     where = oom.caller or oom.site
     if where is None or shown is None or shown == f"{clean(where.file, 400)}:{where.line}":
         return ""
-    return f"{format_bytes(oom.requested)} asked for at {place(where)}"
+    return f"{format_bytes(oom.requested)} asked at {place(where)}"
 
 
 def _how_far(device: DeviceFindings, oom: Oom) -> str:

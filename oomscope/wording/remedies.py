@@ -67,7 +67,7 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "The card has {free:bytes} free. This saves nothing, and leaves less of it for others.",
+        "The card has {free:bytes} free. This saves nothing.",
         "",
         "memory",
     ),
