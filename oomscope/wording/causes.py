@@ -215,7 +215,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.idle_model": "{holder:holder}, a model that was not running, holds {bytes:bytes} of the "
     "{live:bytes} in use.",
-    "causes.capacity.rising": "Each of the last passes has needed about {bytes:bytes} more than the one before.",
+    "causes.capacity.rising": "On average, each of the last passes needed {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
     "causes.capacity.as_larger": _as_larger,

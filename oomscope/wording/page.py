@@ -78,7 +78,7 @@ def _asked_elsewhere(oom: Oom, shown: str | None) -> str:
     where = oom.caller or oom.site
     if where is None or shown is None or shown == f"{clean(where.file, 400)}:{where.line}":
         return ""
-    return f"{format_bytes(oom.requested)} asked at {place(where)}"
+    return f"{format_bytes(oom.requested)} requested at {place(where)}"
 
 
 def _how_far(device: DeviceFindings, oom: Oom) -> str:
@@ -215,7 +215,7 @@ def _enough(advice: Advice, oom: Oom) -> str:
     if advice.slug == "bound_batch":
         return "enough alone"  # such passes had fitted, from beginning to end
     if advice.slug == "raise_cap" and advice.values.get("rise"):
-        return f"enough for about {plural(advice.values['passes'], 'more pass', 'more passes')} that rise so"
+        return f"room for about {plural(advice.values['passes'], 'more pass', 'more passes')}"
     if advice.slug == "raise_cap" and any(note.values.get("next") for note in oom.verdict.headline):
         return "enough alone"  # it counts the next step as well
     return "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR

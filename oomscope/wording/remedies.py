@@ -15,7 +15,7 @@ from oomscope.wording.template import holder, place
 def _raise_cap(values: Mapping[str, Any]) -> str:
     cap = f"cap of {format_bytes(values['cap'])}" if values["cap"] else "cap"
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"If you may, raise the {cap} to {format_limit(values['least'])}{how}."
+    return f"If you can, raise the {cap} to {format_limit(values['least'])}{how}."
 
 
 def _bound_batch(values: Mapping[str, Any]) -> str:

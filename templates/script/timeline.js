@@ -284,7 +284,7 @@ class Timeline {
         this.render();
       });
     }
-    this.readout.textContent = this.panel ? "Point to read values, click to see who held them, drag to zoom." : "Point to read exact values.";
+    this.readout.textContent = this.panel ? "Point for values, click for holders, drag to zoom." : "Point to read exact values.";
     for (const button of this.holder.querySelectorAll("button[data-mode]")) {
       button.addEventListener("click", () => {
         this.mode = button.dataset.mode;

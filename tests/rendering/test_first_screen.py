@@ -324,7 +324,7 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     assert effect_text(grows, leak) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)
     assert "passes" not in words.action + words.why
-    assert words.action == "If you may, raise the cap of 4.00 GiB to 5.00 GiB."
+    assert words.action == "If you can, raise the cap of 4.00 GiB to 5.00 GiB."
     assert "The card has 9.00 GiB free." in words.why
 
 

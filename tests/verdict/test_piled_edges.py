@@ -435,35 +435,41 @@ def test_what_is_older_than_a_failure_counts_unless_the_same_line_asks_again(lin
     assert from_before_a_failure(study, study.history.entries - 1) == kept
 
 
-def test_a_failure_behind_a_loop_is_none_of_its_passes() -> None:
+def with_a_model() -> Script:
     script = Script()
     script.alloc(4 * MIB, LOADING)
+    return script
+
+
+def left_by_tries(script: Script) -> int:
+    study = study_device(script.snapshot(), 0)
+    return left_by_failed_tries(study, study.history.entries - 1)
+
+
+def test_a_failure_behind_a_loop_is_none_of_its_passes() -> None:
+    script = with_a_model()
     with script.call(40, "search"):
         for _ in range(3):
             script.at(10, 8)
             script.at(11, 1)
         script.fails(13, 100)
     script.fails(50, 100)
-    study = study_device(script.snapshot(), 0)
-    assert left_by_failed_tries(study, study.history.entries - 1) == 0
+    assert left_by_tries(script) == 0
 
 
 def test_a_pass_that_begins_with_the_failing_request_has_the_one_before_it_finished() -> None:
-    script = Script()
-    script.alloc(4 * MIB, LOADING)
+    script = with_a_model()
     with script.call(40, "search"):
         for _ in range(3):
             script.fails(10, 100)
             script.at(11, 8)
             script.at(12, 1)
         script.fails(10, 100)
-    study = study_device(script.snapshot(), 0)
-    assert left_by_failed_tries(study, study.history.entries - 1) == 3 * 9 * MIB
+    assert left_by_tries(script) == 3 * 9 * MIB
 
 
 def test_of_tries_with_loops_of_their_own_the_outermost_counts() -> None:
-    script = Script()
-    script.alloc(4 * MIB, LOADING)
+    script = with_a_model()
     with script.call(40, "search"):
         for _ in range(3):
             script.at(10, 8)
@@ -472,5 +478,4 @@ def test_of_tries_with_loops_of_their_own_the_outermost_counts() -> None:
                 script.at(12, 1)
             script.fails(13, 100)
     script.fails(50, 100)
-    study = study_device(script.snapshot(), 0)
-    assert left_by_failed_tries(study, study.history.entries - 1) == 3 * 14 * MIB
+    assert left_by_tries(script) == 3 * 14 * MIB
