@@ -84,7 +84,8 @@ def _asked_elsewhere(oom: Oom, shown: str | None) -> str:
 def _how_far(device: DeviceFindings, oom: Oom) -> str:
     known = oom.verdict.failing_pass
     if known is None:
-        return step_underway(device, oom.entry)
+        asked = oom.verdict.asked
+        return step_underway(device, oom.entry) or (f"the first {asked.phase} pass" if asked and asked.is_first else "")
     if counts_others(oom, known.completed):
         return ""  # two counts, one of passes of other runs of the loop or of another one, only puzzle
     finished = counted(oom, known)

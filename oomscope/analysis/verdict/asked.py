@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from oomscope.analysis.attribution.sites import is_readers_frame
 from oomscope.analysis.labels.stack_roles import Role, tells_backward
+from oomscope.analysis.passes.first_pass import is_first_pass
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
@@ -26,10 +27,18 @@ def who_asked(study: DeviceStudy, request: FailedRequest) -> Asked:
     phase = {Role.FORWARD: "forward", Role.OPTIMIZER: "optimizer"}.get(Role(role), "other")
     caller = request.caller if request.caller != request.site else None
     if not in_backward:
-        return Asked(phase, request.site, caller)
+        return Asked(phase, request.site, caller, is_first=is_first_pass(study, request.entry, phase))
     own = study.snapshot.stacks[stack] if stack >= 0 else ()
     line = _line_of_backward(own) or _line_of_backward(calling)
-    return Asked("backward", request.site, caller, line, _gradient_of(study, request), recorded.autograd.node)
+    return Asked(
+        "backward",
+        request.site,
+        caller,
+        backward_call=line,
+        gradient_of=_gradient_of(study, request),
+        node=recorded.autograd.node,
+        is_first=is_first_pass(study, request.entry, "backward"),
+    )
 
 
 def _gradient_of(study: DeviceStudy, request: FailedRequest) -> str | None:

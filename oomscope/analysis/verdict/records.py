@@ -156,6 +156,7 @@ class Asked:
         backward_call: the reader's line that called backward, for a request by the autograd engine.
         gradient_of: the parameter whose gradient it was for, where that can be told.
         node: the node of the autograd graph that backward was in, such as ``MmBackward0``.
+        is_first: whether that forward or backward was the first of the run, where no loop tells how far it had come.
     """
 
     phase: str
@@ -164,6 +165,7 @@ class Asked:
     backward_call: Location | None = None
     gradient_of: str | None = None
     node: str | None = None
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
