@@ -122,6 +122,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.evicted": "Kubernetes ended the container because its node ran low on host memory; that is no limit"
     " of the container's own.",
     "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
+    "message_proofs.killed_as_worker": "A worker came too close to its budget of host memory, and was ended for it.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"
     " CUDA error.",

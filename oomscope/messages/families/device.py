@@ -58,7 +58,8 @@ WORDINGS = (
         "device.refused",
         "insufficientmemory",
         r"""(?: execution failed: | ErrorDomain Code=8 \\? ["']) Insufficient Memory
-            (?: \( 0*8 : kIOGPU\w{1,60} \) )?""",
+            (?: \( 0*8 : kIOGPU\w{1,60} \) )?
+          | Insufficient Memory \( 0*8 : kIOGPU\w{1,60} \)""",
     ),
     Wording(
         "cuda-driver",
@@ -93,7 +94,7 @@ WORDINGS = (
         r"Cannot allocate <requested:bytes> bytes: no memory is available",
     ),
     Wording(
-        "cuda-driver", "device.refused", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"
+        "cuda-driver", "device.refused", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -\d{1,10}"
     ),
     Wording("cuda-driver", CODE, "out_of_device_memory", r"(?<! [A-Z]_) (?: [A-Z]{2,12} _){0,3} OUT_OF_DEVICE_MEMORY"),
     Wording("cuda-driver", CODE, "outofdevicememory", r"(?<! [A-Za-z]) (?: Error)? OutOfDeviceMemory"),

@@ -136,6 +136,7 @@ _PROOFS = {
     "killed.evicted": "message_proofs.evicted",
     "killed.notebook": "message_proofs.notebook",
     "killed.ray": "message_proofs.killed_by_ray",
+    "killed.worker": "message_proofs.killed_as_worker",
     "killed.by_name": "message_proofs.killed_by_name",
     "oom-killer": "message_proofs.signal",
     "other.guess": "message_proofs.only_guesses",
