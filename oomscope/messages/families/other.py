@@ -183,7 +183,7 @@ WORDINGS = (
     ),
     Wording(
         "other",
-        "other.pool",
+        "other.program",
         "totalrmmallocated",
         r"""(?: unable to allocate | allocation of) <requested:bytes> bytes (?: failed , [^.]{0,60}?)? \.
             Total RMM allocated is <allocated:bytes> bytes""",

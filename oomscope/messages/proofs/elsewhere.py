@@ -112,6 +112,7 @@ _SIZED = {
 _PROOFS = {
     "driver.counting": "message_proofs.counting",
     "other.pool": "message_proofs.own_pool",
+    "device.other_code": "message_proofs.other_code",
     "cuda-driver": "message_proofs.driver",
     "cudnn.no_algorithm": "message_proofs.no_algorithm",
     "shared-memory": "message_proofs.on_chip_unsized",
@@ -158,6 +159,7 @@ _ADVICE = {
 }
 _GAPS: dict[str, str | None] = {
     "driver.counting": "message_gaps.set_up",
+    "device.other_code": None,
     "cuda-driver": "message_gaps.driver",
     "cublas": "message_gaps.library",
     "cudnn": "message_gaps.library",
