@@ -22,6 +22,8 @@ _MAY_BE_COLOURED = re.compile(r"\x1b|\^\[\[|\\x1b|\\u001|\\033|\\e\[|\dm|\[m")
 _ESCAPED_BREAK = re.compile(r"\\+[nr](?![a-z]{2,}[\\/])")
 _ESCAPED_QUOTE = re.compile(r"\\+([\"'/`])")
 _ENTITY = re.compile(r"&(?:#x?[0-9a-fA-F]{1,6}|quot|gt|lt|amp|apos|nbsp);")
+_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(https?://[^\s()]{1,400}\)")
+"""What a browser makes of a path or an address when text is pasted as Markdown."""
 _BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 ALONE = "\x1e"
 """Stands before a line of one word that says something only as a line of its own."""
@@ -152,11 +154,13 @@ def _unpacked(text: str, count: int) -> int:
 
 
 def _plain(text: str) -> str:
-    """`text` without colours and entities."""
+    """`text` without colours, entities and links."""
     if _MAY_BE_COLOURED.search(text):
         text = _COLOUR.sub("", text)
     if "&" in text:
         text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    if "](http" in text:
+        text = _LINK.sub(r"\1", text)
     return text
 
 

@@ -83,6 +83,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
     "message_proofs.driver_sized_free": "The driver itself refused {requested:size}, while {free:size} was free.",
+    "message_proofs.other_code": "The driver refused an allocation, with a code that is not the one for memory.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
     "message_proofs.library": "A CUDA library failed, not PyTorch's allocator, outside which its workspace lies.",
     "message_proofs.library_alloc": "A CUDA library could not get memory of its own, outside PyTorch's allocator.",
@@ -122,10 +123,11 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.evicted": "Kubernetes ended the container because its node ran low on host memory; that is no limit"
     " of the container's own.",
     "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
+    "message_proofs.killed_as_worker": "A worker came too close to its budget of host memory, and was ended for it.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"
     " CUDA error.",
-    "message_proofs.only_a_warning": "This is a warning: the allocation was not refused.",
+    "message_proofs.only_a_warning": "This is a warning: nothing was refused.",
     "message_proofs.only_guesses": "The message lists what may have ended the process; which of them did, it does not"
     " say.",
     "message_proofs.killed_early": "A watchdog of the machine ended the process before host memory ran out.",

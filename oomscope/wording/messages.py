@@ -61,7 +61,7 @@ _SCHEDULERS = (
     (re.compile(r"Reason\W{0,12}OOM|low on resource|MemoryPressure", re.IGNORECASE), "kubectl describe pod POD"),
 )
 """Who ran the job knows how much it held; the kernel's log of the node is not for its users."""
-_TELLS_ITSELF = ("killed.notebook", "killed.ray", "killed.early")
+_TELLS_ITSELF = ("killed.notebook", "killed.ray", "killed.early", "killed.worker")
 """No kernel's log knows of these."""
 _NOT_OF_THE_CARD = ("jax.space", "nccl.other_reason", "cache.tokens")
 """Too large even alone, no shortage, or a cache that has its place already: whoever holds the card plays no part."""

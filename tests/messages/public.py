@@ -2,8 +2,7 @@
 
 Sizes are written as printed; two with a plus between them are added. `first` was collected to measure the first version
 of the rules, `second` and `third` to measure what had been mended since; all are kept so that no wording is lost again.
-Those of `twentyfirst` and `twentysecond` keep the wording and the layout of public ones, with other numbers, paths and
-names.
+Those from `twentyfirst` on keep the wording and the layout of public ones, with other numbers, paths and names.
 """
 
 from __future__ import annotations
@@ -36,6 +35,9 @@ SETS = (
     "twentieth",
     "twentyfirst",
     "twentysecond",
+    "twentythird",
+    "twentyfourth",
+    "twentyfifth",
 )
 _SCALES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 

@@ -15,7 +15,7 @@ ANCHORS = (
     b"out of memory", b"out_of_device_memory", b"outofdevicememory", b"insufficient memory", b"gpu video memory",
     b"memory allocation of size", b"out of gpu memory", b"vkallocatememory", b"unable to allocate",
     b"failed to allocate", b"dev_id =", b"dev_id=", b"oom while allocating", b"no memory is available",
-    b"out of gpu and",
+    b"out of gpu and", b"out of gpu resources",
 )  # fmt: skip
 
 CODE = "device.code"
@@ -58,7 +58,8 @@ WORDINGS = (
         "device.refused",
         "insufficientmemory",
         r"""(?: execution failed: | ErrorDomain Code=8 \\? ["']) Insufficient Memory
-            (?: \( 0*8 : kIOGPU\w{1,60} \) )?""",
+            (?: \( 0*8 : kIOGPU\w{1,60} \) )?
+          | Insufficient Memory \( 0*8 : kIOGPU\w{1,60} \)""",
     ),
     Wording(
         "cuda-driver",
@@ -79,7 +80,12 @@ WORDINGS = (
         r"""(?: device | GPU) error \(? \d{0,4} \)? :? out of memory
           | Error: out of memory at \[ [\w/.-]{0,160}? (?: device | gpu | cuda) [\w/.-]{0,60} : \d+""",
     ),
-    Wording("cuda-driver", "device.refused", "outofgpuand", r"out of GPU and (?: shared)? host memory"),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "outofgpuand|outofgpuresources",
+        r"out of GPU (?: and (?: shared)? host memory | resources (?! [a-z]))",
+    ),
     Wording(
         "cuda-driver",
         "device.refused",
@@ -94,6 +100,9 @@ WORDINGS = (
     ),
     Wording(
         "cuda-driver", "device.refused", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -[12] (?!\d)"
+    ),
+    Wording(
+        "cuda-driver", "device.other_code", "vkallocatememory", r"vkAllocateMemory failed :? (?: with)? \(? -\d{2,10}"
     ),
     Wording("cuda-driver", CODE, "out_of_device_memory", r"(?<! [A-Z]_) (?: [A-Z]{2,12} _){0,3} OUT_OF_DEVICE_MEMORY"),
     Wording("cuda-driver", CODE, "outofdevicememory", r"(?<! [A-Za-z]) (?: Error)? OutOfDeviceMemory"),

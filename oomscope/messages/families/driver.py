@@ -85,6 +85,20 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
+        "bytesofdevicememory",
+        r"""Error allocating <requested:bytes> bytes of device memory \( [^()]{0,60}? out of memory \) \.?
+            (?: Driver report <free:bytes> bytes free and <total:bytes> bytes total)?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "bytesunifiedmemory",
+        r"""failed to alloc <requested:bytes> bytes unified memory; result: CUDA_ERROR_OUT_OF_MEMORY
+            (?: : out of memory)?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
         "requestedamountof",
         r"Requested amount of (?: GPU)? memory \( <requested:bytes> bytes \) could not be allocated",
     ),

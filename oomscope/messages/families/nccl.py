@@ -65,6 +65,12 @@ WORDINGS = (
         finish=_sized,
     ),
     Wording(
+        "host-ram",
+        "host.errno",
+        "calltoibv_",
+        rf"{_BEFORE} Call to ibv_ \w{{1,40}} failed with error Cannot allocate memory",
+    ),
+    Wording(
         "nccl",
         "nccl.unhandled",
         "unhandledcudaerror",

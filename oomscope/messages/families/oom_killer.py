@@ -97,11 +97,11 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.slurm",
-        "memorylimits|memorybudget|exceed",
+        "memorylimits|exceed",
         r"""exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?
-          | kill (?: ed | ing | s)? [^.]{0,60}? exceed (?: ed | ing | s) [a-z]{0,30}? memory (?! limits \.)
-          | exceeded \d{1,3} % memory budget""",
+          | kill (?: ed | ing | s)? [^.]{0,60}? exceed (?: ed | ing | s) [a-z]{0,30}? memory (?! limits \.)""",
     ),
+    Wording("oom-killer", "killed.worker", "memorybudget", r"exceeded \d{1,3} % memory budget"),
     Wording(
         "oom-killer",
         "killed.slurm",

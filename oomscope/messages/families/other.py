@@ -9,13 +9,14 @@ from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"out of memory", b"outofmemory", b"for requested buffer", b"failed to allocate memory",
+    b"out of memory", b"outofmemory", b"for requested buffer", b"onnxruntime::bfcarena", b"failed to allocate memory",
     b"allocation failed for size", b"large alloc",
     b"resources requested for launch", b"cudasuccess: cuda", b"cudasuccess:cuda",
     b"maximum allowed buffer size", b"memory isn't enough", b"out of gpu memory", b"memory on device",
     b"enough space in the", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
-    b"rmm failure", b"size exceeds device", b"::malloc] resource limit", b"sufficient workspace memory",
-    b"not enough memory for", b"data of size", b"dispatched on the cpu", b"worker memory limit", b"instead of /dev/shm",
+    b"rmm failure", b"rmm allocated", b"maximum pool size", b"size exceeds device", b"::malloc] resource limit",
+    b"sufficient workspace memory", b"not enough memory for", b"data of size", b"dispatched on the cpu",
+    b"worker memory limit", b"instead of /dev/shm",
 )  # fmt: skip
 
 
@@ -51,6 +52,7 @@ WORDINGS = (
         "requestedbuffer",
         r"Failed to allocate memory for requested buffer of size <requested:bytes>",
     ),
+    Wording("other", "other.program", "bfcarena::", r"onnxruntime::BFCArena:: \w{1,40} .{0,160}? Failed to alloc"),
     Wording(
         "other",
         "other.program",
@@ -179,6 +181,14 @@ WORDINGS = (
         r"""(?: std::bad_alloc: (?: out_of_memory:)?)? RMM failure at: .{1,160}? exceeded
             (?: \( failed to allocate <requested> \) )?""",
     ),
+    Wording(
+        "other",
+        "other.program",
+        "totalrmmallocated",
+        r"""(?: unable to allocate | allocation of) <requested:bytes> bytes (?: failed , [^.]{0,60}?)? \.
+            Total RMM allocated is <allocated:bytes> bytes""",
+    ),
+    Wording("other", "other.pool", "maximumpoolsizeexceeded", r"(?<! \d: ) Maximum pool size exceeded"),
     Wording("other", "other.program", "allocatoroutofmemory", r"\w{2,30} allocator (?: is | ran)? out of memory"),
     Wording("other", "other.planned", "dispatchedonthecpu", r"Some modules are dispatched on the CPU or the disk"),
     Wording("other", "other.program", "heapoutofmemory", r"JavaScript heap out of memory"),

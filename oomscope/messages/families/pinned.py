@@ -35,7 +35,7 @@ WORDINGS = (
         "pinned-host",
         "pinned.refused",
         "pinnedmemory|pinnedsystemmemory",
-        r"Failed to allocate pinned (?: system)? memory",
+        r"Failed to (?: allocate | register) pinned (?: system | host)? memory",
     ),
     Wording(
         "pinned-host", "pinned.refused", "cudaallocmapped", r"cudaAllocMapped (?: \( \) )? failed to allocate memory"
@@ -47,6 +47,12 @@ WORDINGS = (
         r"failed to allocate <requested> of pinned memory :? (?: out of memory | invalid argument)?",
     ),
     Wording("pinned-host", "pinned.refused", "cannotallocate", rf"{_CALL} cannot allocate <requested:bytes> bytes"),
+    Wording(
+        "pinned-host",
+        "pinned.refused",
+        "failedtopin|failedtoallocate",
+        rf"{_CALL} failed to (?: pin | allocate) <requested>",
+    ),
     Wording("pinned-host", "pinned.refused", "cuda_host_mem", r"cuda_host_mem\.cpp [^;]{0,80}? out of memory"),
     Wording(
         "pinned-host",

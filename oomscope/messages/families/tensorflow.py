@@ -63,7 +63,8 @@ WORDINGS = (
         "tensorflow.allocator",
         "ranoutofmemorytrying",
         r"""(?: Allocator \( (?: GPU_ (?P<device>\d+) _bfc | \w+) \))? ran out of memory trying to allocate
-            <requested:letter> (?: \( rounded to (?P<exactly>\d+) \) )?""",
+            (?: <requested:letter> (?: \( rounded to (?P<exactly>\d+) \) )?
+              | (?= [^.]{0,12} \. The caller indicates that this is not a failure) )""",
         finish=_whose,
     ),
     Wording(
@@ -75,7 +76,11 @@ WORDINGS = (
         finish=with_exact,
     ),
     Wording(
-        "tensorflow", "tensorflow.tensor", "failedtoallocatememory[op:", r"failed to allocate memory \[Op: \w{1,60} \]?"
+        "tensorflow",
+        "tensorflow.tensor",
+        "failedtoallocatememory",
+        r"""failed to allocate memory \[Op: \w{1,60} \]?
+          | op_kernel\.cc: \d+ \] (?: RESOURCE_EXHAUSTED | Resource exhausted) : failed to allocate memory""",
     ),
     Wording("tensorflow", STATS, "stats:limit:", r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>"),
     Wording("tensorflow", "tensorflow.tensor", "exhaustederror:oom", r"ResourceExhaustedError : OOM (?! when)"),

@@ -37,7 +37,7 @@ _CLAUSES = {
     "in_total": compiled(r"<a>reserved in total by PyTorch"),
 }
 _NAMED = compiled(r"(?<!his) Process \d+ has <a>memory in use")
-_DEVICE = re.compile(r"(?:GPU|NPU|XPU|MUSA|MLU|GCU|SDAA)(?:(\d+)(?:;|has)|([\x00-\x1f])has)")
+_DEVICE = re.compile(r"(?:GPU|NPU|XPU|MUSA|MLU|GCU|SDAA)(?:(\d+)(?:;|has)|([\x00-\x1f])has)", re.IGNORECASE)
 _ANY_HEAD = re.compile(r"outofmemory", re.IGNORECASE)
 _ENGINE_GOES_ON = re.compile(r"(?:!|\.)?(?:occurred)?when(?:warmingup|capturing)", re.IGNORECASE)
 _OLD = re.compile(r"cached|reservedintotalbyPyTorch")
@@ -150,7 +150,7 @@ WORDINGS = (
         "torch.tried",
         "outofmemory|outofthememory|out-of-memory",
         r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out -? of (?: the | -)? memory (?:\.|:|!)?
-            (?: \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
+            (?: \*{0,2} \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
         finish=_with_clauses,
     ),
     Wording(
@@ -172,7 +172,8 @@ WORDINGS = (
         "torch-cuda",
         "torch.thc",
         "thcudacheckfail",
-        r"THCudaCheck FAIL file= (?P<file> .{1,200}?) line=\d+ error=2 :? out of memory",
+        r"""THCudaCheck FAIL file= (?P<file> .{1,200}?) line=\d+ error=2 :? out of memory
+            (?: \|? (?: WARNING:)? ran out of memory on GPU \# (?P<device>\d{1,3}))?""",
         finish=_by_file,
     ),
     Wording(

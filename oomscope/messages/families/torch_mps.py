@@ -49,6 +49,7 @@ WORDINGS = (
         "torch-mps",
         "mps.metal",
         "insufficientmemory",
-        r"(?<! executionfailed: ) Insufficient Memory \( 0*8 : kIOGPUCommandBufferCallbackErrorOutOfMemory \)",
+        r"""Metal Performance Shaders .{0,200}?
+            Insufficient Memory \( 0*8 : kIOGPUCommandBufferCallbackErrorOutOfMemory \)""",
     ),
 )

@@ -21,7 +21,7 @@ _CHINESE = "显存", "内存"
 
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
-    b"out of shared", b"out of host", b"out of system", b"out of gpu", b"out of ram",
+    b"out of shared", b"out of host", b"out of system", b"out of gpu", b"out of cuda", b"out of ram",
     b"insufficient", b"not enough", b"have enough", b"not sufficient", b"have sufficient", b"no free memory",
     b"no available memory", b"no more memory", b"to allocate", b"not allocate", b"failed to reserve",
     b"to commit memory", b"allocation fail", b"allocation error", b"memory is not", b"out_of_memory",
@@ -76,7 +76,7 @@ _ON_CARD = compiled(
 
 
 def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
-    around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND // 2]
+    around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND]
     around = _PATH.sub("", around)
     kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
     count = match.groupdict().get("count")
@@ -121,7 +121,7 @@ WORDINGS = (
         "other",
         SLUG,
         "insufficient|enough|sufficient|outofvram|outofgraph|outofvideo|outofdevice|outofmemorygraphics|outofshared|"
-        "outofhost|outofsystem|outofgpu|outofram|nofreemem|noavailablemem|nomoremem",
+        "outofhost|outofsystem|outofgpu|outofcuda|outofram|nofreemem|noavailablemem|nomoremem",
         rf"""(?<! \#) (?: insufficient | no (?: free | available | more)
             | (?: not | n['’]t) (?: have)? (?: enough | sufficient) | out of (?! memory)) {_MEMORY}
           | insufficient system resources

@@ -112,6 +112,7 @@ _SIZED = {
 _PROOFS = {
     "driver.counting": "message_proofs.counting",
     "other.pool": "message_proofs.own_pool",
+    "device.other_code": "message_proofs.other_code",
     "cuda-driver": "message_proofs.driver",
     "cudnn.no_algorithm": "message_proofs.no_algorithm",
     "shared-memory": "message_proofs.on_chip_unsized",
@@ -136,6 +137,7 @@ _PROOFS = {
     "killed.evicted": "message_proofs.evicted",
     "killed.notebook": "message_proofs.notebook",
     "killed.ray": "message_proofs.killed_by_ray",
+    "killed.worker": "message_proofs.killed_as_worker",
     "killed.by_name": "message_proofs.killed_by_name",
     "oom-killer": "message_proofs.signal",
     "other.guess": "message_proofs.only_guesses",
@@ -157,6 +159,7 @@ _ADVICE = {
 }
 _GAPS: dict[str, str | None] = {
     "driver.counting": "message_gaps.set_up",
+    "device.other_code": None,
     "cuda-driver": "message_gaps.driver",
     "cublas": "message_gaps.library",
     "cudnn": "message_gaps.library",
