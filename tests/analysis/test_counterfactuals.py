@@ -54,6 +54,23 @@ def test_nothing_free_and_nothing_wrong_is_capacity() -> None:
     assert (tested.cause, tested.certain, tested.qualifying, tested.together) == ("capacity", True, (), False)
 
 
+@pytest.mark.parametrize(
+    ("retained", "holes", "cause"),
+    [
+        (2 * GIB - 1, GIB, "retained"),
+        (GIB, GIB + int(MARGIN * 10 * GIB) + 1, "retained"),
+        (GIB, GIB + int(MARGIN * 10 * GIB), "capacity"),  # what is needed nearly fills the limit
+        (0, 2 * GIB - 1, "capacity"),
+    ],
+)
+def test_what_nothing_uses_is_the_cause_where_only_holes_beside_it_are_short_as_well(
+    retained: int, holes: int, cause: str
+) -> None:
+    tested = decide(case(retained=retained, free=free(usable=holes)))
+    assert tested.cause == cause
+    assert tested.certain == (cause == "capacity")
+
+
 def test_of_all_that_qualify_the_first_in_order_is_the_cause_and_the_others_are_listed() -> None:
     every = {
         "grown": 3 * GIB,

@@ -33,8 +33,9 @@ def decide(case: Shortage) -> Tested:
         certain = all(CAUSES.index(found.cause) > CAUSES.index(cause) for found in only_higher)
     else:
         wall = _wall_that_just_fits(case, low, only_higher)
-        cause, certain = wall.cause if wall else "capacity", not only_higher
-        at_low = (wall,) if wall else ()
+        found = wall or _retained_beside_holes(case, low)
+        cause, certain = found.cause if found else "capacity", not only_higher and found is wall
+        at_low = (found,) if found else ()
     if case.device is None and (cause == "oversized_request" or (case.limit.source == "bracket" and case.size > low)):
         # What an empty device would have served is not known: less than this in one part of the bracket, or on a
         # card that is filled by others.
@@ -85,3 +86,13 @@ def _wall_that_just_fits(case: Shortage, limit: int, only_higher: tuple[Qualifyi
         if found.cause in WALLS and spare >= 0:
             return Qualifying(found.cause, found.bytes, spare)
     return None
+
+
+def _retained_beside_holes(case: Shortage, low: int) -> Qualifying | None:
+    """What nothing uses any more, without which all the rest would fit, were the holes between it one piece.
+
+    That refutes that the program needs too much, though neither would have been enough alone.
+    """
+    withheld = CAUSE_MODULES["retained"].withheld(case)
+    spare = case.spare(withheld + case.free.usable, low)
+    return Qualifying("retained", withheld, spare) if withheld > 0 and spare >= MARGIN * low else None
