@@ -17,7 +17,8 @@ class RecordedUnread:
         holder: the variable, with the function or script it is in, such as ``train: checkpoint``; or ``gradients of
             encoder``.
         place: ``local``, of a running function; ``global``, of a running script; ``attribute``, of an object, that no
-            code which may still run names; ``suspended``, of a generator that waits; ``frozen``, of such gradients.
+            code which may still run names; ``suspended``, of a generator that waits; ``frozen``, of such gradients;
+            ``graph``, the autograd graph behind a tensor of which only code that records no gradients reads the values.
         device: CUDA index.
         bytes, tensors: of storages that nothing else keeps but `others`; each is told of one variable.
         reads: the parts of it that are read again, such as ``.best_loss``; what they lead to does not count in `bytes`.

@@ -148,6 +148,8 @@ CAUSES: dict[str, Sentence] = {
     "that have ended.",
     "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
     "code reads it again[, except for {reads:list}].",
+    "causes.retained.graph": "{holder:holder} keeps the autograd graph that it came from, {retained:bytes} of the "
+    "{live:bytes} in use; what still reads it needs its values only, under `no_grad`.",
     "causes.retained.view": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and shows "
     "{shows:bytes} of that: a view keeps the whole tensor that it is a part of.",
     "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "

@@ -172,6 +172,11 @@ def made_of_it(bytes_: int) -> str:
     return f"{format_bytes(bytes_)} of it was allocated here"
 
 
+def graph_note(bytes_: int) -> str:
+    """What a line does that made a graph which no backward will go through."""
+    return f"its graph is made here: {format_bytes(bytes_)}"
+
+
 def asked_note(oom: Oom) -> str:
     """What the line does that asked for too much."""
     phase = PHASE_PHRASES.get(oom.verdict.asked.phase, "") if oom.verdict.asked else ""

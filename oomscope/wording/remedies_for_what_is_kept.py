@@ -332,6 +332,12 @@ LET_GO: dict[str, RemedyWords] = {
         "none",
         "faq",
     ),
+    "release_variable.graph": RemedyWords(
+        "Compute {holder:holder} under `torch.no_grad()`[, at {place:place}], or keep `.detach()` of it.",
+        "No backward goes through it any more, but its graph keeps {bytes:bytes}.",
+        "none",
+        "faq",
+    ),
     "release_variable.frozen": RemedyWords(
         "Let go of the gradients where {module:holder} is frozen: call its `zero_grad()` then.",
         "Its parameters require no gradients any more, but still keep {bytes:bytes} of them.",

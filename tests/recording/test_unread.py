@@ -606,3 +606,120 @@ def test_what_a_graph_keeps_of_a_call_that_has_ended():
         return found
 
     assert sizes(main())["shown"] == 3 * 128  # with its input
+
+
+class Index:
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+
+def wide(rows=256):
+    """A model whose hidden layer is saved for backward, and a batch: 256 KiB of each in `rows` rows."""
+    return torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Sigmoid(), torch.nn.Linear(256, 4)), kib(rows).view(
+        rows, 256
+    )
+
+
+def graphs(rows):
+    return {name: row["bytes"] // KIB for name, row in rows.items() if row["place"] == "graph"}
+
+
+def test_a_graph_of_which_code_without_gradients_reads_the_values_alone():
+    @torch.no_grad()
+    def search(index, queries):
+        taken = unread(least=100)
+        return taken, queries @ index.vectors.t()
+
+    def build(model, rows):
+        return Index(model(rows))
+
+    model, rows = wide()
+    for _ in range(2):
+        index = build(model, rows)
+        found, _ = search(index, torch.ones(1, 4))
+    assert graphs(found) == {"index.vectors": 256}
+    (row,) = (row for row in found.values() if row["place"] == "graph")
+    assert row["at"]["name"].endswith("values_alone")
+
+
+def test_the_same_within_a_block():
+    model, rows = wide()
+    vectors = model(rows)
+    with torch.inference_mode():
+        found = unread(least=100)
+        best = vectors.argmax()
+    assert graphs(found) == {"vectors": 256}
+    model.zero_grad()
+    assert rows.numel() > best
+
+
+def test_a_graph_that_a_later_backward_goes_through():
+    @torch.no_grad()
+    def accuracy(outputs):
+        return unread(least=100), outputs.argmax()
+
+    model, rows = wide()
+    outputs = model(rows)
+    found, _ = accuracy(outputs)
+    outputs.sum().backward()
+    assert graphs(found) == {}
+    outputs = model(rows)
+    with torch.no_grad():
+        found = unread(least=100)
+        print(outputs.argmax())
+    outputs.sum().backward()
+    assert graphs(found) == {}
+
+
+@pytest.mark.parametrize("again", [torch.enable_grad, lambda: torch.set_grad_enabled(True)])
+def test_a_graph_that_code_reads_which_records_gradients_again(again):
+    @again()
+    def attack(outputs):
+        found = unread(least=100)
+        outputs.sum().backward()
+        return found
+
+    @torch.no_grad()
+    def evaluate(outputs):
+        return attack(outputs)
+
+    model, rows = wide()
+    assert graphs(evaluate(model(rows))) == {}
+
+
+def test_a_mode_that_leaves_gradients_on():
+    @torch.inference_mode(False)
+    def attack(outputs):
+        found = unread(least=100)
+        outputs.sum().backward()
+        return found
+
+    model, rows = wide()
+    assert graphs(attack(model(rows))) == {}
+
+
+def test_a_graph_that_something_else_keeps_for_later():
+    @torch.no_grad()
+    def rank(outputs):
+        return unread(least=100), outputs.argmax()
+
+    model, rows = wide()
+    outputs = model(rows)
+    losses = [outputs.sum()]
+    found, _ = rank(outputs)
+    losses[0].backward()
+    assert graphs(found) == {}
+
+
+def test_a_view_without_gradients_shows_values_alone():
+    @torch.no_grad()
+    def rank(outputs, shown):
+        shown.append(outputs.t())
+        return unread(least=100), outputs.argmax()
+
+    model, rows = wide()
+    outputs, shown = model(rows), []
+    found, _ = rank(outputs, shown)
+    assert graphs(found) == {"outputs": 256}
+    model.zero_grad()
+    assert shown[0].numel() == 4 * len(rows)

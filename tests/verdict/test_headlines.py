@@ -118,6 +118,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.calls": kept,
     "causes.retained.former_model": kept,
     "causes.retained.frozen": kept,
+    "causes.retained.graph": kept,
     "causes.retained.unread": kept,
     "causes.retained.deferred": kept,
     "causes.retained.history": kept,

@@ -55,7 +55,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         completed=index,
         ratio=compared.ratio,
         grew_at=None if compared.grew_at < 0 else _place(study, compared.grew_at),
-        began_at=None if compared.began_at < 0 else _script_place(study, compared.began_at),
+        began_at=None if compared.began_at < 0 else study.loops.script_line(compared.began_at),
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
         before=_before(study, run),
@@ -190,13 +190,3 @@ def _staircase(study: DeviceStudy, run: LoopRun, index: int, entry: int, stack: 
 
 def _place(study: DeviceStudy, stack: int) -> Location | None:
     return study.sites.location(int(study.sites.site_of[stack]))
-
-
-def _script_place(study: DeviceStudy, stack: int) -> Location | None:
-    """The line of the script that a stack was made for: the last before it goes into a Module, or into torch."""
-    script = study.loops.script
-    lines = script.lines_on(script.paths[int(script.path_of[stack])])
-    if not lines:
-        return None
-    frame = script.frames[lines[-1]]
-    return Location(frame.filename, frame.line, frame.name)

@@ -103,6 +103,14 @@ class Loops:
         frame = self.script.frames[self._places[run.loop]]
         return Location(frame.filename, frame.line, frame.name)
 
+    def script_line(self, stack: int) -> Location | None:
+        """The line of the script that a stack was made for: the last before it goes into a Module, or into torch."""
+        lines = self.script.lines_on(self.script.paths[int(self.script.path_of[stack])])
+        if not lines:
+            return None
+        frame = self.script.frames[lines[-1]]
+        return Location(frame.filename, frame.line, frame.name)
+
     def is_thread(self, stack: int) -> bool:
         """Whether a stack belongs to a thread that the program started."""
         return bool(self.script.thread[stack] == THREAD)

@@ -8,7 +8,7 @@ from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.remedies.work_before import work_before
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, SUSPENDED, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, GRAPH, SUSPENDED, said_reads
 
 SLUG = "release_variable"
 
@@ -22,9 +22,10 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
                 values = {"module": one.holder.removeprefix(FROZEN_OF), "bytes": one.retained}
                 yield Advice(f"{SLUG}.frozen", values, one.retained, enough, at=one.at)
                 continue
-            if one.kind == SUSPENDED:
+            if one.kind in (SUSPENDED, GRAPH):
+                code = f"{SLUG}.suspended" if one.kind == SUSPENDED else f"{SLUG}.graph"
                 values = {"holder": one.holder, "bytes": one.retained, "place": one.at}
-                yield Advice(f"{SLUG}.suspended", values, one.retained, enough, at=one.at)
+                yield Advice(code, values, one.retained, enough, at=one.at)
                 continue
             work, stored = work_before(circumstances, one), next(iter(one.stores), None)
             values = {"holder": one.holder, "bytes": one.retained, "before": work}

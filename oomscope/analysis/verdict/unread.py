@@ -27,6 +27,8 @@ FROZEN = "frozen_gradients"
 """Gradients that parameters have from before they were frozen. An optimizer's step would be the one to read them."""
 SUSPENDED = "suspended"
 """A variable of a generator that waits, which it will not read when it goes on."""
+GRAPH = "needless_graph"
+"""The autograd graph behind a tensor of which only code that records no gradients reads the values."""
 FROZEN_OF = "gradients of "
 """What the recording puts before the name of the module."""
 
@@ -60,7 +62,7 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
     rows = ascending(live_rows(study, entry, [tensor.address or 0 for tensor in tensors]))
     retained = int(study.history.size[rows].sum())
     allocated = max(study.history.curves.at(entry)[0], 1)
-    told = None if one.at is None else Location(*one.at[:3])
+    told = _made_at(study, rows) if one.place == "graph" else None if one.at is None else Location(*one.at[:3])
     return Suspect(
         holder=one.holder or "",
         kind=_kind(study, one),
@@ -77,12 +79,25 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
     )
 
 
+def _made_at(study: DeviceStudy, rows: IntArray) -> Location | None:
+    """The line of the script that most of `rows`, lifetimes, were made for."""
+    made: dict[Location, int] = {}
+    stacks, sizes = study.history.lifetimes.stack[rows], study.history.size[rows]
+    for stack, size in zip(stacks.tolist(), sizes.tolist(), strict=True):
+        line = study.loops.script_line(stack) if stack >= 0 else None
+        if line is not None:
+            made[line] = made.get(line, 0) + size
+    return max(made, key=lambda line: made[line], default=None)
+
+
 def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
     """As the holder of that name has it; a variable that holds an object of the program's own has none."""
     if one.place == "frozen":
         return FROZEN
     if one.place == SUSPENDED:
         return SUSPENDED
+    if one.place == "graph":
+        return GRAPH
     known = (row.kind for row in study.snapshot.recorded.holders_on(study.index) if row.holder == one.holder)
     return next((kind for kind in known if kind), "attribute" if one.place == "local" else "global")
 
@@ -95,8 +110,8 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     """
     there = rows >= 0
     born = study.history.lifetimes.born[rows]
-    if one.since == "before" or one.place == SUSPENDED:
-        return there  # of a generator that waits, whatever pass it made that in
+    if one.since == "before" or one.place in (SUSPENDED, "graph"):
+        return there  # of a generator that waits, whatever pass it made that in; of what no backward will reach
     if one.since == "between" or one.place in ("attribute", "frozen"):
         # Between the loops of its function, which the pass underway may be calling: what that has made is its own.
         # An attribute that is not asked for keeps the last pass's as needlessly as what is older.

@@ -21,6 +21,7 @@ class Kept:
         self._times_saved: Counter[Key] = Counter()
         self.tensors_of: dict[Key, list[int]] = {}
         self.further: dict[int, list[int]] = {}
+        self.detached: set[int] = set()  # views that are in no graph: they show values alone
         self.behind: set[int] = set()  # tensors that another one keeps in C++: gradients, and what views look at
         self._looked_at: Counter[int] = Counter()  # by node, how many views and parameters keep it in C++
         self._bases: dict[Key, Counter[int]] = {}  # by tensor that only C++ refers to, how many views look at it
@@ -44,6 +45,8 @@ class Kept:
         for node, other in behind:
             known = holding.numbers.get(id(other))
             if known is not None:
+                if other is holding.objects[node]._base and holding.objects[node].grad_fn is None:
+                    self.detached.add(node)
                 self.behind.add(known)
                 self._looked_at[known] += 1
                 self.further.setdefault(node, []).append(known)
@@ -78,8 +81,11 @@ class Kept:
         """The tensors whose storage a graph keeps; where nothing else does, it keeps the tensor itself."""
         return {node for key in self._times_saved for node in self.tensors_of.get(key, ())}
 
-    def reach(self, holding: Holding, starts: Iterable[int], seen: set[int]) -> set[int]:
-        """The nodes that are reached from `starts` without those in `seen`, to which they are added."""
+    def reach(self, holding: Holding, starts: Iterable[int], seen: set[int], *, for_graphs: bool = False) -> set[int]:
+        """The nodes that are reached from `starts` without those in `seen`, to which they are added.
+
+        With `for_graphs` not through views that have none.
+        """
         open_nodes, reached = list(starts), set[int]()
         while open_nodes:
             node = open_nodes.pop()
@@ -87,7 +93,8 @@ class Kept:
                 seen.add(node)
                 reached.add(node)
                 open_nodes += holding.children[node]
-                open_nodes += self.further.get(node, ())
+                if not (for_graphs and node in self.detached):
+                    open_nodes += self.further.get(node, ())
         return reached
 
     def storages(self, holding: Holding, nodes: Iterable[int]) -> set[Key]:

@@ -23,6 +23,8 @@ _ALWAYS = frozenset(
     {"JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT"}
 )
 _SETUPS = frozenset({"SETUP_FINALLY", "SETUP_WITH", "SETUP_ASYNC_WITH"})  # until Python 3.10
+_ENTERS = frozenset({"BEFORE_WITH", "SETUP_WITH"})
+_CALLING = ("PUSH_NULL", "PRECALL", "CALL", "CACHE", "LOAD_CONST")
 _ITERATES = frozenset({"GET_ITER", "GET_AITER"})
 _ADVANCES = frozenset({"FOR_ITER", "GET_ANEXT"})
 _READS_ALL = frozenset({"locals", "vars", "eval", "exec", "breakpoint", "globals"})
@@ -61,6 +63,22 @@ def loops_around(code: CodeType, offset: int) -> tuple[LoopAround, ...]:
     """The loops that the instruction at `offset` is in, innermost first."""
     flow = _flow_of(code)
     return () if flow is None else flow.loops_around(offset)
+
+
+@functools.lru_cache(maxsize=512)
+def uses_after_block(code: CodeType, offset: int, managers: frozenset[str]) -> frozenset[Use] | None:
+    """What may be read once the outermost ``with`` of one of `managers` around the instruction at `offset` is left.
+
+    Args:
+        code: of a call that is running.
+        offset: in bytes, as ``frame.f_lasti`` has it.
+        managers: last names of context managers that are made by the ``with`` itself, such as ``no_grad``.
+
+    Returns:
+        None where the instruction is in no such block, or that cannot be told.
+    """
+    flow = _flow_of(code) if managers.intersection(code.co_names) else None
+    return None if flow is None else flow.live_after_block(offset, managers)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -150,6 +168,28 @@ class _Flow:
         live = self._live()
         return frozenset().union(*(live[one] for one in self.following[self._at(offset)]))
 
+    def live_after_block(self, offset: int, managers: frozenset[str]) -> frozenset[Use] | None:
+        """What is read after the outermost ``with`` of one of `managers` that the instruction is in; None for none."""
+        here = self._at(offset)
+        for number, one in enumerate(self._found[: here + 1]):
+            if one.opname in _ENTERS and _maker(self._found, number) in managers:
+                exits = self._exits(number)
+                if here in self._reached_from(self.following[number], exits) - exits:
+                    live = self._live()
+                    return frozenset().union(*(live[one] for one in exits))
+        return None
+
+    def _exits(self, entering: int) -> frozenset[int]:
+        """Where a block is left: what hands ``__exit__`` that there was no error stands on the line of its ``with``."""
+        line = self._lines[entering]
+        return frozenset(
+            number
+            for number, one in enumerate(self._found)
+            if number > entering
+            and self._lines[number] == line
+            and ((one.opname == "LOAD_CONST" and one.argval is None) or one.opname == "WITH_EXCEPT_START")
+        )
+
     def attributes_read(self, code: CodeType, offset: int | None) -> frozenset[int]:
         """The instructions that may follow, without those that ask for an attribute that was stored on the way."""
         starts = [0] if offset is None else self.following[self._at(offset)]
@@ -235,6 +275,16 @@ class _Flow:
         written = self.writes[number]
         kept = frozenset(use for use in after if use.name not in written) if written else after
         return kept | self.reads[number]
+
+
+def _maker(found: list[dis.Instruction], number: int) -> str | None:
+    """The last name of what is called just before an instruction, without arguments or with constants."""
+    for one in reversed(found[:number]):
+        if one.opname.startswith("LOAD_") and one.opname != "LOAD_CONST":
+            return str(one.argval)
+        if not one.opname.startswith(_CALLING):
+            return None
+    return None
 
 
 def _handlers(code: CodeType, found: list[dis.Instruction]) -> Iterator[tuple[int, int, int]]:

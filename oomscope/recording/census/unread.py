@@ -7,11 +7,9 @@ nobody, though it is not garbage: ``del`` would free it. Whatever cannot be told
 
 from __future__ import annotations
 
-import gc
 import itertools
 import sys
 import types
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
@@ -20,12 +18,15 @@ from typing import Any
 from oomscope.recording.census import roots as places
 from oomscope.recording.census.attribute_stores import stores_of
 from oomscope.recording.census.garbage import References
+from oomscope.recording.census.graph import sequence_number
 from oomscope.recording.census.heap import Deadline, Heap
-from oomscope.recording.census.holding import Holding, is_graph_node
+from oomscope.recording.census.holding import Holding, is_graph_node, is_tensor_like
 from oomscope.recording.census.idle import Idle, find_idle, without
 from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.liveness import LoopAround, Use, global_reads, loops_around, uses_after
-from oomscope.recording.census.storages import Key, Storage
+from oomscope.recording.census.no_gradient import uses_with_gradients
+from oomscope.recording.census.readers import Readers
+from oomscope.recording.census.storages import Key
 from oomscope.recording.census.suspended import find_suspended, place_of_suspended
 
 NEWEST = (3, 13)
@@ -79,8 +80,16 @@ class Roots:
         self._numbers = holding.numbers
         self._offsets = offsets
         self._looping: set[int] = set()  # ids of calls that a loop further in is underway for
+        self._later: dict[
+            int, frozenset[Use]
+        ] = {}  # by id of a call that records no gradients, what it reads when it does
         self.read: set[int] = set()
+        self.shown: set[int] = set()  # what is read only by code that records no gradients: its values, and no graph
         self.unread: list[Variable] = []
+
+    def note_gradients(self, stack: list[FrameType]) -> None:
+        """Which of these calls of one thread, outermost first, record no gradients."""
+        self._later.update(uses_with_gradients(stack, self._offsets))
 
     def note_loops(self, stack: list[FrameType]) -> None:
         """Which of these calls, outermost first, wait for a loop in one that they have made, outside any Module's."""
@@ -115,7 +124,14 @@ class Roots:
         uses = uses_after(frame.f_code, self._offset(frame))
         for code in (*(one.__code__ for one in functions), *_codes_within(frame.f_code)):
             names = global_reads(code)
-            uses = None if uses is None or names is None else uses | {Use(name) for name in names}
+            if uses is None or names is None:
+                uses = None
+                self._later.pop(id(frame), None)
+                break
+            read = {Use(name) for name in names}
+            uses |= read
+            if id(frame) in self._later:
+                self._later[id(frame)] |= read
         self._add(frame, dict(frame.f_globals), uses, "global", label)
 
     def _offset(self, frame: FrameType) -> int:
@@ -128,11 +144,13 @@ class Roots:
             node = self._numbers.get(id(value))
             if node is None:
                 continue
+            later = self._later.get(id(frame), uses)
+            into = self.read if later is None or any(one.name == name for one in later) else self.shown
             parts = None if uses is None else [_resolve(value, one.steps) for one in uses if one.name == name]
             if parts is None or None in parts:
-                self.read.add(node)
+                into.add(node)
                 continue
-            self.read.update(known for part in parts if part is not None and (known := self._numbers.get(part)))
+            into.update(known for part in parts if part is not None and (known := self._numbers.get(part)))
             reads = sorted({_words(one.steps) for one in uses or () if one.name == name})
             at = places.place_of(frame)
             since, loop = self._since(frame, name), self._loop(frame, name)
@@ -174,25 +192,52 @@ def find_unread(
     frames = list({id(frame): frame for stack in stacks for frame in stack}.values())
     for stack in stacks:
         roots.note_loops(stack)
+        roots.note_gradients(stack)
     for frame in frames:
         if frame.f_code.co_flags & _OPTIMIZED:
             roots.add_call(frame)
     analysed = _add_scripts(roots, heap, stacks)
     idle, waiting = find_idle(holding, heap, frames, offsets), find_suspended(holding, frames)
-    if not roots.unread and not idle and not waiting:
+    if not roots.unread and not idle and not waiting and not roots.shown:
         return [], {}
     deadline.check()
     with without(holding, [*idle, *waiting]):
-        read: set[int] = set()
-        kept.reach(holding, roots.read | _other_roots(holding, analysed, kept), read)
+        others = _other_roots(holding, analysed, kept)
         starts = [*(one.node for one in roots.unread), *(one.value for one in (*idle, *waiting))]
-        unread = kept.reach(holding, starts, set(read))
+        readers = Readers(holding, heap, references, kept, frames, offsets)
+        read = readers.reach(roots.read | roots.shown | others, starts)
         deadline.check()
-        asked = [node for node in unread if _counts(holding.objects[node])]
-        known = _from_frames(holding, heap, set(asked), frames) + _from_torch(holding, kept, unread)
-        held = references.held_elsewhere(asked, holding.objects, known)
-        kept.reach(holding, held, read)
-    return _tell(holding, kept, [*roots.unread, *_attributes(holding, idle), *_suspended(holding, waiting)], read)
+        needed = readers.reach(roots.read | others, [*starts, *roots.shown], for_graphs=True) if roots.shown else read
+        deadline.check()
+    variables = [*roots.unread, *_attributes(holding, idle), *_suspended(holding, waiting)]
+    told: dict[Key, str] = {}
+    _tell(holding, kept, variables, read, told)
+    graphs, in_use = _graphs(holding, kept, roots.shown, needed)
+    _tell(holding, kept, graphs, in_use, told)
+    rows = [row for one in (*variables, *graphs) for row in one.rows()]
+    return sorted(rows, key=lambda row: -row["bytes"])[:_MOST_ROWS], told
+
+
+def _graphs(holding: Holding, kept: Kept, shown: set[int], needed: set[int]) -> tuple[list[Variable], set[int]]:
+    """The graphs behind tensors of which only the values are read, as variables; and all nodes that something needs.
+
+    Args:
+        holding: who refers to whom.
+        kept: which storages each node keeps.
+        shown: what only code reads that records no gradients.
+        needed: what any other code reads.
+    """
+    graphs = {node for node in kept.reach(holding, shown, set(needed)) if is_graph_node(holding.objects[node])}
+    values = kept.reach(holding, shown, needed | graphs)
+    found = []
+    tensors = (node for node in values if is_tensor_like(holding.objects[node]))
+    for node in sorted(tensors, key=lambda node: -sequence_number(holding.objects[node])):
+        behind = holding.numbers.get(id(holding.objects[node].grad_fn))
+        words = holding.label(node) if behind in graphs else None
+        if behind is not None and words is not None:
+            root = holding.entered.get(holding.start(node))
+            found.append(Variable(words, "graph", None if root is None else root.at, behind, None))
+    return found, needed | values
 
 
 def _suspended(holding: Holding, waiting: Iterable[Idle]) -> Iterator[Variable]:
@@ -273,55 +318,9 @@ def _words(steps: tuple[tuple[str, str | int], ...]) -> str:
     return "".join(f".{key}" if kind == "." else f"[{key!r}]" for kind, key in steps)
 
 
-def _counts(item: Any) -> bool:
-    """Whether references to it tell who holds it: it is an object of the program's own."""
-    return not is_graph_node(item) and type(item) is not Storage
-
-
-def _from_frames(holding: Holding, heap: Heap, asked: set[int], frames: list[FrameType]) -> Counter[int]:
-    """By id, how many references running frames make that the collector does not see."""
-    known_frames = {id(frame) for frame in heap.of_types({FrameType})}
-    cells: dict[int, list[int]] = {}
-    for node in asked:
-        item = holding.objects[node]
-        if type(item) is types.CellType:
-            cells.setdefault(id(_contents(item)), []).append(id(item))
-    found: Counter[int] = Counter()
-    for frame in frames:
-        code = frame.f_code
-        if not code.co_flags & _OPTIMIZED:
-            continue
-        seen = set(map(id, gc.get_referents(frame))) if id(frame) in known_frames else set()
-        shared = {*code.co_cellvars, *code.co_freevars}
-        for name, value in places.local_variables(frame).items():
-            keys = [id(value)] if name not in shared else cells.get(id(value), [])
-            if len(keys) == 1 and keys[0] not in seen:
-                found[keys[0]] += 1
-    return found
-
-
-def _from_torch(holding: Holding, kept: Kept, unread: set[int]) -> Counter[int]:
-    """By id, the tensors that C++ refers to from what is not read: since torch 2.10 that counts as one reference."""
-    found = kept.behind & unread
-    for node in unread:
-        found.update(kept.further.get(node, ()))
-        found.update(one for key in kept.saved.get(node, ()) for one in kept.tensors_of.get(key, ()))
-    return Counter({id(holding.objects[node]): 1 for node in found})
-
-
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
-def _tell(
-    holding: Holding, kept: Kept, variables: list[Variable], read: set[int]
-) -> tuple[list[dict[str, Any]], dict[Key, str]]:
-    """Put each storage down to the first variable that keeps it, outermost call first."""
+def _tell(holding: Holding, kept: Kept, variables: list[Variable], read: set[int], told: dict[Key, str]) -> None:
+    """Put each storage that is not `told` yet down to the first variable that keeps it, outermost call first."""
     owner: dict[int, Variable] = {}
-    told: dict[Key, str] = {}
     in_use, seen = kept.storages(holding, read), set(read)
     for one in variables:
         if one.node in owner and owner[one.node].holder != one.holder:
@@ -333,5 +332,3 @@ def _tell(
                 continue
             told[key] = one.holder
             one.add(key[0], kept.reader.storages[key].bytes)
-    rows = [row for one in variables for row in one.rows()]
-    return sorted(rows, key=lambda row: -row["bytes"])[:_MOST_ROWS], told

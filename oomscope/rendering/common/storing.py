@@ -10,6 +10,7 @@ import re
 
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom, Suspect
+from oomscope.analysis.verdict.unread import GRAPH
 from oomscope.model.storing import name_at_end, stored_name, storing_lines
 from oomscope.rendering.common.sources import Sources
 
@@ -44,7 +45,7 @@ def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | Non
     if work is not None:
         return None if work.kind == "block" and work.at == advice.at else advice.at
     suspect = next((one for one in oom.verdict.suspects if one.holder == advice.values.get("holder")), None)
-    if suspect is None or advice.at not in (None, suspect.at):
+    if suspect is None or suspect.kind == GRAPH or advice.at not in (None, suspect.at):
         return advice.at
     return store_line(suspect, sources)
 

@@ -13,6 +13,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.analysis.verdict.unread import GRAPH
 from oomscope.rendering.common.sources import Excerpt, Sources
 from oomscope.rendering.common.storing import keeps_error, line_of_advice, name_of, store_line
 from oomscope.wording import page as words
@@ -175,6 +176,8 @@ def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Marked | No
 
 def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _Marked | None:
     """The line that stores what `suspect` keeps; where that is not known, the line that made most of it."""
+    if suspect.kind == GRAPH and suspect.at is not None:
+        return _Marked(suspect.at, words.graph_note(suspect.retained), is_cause=True)
     stores = store_line(suspect, sources)
     if stores is not None:
         return _Marked(stores, words.stored_note(name_of(suspect), kept=keeps_error(suspect)), is_cause=True)

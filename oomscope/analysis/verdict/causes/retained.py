@@ -19,7 +19,7 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 from oomscope.analysis.verdict.suspects import reaching
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, GRAPH, said_reads
 from oomscope.model import Note, note
 
 SLUG = "retained"
@@ -39,6 +39,7 @@ _CODES = {
     "deferred": "causes.retained.deferred",
     "history": "causes.retained.history",
     FROZEN: "causes.retained.frozen",
+    GRAPH: "causes.retained.graph",
 }
 
 MUCH = 0.15
@@ -96,7 +97,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         return (_by_trace(circumstances), spared, *clauses.in_pieces(circumstances))
     first, *others = circumstances.piled.debris
     code = _CODES.get(first.kind, "causes.retained.finished")
-    if first.unread is not None and first.kind != FROZEN:
+    if first.unread is not None and first.kind not in (FROZEN, GRAPH):
         code = "causes.retained.unread"
     elif first.shows is not None:
         code = "causes.retained.view"
