@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
 from oomscope.analysis.labels.size_matching import SCALAR
 from oomscope.analysis.study import DeviceStudy
+from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, IntArray, package_path
 from oomscope.model.ordering import ascending
 
@@ -24,7 +23,7 @@ _NEARLY_ALL = 0.9
 """Of the bytes that a line made: so many must be as large as parameters, else it makes another kind of state."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class StatesOfLine:
     """The states that one line of an optimizer makes.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +22,7 @@ from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
 from oomscope.analysis.plan.scaling import workspaces
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
@@ -53,7 +53,7 @@ SMALL = 512
 """Bytes: smaller ones are counters and flags."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Halves:
     """By what autocast makes each request smaller or larger.
 

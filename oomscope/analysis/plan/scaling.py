@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
 LIKELY, LEAST, MOST = range(3)
@@ -21,7 +22,7 @@ VOLUME = 3
 """The degree of a side."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Scaled:
     """A recording whose requests have models.
 

@@ -6,7 +6,6 @@ The bar and the small timeline of the first screen show the same parts in the sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.labels.drivers import drivers_of_live
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.rendering.html import palette
@@ -48,7 +48,7 @@ _SHADES = (1.0, 0.72, 0.5, 0.32)
 """Opacities of parts that share a colour."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LivePart:
     """A part of the allocated bytes: its words, its colour with an opacity, its size, and the holder it is of."""
 
@@ -59,7 +59,7 @@ class LivePart:
     holder: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LiveParts:
     """All parts, which sum to the allocated bytes.
 
