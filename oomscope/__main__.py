@@ -6,7 +6,7 @@ import gc
 import sys
 
 _CREATED = 100_000
-"""So many more objects than before are there when the cyclic collector looks; modules and small snapshots make fewer."""
+"""So many objects must be added before the cyclic collector looks; modules and small snapshots make fewer."""
 
 
 def main() -> int:

@@ -303,7 +303,7 @@ def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
     """
     unread = [one for one in study.snapshot.recorded.tensors_on(study.index) if one.unread == holder]
     rows = live_rows(study, entry, [one.address for one in unread if one.address is not None])
-    return np.union1d(_held(study, entry, holder)[0], rows[rows >= 0])
+    return ascending(np.concatenate([_held(study, entry, holder)[0], rows[rows >= 0]]))
 
 
 def own_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
