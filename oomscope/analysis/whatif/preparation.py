@@ -104,10 +104,8 @@ def _best(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun]) -> 
         for limit in possible_limits(snapshot, device, runs)
     )
     best = next(subjects)
-    for subject in subjects:
-        if not best.check.mismatches:
-            break
-        best = min(best, subject, key=lambda one: one.check.mismatches)
+    while best.check.mismatches and (other := next(subjects, None)) is not None:
+        best = min(best, other, key=lambda one: one.check.mismatches)
     return best
 
 
