@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
-_CREATED = 100_000
-"""So many objects must be added before the cyclic collector looks; modules and small snapshots make fewer."""
+_CREATED = 200_000
+"""So many objects must be added before the cyclic collector looks: more than the report of a small snapshot makes."""
 
 
 def main() -> int:
