@@ -9,7 +9,7 @@ from oomscope.analysis.labels.size_matching import SCALAR
 from oomscope.analysis.study import DeviceStudy
 from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, IntArray, package_path
-from oomscope.model.ordering import ascending
+from oomscope.model.ordering import among, ascending
 
 USUAL_STATES = {
     "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "sparseadam": 2, "fusedadam": 2, "lamb": 2,
@@ -63,7 +63,7 @@ def _of_line(line: int, states: IntArray, parameters: IntArray) -> StatesOfLine 
     size, count = np.unique(parameters, return_counts=True)
     for factor in _FACTORS:
         scaled = (size * factor).astype(np.int64)
-        fits = np.isin(states, scaled)
+        fits = among(states, scaled)
         if states[fits].sum() < _NEARLY_ALL * states.sum():
             continue
         made, times = np.unique(states[fits], return_counts=True)
