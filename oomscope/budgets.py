@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oomscope.errors import RequestError
+from oomscope.frozen import frozen
 from oomscope.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _OPTIONS = ("max_peak", "max_reserved", "max_fragmentation", "max_growth", "tole
 _TABLES = ("site", "category")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What was asked for, as it was written."""
 

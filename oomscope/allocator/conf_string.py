@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from oomscope.allocator.torch_releases import Release
+from oomscope.frozen import frozen
 from oomscope.units import MIB
 
 _SEPARATORS = re.compile(r"([,:\[\]])")
@@ -22,7 +22,7 @@ _UNSIGNED = 1 << 64
 _INTERVALS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """One key of the conf string.
 

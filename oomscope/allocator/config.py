@@ -6,11 +6,12 @@ Source: c10/core/AllocatorConfig.h and c10/cuda/CUDAAllocatorConfig.h.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from oomscope.allocator.conf_string import Option, read_options, read_understood, tokenize
 from oomscope.allocator.torch_releases import LATEST, Release
+from oomscope.frozen import frozen
 from oomscope.units import MIB
 
 LARGE_SEGMENT_SIZE = 20 * MIB
@@ -27,7 +28,7 @@ ASCEND_ALIGNMENT = 16 << 10
 NO_DIVISIONS = (0,) * POWER2_INTERVALS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllocatorConfig:
     """What ``PYTORCH_ALLOC_CONF`` can set, as far as it decides about device memory. The defaults are torch's.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oomscope.frozen import frozen
 from oomscope.units import TIB
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """What bounds the memory of a replay. Bytes; None: unbounded.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray, Layout, PoolId, UInt8Array
 
 
@@ -26,7 +27,7 @@ class Op(IntEnum):
     """The owner of private pool `argument` is gone: its segments may be released."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class InitialLayout:
     """What the recording found when it began.
 
@@ -42,7 +43,7 @@ class InitialLayout:
     base: IntArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Program:
     """Requests, and the order in which they are made and given back.
 

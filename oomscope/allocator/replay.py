@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,10 +21,11 @@ from oomscope.allocator.limits import NO_LIMIT, Limit
 from oomscope.allocator.program import Op, Program
 from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
 from oomscope.allocator.torch_releases import LATEST, Release
+from oomscope.frozen import frozen
 from oomscope.model import Action, IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A request that could not be served.
 
@@ -41,7 +42,7 @@ class Failure:
     recorded: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Replay:
     """What became of a program. Bytes.
 

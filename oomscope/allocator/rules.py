@@ -7,14 +7,15 @@ against recordings of torch 2.1 to 2.11 and read against the sources up to `LATE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from oomscope.frozen import frozen
 
 _ALLOCATOR = "c10/cuda/CUDACachingAllocator.cpp"
 _CONFIG = "c10/core/AllocatorConfig.h"
 _CUDA_CONFIG = "c10/cuda/CUDAAllocatorConfig.h"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One rule that a replay follows.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from oomscope.frozen import frozen
 from oomscope.model import PoolId
 
 Version = tuple[int, int]
@@ -19,7 +19,7 @@ INTRODUCED: Mapping[str, Version] = {
 """The release that first knew a setting, for those younger than torch 2.0."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     """The allocator of one release of torch.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oomscope.analysis.attribution.records import Holder, NamedTensor, SiteUse
 from oomscope.analysis.labels.drivers import categories_at
@@ -17,12 +17,13 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.verdict.refused import Refused
 from oomscope.analysis.whatif.records import WhatIf
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import Snapshot, UInt8Array, WindowPart
 from oomscope.notebooks import html_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class DeviceFindings:
     """Everything about one device. `at_entry` is the entry of this device that the attribution is about."""
 
@@ -89,7 +90,7 @@ class DeviceFindings:
         return self.study.phases
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Findings:
     """What `analyze` found; `write_report` and the renderers make text of it."""
 

@@ -5,8 +5,7 @@ The names are those of the JSON report (`oomscope/rendering/report.schema.json`)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oomscope.frozen import frozen
 from oomscope.model import Note
 
 CATEGORIES = (
@@ -20,7 +19,7 @@ CAUSES = (
 """In the order in which a cause is chosen among those that qualify."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """A line of code. `oomscope.analysis.attribution.sites` tells which line stands for a stack."""
 
@@ -29,7 +28,7 @@ class Location:
     function: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class At:
     """The instant that the attribution is about: once `entry` of `device` has happened; -1: before the first."""
 
@@ -40,7 +39,7 @@ class At:
     time_us: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordingQuality:
     """What the recording could see.
 

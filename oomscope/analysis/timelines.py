@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.model.category_timeline import CategoryTimeline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CategoryCourse:
     """One category: bytes when the total was highest, at its own highest, at the first and the last point."""
 
@@ -23,7 +23,7 @@ class CategoryCourse:
     last: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class TimelineFindings:
     """What a report shows of a timeline.
 

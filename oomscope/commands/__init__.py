@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
@@ -29,6 +32,25 @@ COMMANDS = {
 """Each command, which lives in the module of its name as ``command``, with its short help."""
 
 
+_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Within this, numpy loads without a thread for each core that waits, busily, for matrices to multiply.
+
+    Here are none that are worth it. The environment is as before afterwards: `oomscope run` hands it to a program.
+    """
+    if _THREADS in os.environ:
+        yield
+        return
+    os.environ[_THREADS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_THREADS]
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, and listed without that."""
 
@@ -40,7 +62,8 @@ class LazyGroup(click.Group):
         """The command `cmd_name`, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"{__name__}.{cmd_name.replace('-', '_')}").command
+        with _one_thread():
+            command = import_module(f"{__name__}.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 

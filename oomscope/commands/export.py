@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import click
 from oomscope.commands.common import options, pipeline
 from oomscope.commands.common.output import STDOUT, check_target, default_output, stem, write_chunks
 from oomscope.commands.common.progress import Progress
+from oomscope.frozen import frozen
 
 if TYPE_CHECKING:
     from oomscope.analysis.study import SnapshotStudy
@@ -31,7 +32,7 @@ TABLES = ("lifetimes", "curves", "steps", "recorded-steps", "stacks")
 _RECORDED = "recorded-steps"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Conversion:
     """What is to be written, and where; of tables, which one."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from oomscope.analysis.attribution.sites import NO_LOCATION
 from oomscope.analysis.passes.steps import recorded_names
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
+from oomscope.frozen import frozen
 from oomscope.history import BEFORE
 from oomscope.model import Action, BoolArray, IntArray, StackTable
 from oomscope.wording.clean import clean
@@ -31,7 +32,7 @@ END_STATES = ("allocated", "pending_free", "gone")
 """What became of an allocation by the end of the recording."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """Some rows of a column.
 
@@ -57,7 +58,7 @@ class Column:
 Columns = dict[str, Column]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportTable:
     """A table whose rows are made when they are asked for.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from oomscope.analysis.instants import choose_instant
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.errors import RequestError
+from oomscope.frozen import frozen
 from oomscope.model import Action, Device, Snapshot, Trace, WindowPart
 from oomscope.units import format_count
 
@@ -29,7 +30,7 @@ _LASTING = frozenset({
 _LASTING_OF_DEVICE = frozenset({"device", "index", "name", "uuid", "total", "cap"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryRange:
     """Entries of one device, from `first` to `last`, both included; none where `last` is below `first`."""
 

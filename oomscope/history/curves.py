@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.model import Action, IntArray, Layout, Trace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Curves:
     """Bytes over time; each int64[entries + 1], where row ``t + 1`` is the value once entry `t` has happened.
 

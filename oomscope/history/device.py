@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from oomscope.allocator import AllocatorConfig
+from oomscope.frozen import frozen
 from oomscope.history.backend import expands, find_alignment, find_padding
 from oomscope.history.bridge import bridged
 from oomscope.history.curves import Curves, draw
@@ -17,7 +18,7 @@ from oomscope.history.spans import Spans, find_spans, locate
 from oomscope.model import Action, Device, IntArray, Layout, Snapshot, Trace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class DeviceHistory:
     """What happened on one device.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from oomscope.history.lifetimes import Lifetimes
@@ -92,5 +94,5 @@ def _with_holes(
         stack=np.concatenate([lifetimes.stack[rows], np.full(free, -1, np.int32)])[order],
         segment=of_segment,
     )
-    columns = {name: getattr(segments, name) for name in Segments.__slots__ if name != "first_block"}
+    columns = {one.name: getattr(segments, one.name) for one in fields(Segments) if one.name != "first_block"}
     return Layout(Segments(**columns, first_block=first_block.astype(np.int64)), blocks)

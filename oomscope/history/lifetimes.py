@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, Action, Blocks, BlockState, BoolArray, IntArray, Trace
 from oomscope.model.arrays import StackArray
 from oomscope.model.ordering import stable_order
@@ -14,7 +13,7 @@ BEFORE = -1
 """The number of the entry before the first: what was there when the recording began."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Lifetimes:
     """Every allocation that the trace or the final blocks know of; one row an allocation.
 
@@ -62,7 +61,7 @@ class Lifetimes:
         return (self.born <= entry) & (entry < self.gone)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Pairing:
     """Lifetimes with what did not fit together while they were made.
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import fields
 
 import numpy as np
 
 from oomscope.allocator.config import LARGE_SEGMENT_SIZE
 from oomscope.allocator.rounding import SMALL_BUFFER
+from oomscope.frozen import frozen
 from oomscope.history.lifetimes import BEFORE
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Layout, Trace
 from oomscope.model.arrays import StackArray
 from oomscope.model.ordering import ascending
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Spans:
     """Memory obtained from the device, in address order, then time; one row a segment, or a piece of a mapped range.
 
@@ -51,7 +52,7 @@ class Spans:
         return (self.begin <= entry) & (entry < self.end)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Ranges:
     """Ranges of addresses that events or final segments are about; `entry` is the trace's length for the latter."""
 
@@ -65,7 +66,7 @@ class _Ranges:
     stack: StackArray
 
     def take(self, rows: IntArray) -> _Ranges:
-        return _Ranges(*(getattr(self, name)[rows] for name in self.__slots__))
+        return _Ranges(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 def find_spans(trace: Trace, layout: Layout) -> Spans:
@@ -76,7 +77,7 @@ def find_spans(trace: Trace, layout: Layout) -> Spans:
         _pair(whole, len(trace), expandable=False),
         _pair(_cut(mapped), len(trace), expandable=True),
     ]
-    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in Spans.__slots__]
+    columns = [np.concatenate([getattr(table, one.name) for table in tables]) for one in fields(Spans)]
     order = np.lexsort((columns[2], columns[0]))
     return Spans(*(column[order] for column in columns))
 

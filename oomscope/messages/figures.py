@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from oomscope.frozen import frozen
 
 NUMBER = r"\d{1,20}(?:[.,]\d{0,8})?"
 SIZE = rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b)"
@@ -15,7 +16,7 @@ _NO_SIZE = (1 << 63) - (1 << 32)
 """Drivers that cannot tell, and limits that are none, print 2^63 or 2^64 bytes or a little less."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """A size in bytes, and between which bounds it must lie.
 

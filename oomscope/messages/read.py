@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from oomscope.frozen import frozen
 from oomscope.messages.families import LAST_RESORT, WORDINGS, device, host
 from oomscope.messages.merge import absorbed
 from oomscope.messages.proofs import judged
@@ -32,7 +33,7 @@ _RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")
 _ELASTIC_RANK = re.compile(r"rank\s*:\s*(\d{1,6})\s*\(local_rank")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     offset: int
     owner: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from oomscope.frozen import frozen
 from oomscope.messages.figures import Figure
 from oomscope.messages.kinds import refused_by
 from oomscope.model.note import Note
@@ -17,7 +18,7 @@ FIGURES = (
 """The sizes that a message may print."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """One message as its family of wordings reads it.
 
@@ -42,7 +43,7 @@ class Reading:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OomMessage:
     """One failure as a log tells it.
 
@@ -85,7 +86,7 @@ class OomMessage:
         return self.reading.figures.get(name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Log:
     """All that a log says about memory.
 

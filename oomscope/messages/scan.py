@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from oomscope.frozen import frozen
 from oomscope.messages.anchors import COMMONEST, Anchors
 
 CHUNK = 8 << 20
@@ -32,7 +33,7 @@ class Stream(Protocol):
         """At most `size` bytes, none at the end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """A stretch of a log around places that may hold a message.
 

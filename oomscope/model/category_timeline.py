@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model.arrays import IntArray
 
 PROFILER, PROFILER_RAW, MOSAIC = "profiler", "profiler_raw", "mosaic"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class CategoryTimeline:
     """What one export holds. Points are in their order in time.
 

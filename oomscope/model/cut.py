@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """Where a snapshot's file ends too early.
 

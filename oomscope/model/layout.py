@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model.arrays import BoolArray, IntArray, StackArray, UInt8Array
 
 
@@ -21,7 +21,7 @@ class BlockState(IntEnum):
     """A state this version of oomscope does not know; part of reserved and of nothing else."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Segments:
     """Memory obtained from the device, in address order; one row a segment.
 
@@ -57,7 +57,7 @@ class Segments:
         return cls(zero, zero, zero, no, no, none, none, np.zeros(1, np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Blocks:
     """The pieces that segments are divided into, in address order; one row a block.
 
@@ -93,7 +93,7 @@ class Blocks:
         return active
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Layout:
     """One device's segments and blocks at one instant: at the snapshot's end, or rebuilt for an entry of its trace."""
 

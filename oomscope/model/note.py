@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from oomscope.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Note:
     """One thing to tell the reader. `oomscope.wording.say` has a sentence for every code.
 

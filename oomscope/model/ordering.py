@@ -80,7 +80,7 @@ def places(ordered: IntArray, values: IntArray, side: Literal["left", "right"] =
     return found
 
 
-def among(values: IntArray, few: npt.NDArray[Any]) -> BoolArray:
+def among(values: npt.NDArray[np.integer[Any]], few: npt.NDArray[Any]) -> BoolArray:
     """Which `values` are among `few`, which may be any numbers: `np.isin`, which sorts both where they lie apart."""
     known = ascending(few)
     if not len(known):

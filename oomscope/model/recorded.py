@@ -7,16 +7,17 @@ microseconds since the epoch, and no number is negative. Frames run from the inn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from oomscope.frozen import frozen
 from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor, RecordedWalk
 from oomscope.model.recorded_machine import RecordedDevice, RecordedPool, RecordedRequest, RecordedSelf
 from oomscope.model.recorded_stacks import RecordedAutograd, RecordedSource, RecordedStacks
 from oomscope.model.recorded_unread import RecordedUnread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedHistory:
     """How torch was told to record.
 
@@ -41,7 +42,7 @@ class RecordedHistory:
     asked: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedStep:
     """One step of the program; `end_us` is None while it is underway. Byte counts are one for each device.
 
@@ -60,7 +61,7 @@ class RecordedStep:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedMark:
     """A moment that the program gave a name."""
 
@@ -68,7 +69,7 @@ class RecordedMark:
     time_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedContext:
     """The dump's own key. An empty one stands for a snapshot that oomscope did not record.
 

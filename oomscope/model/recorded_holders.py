@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oomscope.frozen import frozen
 from oomscope.model.stacks import Frame
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedTensor:
     """A storage that Python could see.
 
@@ -40,7 +39,7 @@ class RecordedTensor:
     holders: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedHolder:
     """A Python object that keeps memory alive.
 
@@ -86,7 +85,7 @@ class RecordedHolder:
     stores: tuple[Frame, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedWalk:
     """How the walk for names and holders went.
 

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedRequest:
     """The request that failed, as torch told the observer of OOMs: its four numbers."""
 
@@ -19,7 +21,7 @@ class RecordedRequest:
     device_free: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedProcess:
     """A process that uses a device.
 
@@ -36,7 +38,7 @@ class RecordedProcess:
     this: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedDevice:
     """One device at the moment of the dump.
 
@@ -84,7 +86,7 @@ class RecordedDevice:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedSelf:
     """The recording process: where it ran and what was run."""
 
@@ -97,7 +99,7 @@ class RecordedSelf:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedPool:
     """A memory pool of the program that was alive at the moment of the dump: a `MemPool` or a CUDA graph's.
 

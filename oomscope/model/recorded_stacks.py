@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oomscope.frozen import frozen
 from oomscope.model.stacks import Frame
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedThread:
     """One thread's Python stack at the moment of the dump.
 
@@ -27,7 +26,7 @@ class RecordedThread:
     main: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedGathering:
     """A loop underway that gathers for a backward which comes after it.
 
@@ -46,7 +45,7 @@ class RecordedGathering:
         return file == self.at.filename and self.at.line <= line <= self.last
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedStacks:
     """Python stacks at the moment of the dump.
 
@@ -67,7 +66,7 @@ class RecordedStacks:
     threads_left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedAutograd:
     """The node of the autograd graph that backward was in when the request failed.
 
@@ -82,7 +81,7 @@ class RecordedAutograd:
     forward: tuple[Frame, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedSource:
     """A line of source with its neighbours.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oomscope.frozen import frozen
 from oomscope.model.stacks import Frame
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedUnread:
     """A variable of running code that alone keeps memory and that the rest of that code does not read.
 

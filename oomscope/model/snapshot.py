@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias
 
+from oomscope.frozen import frozen
 from oomscope.model.cut import Cut
 from oomscope.model.layout import Layout
 from oomscope.model.note import Note
@@ -30,7 +31,7 @@ class Annotation(NamedTuple):
     time_us: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Device:
     """What the snapshot holds about one device: its memory at the end, and the trace that led there.
 
@@ -47,7 +48,7 @@ class Device:
     cut: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Snapshot:
     """A memory snapshot, whatever wrote it.
 

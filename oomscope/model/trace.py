@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model.actions import Action
 from oomscope.model.arrays import IntArray, StackArray, UInt8Array
 from oomscope.model.ordering import is_any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Trace:
     """Trace entries in the order in which they happened; every column has one row an entry.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowPart:
     """The entries of one device that are left; entry 0 of the part is entry `first` of the recording.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import ascending, numbered
 from oomscope.reading.entry_walk import EntryWalk
@@ -40,7 +41,7 @@ _ROOM = 16
 ByteArray: TypeAlias = "npt.NDArray[np.uint8]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Shape:
     """The layout of entries whose last key is ``frames``, up to the value of that.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any
+
+from oomscope.frozen import frozen
 
 PROFILE = "torch.profiler, not a snapshot"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marks:
     """The keys that were met at each level; empty where there was nothing to look at."""
 

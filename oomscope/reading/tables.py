@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from oomscope.frozen import frozen
 from oomscope.reading.notes import Notes
 from oomscope.reading.pools import PoolInterner
 from oomscope.reading.stacks import StackInterner
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tables:
     """The numbering of stacks and pools, and the notes."""
 

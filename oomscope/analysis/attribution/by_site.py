@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.attribution.sites import NO_LOCATION, SiteTable
 from oomscope.analysis.records import PHASES
 from oomscope.analysis.said.tracebacks import frames_in
+from oomscope.frozen import frozen
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import NO_STACK, BoolArray, IntArray, UInt8Array
 from oomscope.model.arrays import StackArray
@@ -31,7 +30,7 @@ _LABELS = (
 _WHY_UNSEEN = {"window": BEFORE_WINDOW, "wrapped": EVICTED, "state_only": NO_STACK_KEPT, "none": NO_STACK_KEPT}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Attribution:
     """Which rows of the table each lifetime belongs to.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import IntArray
-from oomscope.model.ordering import ascending
+from oomscope.model.ordering import among, ascending
 from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor
 
 BELONGINGS = frozenset({"parameter", "buffer", "gradient", "optimizer_state"})
@@ -160,7 +160,7 @@ def kept_within(study: DeviceStudy, holder: RecordedHolder, rows: IntArray) -> i
     """Bytes of those `rows`, lifetimes, that `holder` alone keeps by what the recording says of its tensors."""
     _, kept = _tensors_of(study, holder)
     found = live_rows(study, _last(study), [one.address or 0 for one in kept])
-    return int(study.history.size[np.intersect1d(found, rows)].sum())
+    return _bytes_of_both(study, found, rows)
 
 
 def keeper_of(study: DeviceStudy, rows: IntArray) -> str | None:
@@ -168,16 +168,21 @@ def keeper_of(study: DeviceStudy, rows: IntArray) -> str | None:
 
     A state is told of its parameter, not of its optimizer: of several optimizers it is the one that has as many bytes.
     """
-    size, whole = study.history.size, int(study.history.size[rows].sum())
+    whole = int(study.history.size[rows].sum())
     covered = []
     for one in holders_in_blocks(study):
         found = live_rows(study, _last(study), [tensor.address or 0 for tensor in _tensors_of(study, one)[0]])
-        own = int(size[np.intersect1d(found, rows)].sum())
+        own = _bytes_of_both(study, found, rows)
         is_whole = one.kind != "optimizer_state" or abs((one.bytes or 0) - own) <= _SAME * own
         if one.holder not in _NOBODY and own and is_whole:
             covered.append((own, one.holder or ""))
     most, holder = max(covered, default=(0, ""))
     return holder if 2 * most >= max(whole, 1) else None
+
+
+def _bytes_of_both(study: DeviceStudy, some: IntArray, others: IntArray) -> int:
+    """Bytes of the rows that are in both, each counted once."""
+    return int(study.history.size[ascending(some[among(some, others)])].sum())
 
 
 def _last(study: DeviceStudy) -> int:

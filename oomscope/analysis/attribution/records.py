@@ -5,12 +5,11 @@ Bytes are integers; None is unknown, never 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteUse:
     """Live bytes of one site (or of one reason for having none).
 
@@ -33,7 +32,7 @@ class SiteUse:
     stacks: tuple[tuple[int, int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedTensor:
     """A block that the recording could name."""
 
@@ -45,7 +44,7 @@ class NamedTensor:
     holders: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """A Python object that keeps memory alive, as the recording found it.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oomscope.analysis.compare.figures import SMALL, Figures, SiteFigure
 from oomscope.analysis.compare.matching import match_places
 from oomscope.analysis.whatif.changes import Site
+from oomscope.frozen import frozen
 from oomscope.model import Frame
 
 PEAK, RESERVED, FRAGMENTATION, GROWTH = "peak_allocated", "peak_reserved", "fragmentation", "growth_per_pass"
@@ -16,7 +17,7 @@ BUDGETS = (PEAK, RESERVED, FRAGMENTATION, GROWTH, SITE, CATEGORY)
 MOST_BLAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """What is allowed, in bytes; None: nothing is said of it.
 
@@ -40,7 +41,7 @@ class Budget:
     tolerance: float = 0.02
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """One figure against its limit.
 
@@ -66,7 +67,7 @@ class Checked:
         return None if self.found is None else self.found <= self.limit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckResult:
     """All figures that were asked about. `complete`: whether no higher peak can have been missed."""
 

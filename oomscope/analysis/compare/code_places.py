@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from oomscope.analysis.attribution.sites import is_script
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray, Snapshot, StackTable
 
 _PASSED_ON = frozenset({"_call_impl", "_wrapped_call_impl", "__call__", "wrapper", "decorate_context"})
@@ -17,7 +18,7 @@ _PASSED_ON = frozenset({"_call_impl", "_wrapped_call_impl", "__call__", "wrapper
 _NONE: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Surroundings:
     """What stands beside a line in stacks: the functions from which it is reached, and those that it calls."""
 
@@ -28,7 +29,7 @@ class Surroundings:
 NOTHING_AROUND = Surroundings()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodePlaces:
     """The lines of a program that occur in its recording: the program's own and its libraries', none of torch.
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from oomscope.analysis.compare.figures import MOST_SITES, SMALL, SiteFigure, figures
@@ -15,6 +15,7 @@ from oomscope.analysis.compare.fingerprint import fingerprint
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Location
 from oomscope.errors import RequestError
+from oomscope.frozen import frozen
 from oomscope.model import package_path
 from oomscope.model.frames import slashes
 
@@ -24,7 +25,7 @@ RANK_IN_NAME = re.compile(r"rank[_.-]?(\d+)", re.IGNORECASE)
 _JOBS = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digest:
     """One snapshot. Bytes are integers, times are microseconds since the epoch; None is unknown.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 from oomscope.model import Snapshot
 
 MOST_SITES = 100
@@ -24,7 +25,7 @@ _MIDWAY = frozenset({"wrapped", "late"})
 _OVERWRITTEN = frozenset({"wrapped"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteFigure:
     """The bytes of one site at the peak."""
 
@@ -35,7 +36,7 @@ class SiteFigure:
     category: str = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figures:
     """What is measured. None is unknown.
 
@@ -91,7 +92,7 @@ def measure(
     return figures(at, window)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Window:
     """What happened on a device since an entry: the most beyond what there was, and the entry of it."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from oomscope.analysis.compare.code_places import NOTHING_AROUND, CodePlaces
 from oomscope.analysis.compare.files import mutual_best
 from oomscope.analysis.compare.functions import alike
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 
 LEAST_ALIKE = 0.4
 """How much of its surroundings a line must share with another to be the same."""
@@ -24,7 +24,7 @@ _MOST_LINES = 300
 """Of one function; in longer ones (generated code) only lines of the same number are paired."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Function:
     before: list[Location]
     after: list[Location]

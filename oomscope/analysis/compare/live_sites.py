@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from oomscope.analysis.attribution.sites import stack_text
 from oomscope.analysis.compare.pairing import LiveBlocks
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, Location
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, IntArray
 
@@ -20,7 +20,7 @@ SiteKey: TypeAlias = tuple[Location | None, Location | None, str | None]
 _NOTHING = LiveBlocks(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LiveSite:
     """A site of one recording.
 

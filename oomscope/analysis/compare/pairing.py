@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 
 TOLERANCE = 0.01
@@ -16,7 +16,7 @@ _SAME, _SCALED, _SQUARED = 0, 1, 2
 """Powers of the factor."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LiveBlocks:
     """Blocks in the order in which they were made.
 
@@ -34,7 +34,7 @@ class LiveBlocks:
         return self.requested[order], self.size[order]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paired:
     """How the blocks of two sides go together.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median_low
 from typing import TypeAlias, TypeVar
 
 from oomscope.analysis.compare.digest import Digest, merged
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 
 LEAST_SHARE = 0.05
 """Of the median; a rank that departs by less is as the others."""
@@ -23,7 +24,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 Key: TypeAlias = tuple[Location | None, Location | None, str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutlierSite:
     """What a line holds on an outlier, and the median of all ranks."""
 
@@ -34,7 +35,7 @@ class OutlierSite:
     median: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outlier:
     """A rank whose peak departs from the others: `bytes` from the median, `sites` by how much they do.
 
@@ -47,7 +48,7 @@ class Outlier:
     categories: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteSpread:
     """A line over the ranks that know their peak, at the peak of each; where none does, over all, as their files end.
 
@@ -63,7 +64,7 @@ class SiteSpread:
     max_rank: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CategorySpread:
     """A category over the same ranks as the lines; `max_rank`: the first that has the most."""
 
@@ -74,7 +75,7 @@ class CategorySpread:
     max_rank: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PeakSpread:
     """The peaks of all ranks that know theirs; one that is more than `apart` from the median is an outlier."""
 
@@ -91,7 +92,7 @@ class PeakSpread:
         return max(self.max - self.median, self.median - self.min) <= LEAST_SHARE * self.median
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SameEnd:
     """Ranks that ended alike: with one fingerprint where a request failed, else for one `reason` (None: not known)."""
 
@@ -101,7 +102,7 @@ class SameEnd:
     ranks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranks:
     """Ranks of one job.
 

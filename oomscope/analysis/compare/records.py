@@ -7,10 +7,10 @@ the JSON document (`oomscope/rendering/diff.schema.json`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from oomscope.analysis.memory.records import Totals
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 
 UNCHANGED = "unchanged"
 RATIO = "ratio"
@@ -28,7 +28,7 @@ NEW, GONE = "new", "gone"
 REASONS = (NEW, GONE, BLOCKS, SIZES, RATIO, ROUNDING, INSTANT, UNCHANGED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """One of the two recordings, at the instant that is compared.
 
@@ -53,7 +53,7 @@ class Side:
     unaccounted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteChange:
     """The change of one site; the bytes are those that were live.
 
@@ -105,7 +105,7 @@ class SiteChange:
         return self.change - self.by_ratio - self.by_square - self.by_rounding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scaling:
     """One factor by which blocks differ, as after a change of batch or length.
 
@@ -126,7 +126,7 @@ class Scaling:
     sites: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedChange:
     """The bytes of a name: a tensor's or a holder's. An empty name stands for all without one."""
 
@@ -141,7 +141,7 @@ class NamedChange:
         return self.after - self.before
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StackChange:
     """The bytes of one stack, innermost frame first; empty where nothing was recorded, None for all other stacks."""
 
@@ -155,7 +155,7 @@ class StackChange:
         return self.after - self.before
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GrowthChange:
     """What a site leaves behind every pass; None: it does not grow."""
 
@@ -166,7 +166,7 @@ class GrowthChange:
     after: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueChange:
     """A setting or a version; None where the recording does not tell it."""
 
@@ -175,7 +175,7 @@ class ValueChange:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diff:
     """What differs between two recordings.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from oomscope.analysis.compare.digest import Digest, merged
+from oomscope.frozen import frozen
 from oomscope.model.frames import slashes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TriageGroup:
     """Dumps with one fingerprint.
 

@@ -8,8 +8,6 @@ Where nothing tells, they stay unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE, PARAMETER
@@ -17,6 +15,7 @@ from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.size_matching import SCALAR, one_for_each
 from oomscope.analysis.labels.stack_roles import Role
+from oomscope.frozen import frozen
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray, UInt8Array
 from oomscope.model.ordering import ascending
@@ -31,7 +30,7 @@ _TIMES_ACCUMULATED = (2, 3, 4)
 """How often the model is there while gradients are added in place: parameters, gradients, and up to two states each."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ModelSizes:
     """How many tensors of each size the model has.
 

@@ -32,7 +32,7 @@ from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, Snapshot, UInt8Array
 from oomscope.model.arrays import StackArray
-from oomscope.model.ordering import ascending, is_any, places
+from oomscope.model.ordering import among, ascending, is_any, places
 
 __all__ = [
     "ACTIVATION", "BUFFER", "GRADIENT", "INPUT", "OPTIMIZER_STATE", "PARAMETER", "TEMPORARY", "UNKNOWN", "WORKSPACE",
@@ -142,7 +142,7 @@ class _Inference:
         dropped = (freed > last) & (freed < self.end) & (len(known) > 0)
         survives = self.before[rows] | beyond(freed, after, self.end) | dropped
         alive = ~survives & (freed >= self.end)
-        fits = np.isin(self.bytes[rows], known) if len(known) else np.ones(len(rows), np.bool_)
+        fits = among(self.bytes[rows], known) if len(known) else np.ones(len(rows), np.bool_)
         category = np.full(len(rows), TEMPORARY, np.uint8)
         category[survives & fits] = GRADIENT
         stays = survives & ~fits & (self.before[rows] | beyond(freed, after, self.end))

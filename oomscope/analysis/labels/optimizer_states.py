@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.labels.kinds import OPTIMIZER_STATE
 from oomscope.analysis.labels.size_matching import SCALAR
 from oomscope.analysis.study import DeviceStudy
+from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, IntArray, package_path
-from oomscope.model.ordering import ascending
+from oomscope.model.ordering import among, ascending
 
 USUAL_STATES = {
     "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "sparseadam": 2, "fusedadam": 2, "lamb": 2,
@@ -24,7 +23,7 @@ _NEARLY_ALL = 0.9
 """Of the bytes that a line made: so many must be as large as parameters, else it makes another kind of state."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class StatesOfLine:
     """The states that one line of an optimizer makes.
 
@@ -64,7 +63,7 @@ def _of_line(line: int, states: IntArray, parameters: IntArray) -> StatesOfLine 
     size, count = np.unique(parameters, return_counts=True)
     for factor in _FACTORS:
         scaled = (size * factor).astype(np.int64)
-        fits = np.isin(states, scaled)
+        fits = among(states, scaled)
         if states[fits].sum() < _NEARLY_ALL * states.sum():
             continue
         made, times = np.unique(states[fits], return_counts=True)

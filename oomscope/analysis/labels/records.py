@@ -6,12 +6,13 @@ Bytes are integers; None is unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Driver:
     """What the live bytes are.
 
@@ -28,7 +29,7 @@ class Driver:
     categories: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bill:
     """What the model must cost, against what is there. Bytes at the instant of attribution; None is unknown."""
 

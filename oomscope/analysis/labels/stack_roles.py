@@ -8,12 +8,12 @@ the allocation then decides (see `oomscope.analysis.labels.phases`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
 
 from oomscope.analysis.said.tracebacks import original_frame
+from oomscope.frozen import frozen
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, UInt8Array, frame_kind, package_path
 from oomscope.model.arrays import StackArray
 
@@ -74,7 +74,7 @@ class Mark(IntFlag):
     """Autocast's copy in another precision, as C++ frames say."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class StackRoles:
     """Roles and marks of every stack; the last row is that of `NO_STACK`, so both columns can be indexed with -1.
 

@@ -7,7 +7,7 @@ something else was made between, the next child has begun.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 
 LEAST_BLOCKS = 2
@@ -38,7 +39,7 @@ _LAYER = re.compile(r"torch/nn/modules/(?!container|transformer)")
 """torch's own layers are no blocks, but what holds several of them is."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Block:
     """One call of a block.
 

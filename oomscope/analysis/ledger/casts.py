@@ -10,6 +10,7 @@ from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import among
 
 _PROJECTS = re.compile(r"^_in_projection|^multi_head_attention_forward$")
 FROZEN = 0.4
@@ -55,7 +56,7 @@ def autocast_copies(run: Run) -> IntArray:
     lasts = run.end[rows] > np.where(later, run.begin[following], run.begin[rows])
     next_too = (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]])
     followed = rows[:-1][next_too & lasts[:-1] & ~run.recording.at_once[rows[1:]]]
-    found: IntArray = followed[np.isin(run.size[followed], np.unique(weights) // 2)]
+    found: IntArray = followed[among(run.size[followed], weights // 2)]
     enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
     return found if enough else found[:0]
 

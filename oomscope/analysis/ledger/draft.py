@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
 SPACING = 8
@@ -17,7 +18,7 @@ AT_ONCE = 2
 """How far behind a moment something ends that is given back at once."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Draft:
     """Requests as intervals of moments. A moment is a recorded step's number times `SPACING`, or between two of them.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.run import Run
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edited:
     """A program that follows a remedy.
 

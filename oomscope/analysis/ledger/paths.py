@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan.calls import Part, Path, module_of, path_of
 from oomscope.model import NO_STACK
+from oomscope.model.ordering import ascending
 
 __all__ = ["Part", "Path", "module_of", "paths"]
 
@@ -15,5 +14,5 @@ __all__ = ["Part", "Path", "module_of", "paths"]
 def paths(run: Run) -> dict[int, Path]:
     """For each stack of a forward its frames from the outside, cut at every call of a module."""
     stacks = run.study.snapshot.stacks
-    used = np.unique(run.stack[run.during(FORWARD)]).tolist()
+    used = ascending(run.stack[run.during(FORWARD)]).tolist()
     return {stack: path_of(stacks[stack]) for stack in used if stack != NO_STACK}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -23,8 +22,10 @@ from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
 from oomscope.analysis.plan.scaling import workspaces
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
+from oomscope.model.ordering import among
 
 _HALF = re.compile(
     r"torch/nn/modules/(linear|conv|rnn)\.py|scaled_dot_product|sdpa|flash_attn|_in_projection|^(linear|matmul|bmm|einsum|baddbmm|conv\w+)$"
@@ -53,7 +54,7 @@ SMALL = 512
 """Bytes: smaller ones are counters and flags."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Halves:
     """By what autocast makes each request smaller or larger.
 
@@ -155,10 +156,10 @@ def scores_of_fused(run: Run) -> BoolArray:
     linear = run.size[run.marked(Mark.LINEAR) & run.during(FORWARD)]
     per_block = int(np.median(linear)) if len(linear) else 0
     large = inside & (run.size > 2 * per_block) & (run.size >= LEAST_SCORES) & (per_block > 0)
-    scores = np.unique(run.size[large])
-    outside = np.unique(run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)])
-    only = np.setdiff1d(scores, outside)
-    found: BoolArray = np.isin(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
+    scores = run.size[large]
+    outside = run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)]
+    only = scores[~among(scores, outside)]
+    found: BoolArray = among(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
     return found
 
 

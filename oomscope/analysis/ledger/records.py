@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oomscope.analysis.plan.records import Estimate
+from oomscope.frozen import frozen
 from oomscope.model import Note
 
 REPLAYED, ESTIMATED = "replayed", "estimated"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemedyRow:
     """One remedy.
 
@@ -33,7 +32,7 @@ class RemedyRow:
     basis: str = REPLAYED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemedyPair:
     """Two remedies that are enough together, where none is alone.
 
@@ -49,7 +48,7 @@ class RemedyPair:
     saves_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effect:
     """What a remedy makes of one request that failed.
 
@@ -63,7 +62,7 @@ class Effect:
     serves: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ledger:
     """All remedies of a run.
 

@@ -16,6 +16,7 @@ from oomscope.analysis.plan.recordings import Recording, StackKeys, made_ready
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray
+from oomscope.model.ordering import among
 
 SCALAR = 1024
 """Bytes up to which a state is a counter."""
@@ -156,4 +157,4 @@ class Run:
     @cached_property
     def like_parameter(self) -> BoolArray:
         """What is as large as a parameter."""
-        return np.isin(self.size, np.unique(self.trained)) & (self.size > SCALAR)
+        return among(self.size, self.trained) & (self.size > SCALAR)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.passes.growth import find_growth
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 
 STATES = 2
@@ -22,7 +22,7 @@ SAME_SHARE = 0.9
 """Of the requests of a step that failed: so many must be those of an earlier one for it to tell how it goes on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outlook:
     """What a run that failed still had before it.
 

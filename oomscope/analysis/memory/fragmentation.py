@@ -6,17 +6,16 @@ segments), *walled* (inside a private pool), or *stranded* (beside a live block 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.allocator import AllocatorConfig, round_sizes
 from oomscope.allocator.rounding import page_size
 from oomscope.analysis.memory.records import Fragmentation, PoolUse
+from oomscope.frozen import frozen
 from oomscope.model import BlockState, BoolArray, IntArray, Layout, PoolId
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FreeBytes:
     """Each inactive block's bytes by what becomes of them; int64[blocks], 0 for blocks that are not inactive."""
 

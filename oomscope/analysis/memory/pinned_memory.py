@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from oomscope.analysis.memory.records import Peak, Totals, Usage
 from oomscope.analysis.memory.usage import peak, totals_at, usage
 from oomscope.analysis.records import At
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class PinnedMemory:
     """Pinned host memory. Recorded by torch 2.14+; of older releases oomscope's recording has the counters alone.
 

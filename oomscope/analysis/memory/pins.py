@@ -7,7 +7,6 @@ stay reserved as long as one live block lies in it; when every site with a block
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from oomscope.analysis.attribution.by_site import Attribution
 from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.study import DeviceStudy
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray, Layout
 from oomscope.model.ordering import ascending, numbered
@@ -24,7 +24,7 @@ from oomscope.model.ordering import ascending, numbered
 MOST_PINS = 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Edges:
     """The units where blocks begin and end, in which alone free bytes can lie beside one: what is between is full.
 

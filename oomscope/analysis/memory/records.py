@@ -5,13 +5,12 @@ Bytes are integers; None is unknown, never 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 from oomscope.model import Note, PoolId
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """Reserved, allocated and active bytes at one instant."""
 
@@ -20,7 +19,7 @@ class Totals:
     active: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """The end of the snapshot, as `torch.cuda.memory_stats()` counts it."""
 
@@ -32,7 +31,7 @@ class Usage:
     pending_free: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peak:
     """The most that was allocated, active and reserved in the recorded window, and the entries where it was reached."""
 
@@ -43,7 +42,7 @@ class Peak:
     reserved_entry: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reconciliation:
     """What does not add up.
 
@@ -62,7 +61,7 @@ class Reconciliation:
     replay_agrees: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolUse:
     """One kind of free list: pool × stream × size class."""
 
@@ -81,7 +80,7 @@ class PoolUse:
     stranded: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragmentation:
     """Free bytes and why they are free, at the instant of attribution. releasable + walled + stranded = inactive."""
 
@@ -97,7 +96,7 @@ class Fragmentation:
     by_pool: tuple[PoolUse, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pin:
     """A site whose live blocks keep free bytes from being released."""
 
@@ -118,7 +117,7 @@ class Pin:
     oldest_entry: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FreeForRequest:
     """The free bytes of the device at the instant of an OOM, by what they were worth to the failed request."""
 

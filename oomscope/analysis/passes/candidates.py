@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.attribution.by_site import NO_FRAMES_BACKWARD, ONLY_TORCH
@@ -13,6 +11,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.frozen import frozen
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import StackArray
@@ -23,7 +22,7 @@ LEAST_SHARE = 0.005
 """Of the allocated bytes; less is not worth a reader's time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Candidates:
     """One device at one instant, with the blocks that can be growth at all.
 

@@ -20,6 +20,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
+from oomscope.model.ordering import ascending
 
 LEAST_COMPARED = 1 << 20
 """Bytes of a request below which its size says nothing of the batch: the allocator serves small ones from one pool."""
@@ -71,7 +72,7 @@ def _before(study: DeviceStudy, run: LoopRun) -> int:
     loops, place = study.loops, study.loops.location(run)
     around = [loops.runs[number] for number in loops.chain(run.parent)]
     alike = [*loops.runs_of(run.loop), *(one for one in around if loops.location(one) == place)]
-    starts = np.unique(np.concatenate([one.starts for one in alike]))
+    starts = ascending(np.concatenate([one.starts for one in alike]))
     return int(np.searchsorted(starts, run.begin))
 
 

@@ -8,7 +8,6 @@ window of the last few passes, and what the first ones left, rise no further.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -29,6 +28,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.passes.straight_rise import straight_rise
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import ascending
@@ -58,7 +58,7 @@ JUST_ENDED = 2.0
 has kept. A loop without a forward that has ended has only filled something."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class PassGrid:
     """The passes of one loop in all its runs, up to an entry.
 

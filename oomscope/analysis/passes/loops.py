@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,12 +16,13 @@ from oomscope.analysis.labels.stack_roles import Role, StackRoles
 from oomscope.analysis.passes.loop_finder import FoundRun, LoopFinder
 from oomscope.analysis.passes.script_stacks import MAIN, THREAD, ScriptStacks
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 from oomscope.history import BEFORE, DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray
 from oomscope.model.ordering import places
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LoopRun:
     """One run of a loop, from its first pass to its last.
 

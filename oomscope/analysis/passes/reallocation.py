@@ -6,10 +6,9 @@ sets it apart from activations of batches that happen to become longer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import ascending
@@ -33,7 +32,7 @@ MOST_ROUNDS_AGO = 3
 """Rounds; what has not grown for longer than that was growing earlier and no longer is."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Reallocation:
     """The live blocks of one stack that were replaced by larger ones.
 

@@ -5,12 +5,11 @@ Bytes are integers; None is unknown, never 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Growth:
     """A site whose live bytes rise and do not come back."""
 
@@ -40,7 +39,7 @@ class Growth:
     """Its loop runs in a thread of the program that is not the failing one: it may only run ahead, as a loader does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepPeak:
     """One step (iteration): entries ``begin`` to ``end`` inclusive, and the most that was allocated in it."""
 
@@ -52,7 +51,7 @@ class StepPeak:
     end_allocated: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """The iterations of the program. `boundaries` are the entries where each begins."""
 
@@ -65,7 +64,7 @@ class Steps:
     """Whether each ends with a step of the optimizer, whose number, from 1, is its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailingPass:
     """The pass of a loop in which a request failed, against the last one that was finished.
 
@@ -119,7 +118,7 @@ NO_LONGER = 1.05
 """Batches whose sizes differ by less are called the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallsInProgress:
     """Calls of one function that were underway at the same time."""
 

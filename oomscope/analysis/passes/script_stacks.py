@@ -11,11 +11,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.analysis.attribution.sites import is_script
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, Frame, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import StackArray
 
@@ -44,7 +44,7 @@ _RUNNER_FILE = re.compile(r"(^|/)(threading\.py|concurrent/futures/thread\.py|as
 _THREAD_FILE = re.compile(r"(^|/)threading\.py$")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ScriptStacks:
     """The script's part of every stack.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray, Snapshot
 
 UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Series:
     """The finished steps of one device, in the order in which they ended; all int64[rows], `UNKNOWN` where it is that.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
 MOST_CELLS = 4_000_000
@@ -22,7 +22,7 @@ MOST_CELLS = 4_000_000
 DEGREES = (0, 1, 2)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Stretch:
     """Requests in their order, with what tells which is which.
 

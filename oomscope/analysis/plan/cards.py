@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import gcd
 
 from oomscope.allocator.config import AllocatorConfig
@@ -14,6 +13,7 @@ from oomscope.analysis.plan.recordings import Shape
 from oomscope.analysis.plan.records import CardFit, Largest
 from oomscope.analysis.plan.scaling import LIKELY, Scaled
 from oomscope.analysis.whatif.gpus import capacity
+from oomscope.frozen import frozen
 from oomscope.units import MIB
 
 OUTSIDE = 768 * MIB
@@ -25,7 +25,7 @@ _FINEST = 64
 """Lengths and sides are searched in steps of at most so many."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """A card, as it was asked for.
 

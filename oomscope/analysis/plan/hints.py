@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -24,6 +23,7 @@ from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
+from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, BoolArray, IntArray, package_path
 
 BATCH, LENGTH, SIDE, UNKNOWN = "batch", "length", "side", "unknown"
@@ -62,7 +62,7 @@ def kind_of(parameter: str) -> str:
     return next((kind for kind, pattern in _NAMES if pattern.search(parameter)), UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Hints:
     """For each request, the likely degree of each parameter, with the least and the greatest that may be.
 

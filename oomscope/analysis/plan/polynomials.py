@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from oomscope.frozen import frozen
 
 Point = tuple[float, ...]
 Powers = tuple[int, ...]
@@ -12,7 +13,7 @@ EXACT = 8
 """Bytes by which a size that fits may be off: sizes are whole numbers of elements."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Polynomial:
     """Σ factor · Π parameter^power, or the square of it.
 
@@ -38,7 +39,7 @@ class Law(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Model:
     """The size of a request as a function of the shape.
 
@@ -59,7 +60,7 @@ class Model:
         return likely, min(values), max(values)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hint:
     """Degrees that one recording alone suggests: likely, least and greatest for each parameter."""
 
@@ -68,7 +69,7 @@ class Hint:
     high: Powers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """All that is known of one request.
 
@@ -109,7 +110,7 @@ def _extended(evidence: Evidence, varied: Sequence[int], found: Polynomial) -> t
     return tuple(times(found, evidence, rest, spread(end, rest, len(hint.degree))) for end in sorted(ends))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Multiple:
     """A law times a product of powers, which is 1 at `origin`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +18,11 @@ from oomscope.analysis.plan.records import Estimate
 from oomscope.analysis.plan.scaling import Scaled
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.extraction import by_request
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Margins:
     """Shares by which a prediction may be off beside what the replays span. Measured in docs/plan.md."""
 
@@ -40,7 +40,7 @@ _WORKSPACES = _Margins(0.03, 0.11)
 _BLOCK = 512
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peaks:
     """What is predicted for a shape.
 

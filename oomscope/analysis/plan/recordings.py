@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.analysis.whatif.preparation import Subject, prepared
 from oomscope.errors import RequestError
+from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, FrameKind, IntArray, frame_kind, package_path
 
 UNFRAMED = -1
@@ -21,7 +21,7 @@ UNFRAMED = -1
 Shape = Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """Requests that were made at one shape: a step, or what stands before the first one.
 
@@ -37,7 +37,7 @@ class Unit:
     step: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Recording:
     """One recorded run.
 

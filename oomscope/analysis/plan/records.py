@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from oomscope.frozen import frozen
 from oomscope.model import Note
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """Bytes that were predicted, and how far they may be off.
 
@@ -22,7 +23,7 @@ class Estimate:
     high: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CardFit:
     """Whether a shape fits a card.
 
@@ -44,7 +45,7 @@ class CardFit:
     retries: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prediction:
     """The peaks at one shape.
 
@@ -68,7 +69,7 @@ class Prediction:
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Largest:
     """The largest value of a parameter that fits a card.
 
@@ -98,7 +99,7 @@ class Largest:
     bound: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alignment:
     """How the recordings fit together.
 
@@ -116,7 +117,7 @@ class Alignment:
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A recording that the plan rests on.
 
@@ -133,7 +134,7 @@ class Source:
     ends_early: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What fits.
 

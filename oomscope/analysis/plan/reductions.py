@@ -8,13 +8,13 @@ of float32 that it adds up, and at most a MiB for each multiprocessor (`aten/src
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
 from oomscope.analysis.plan.polynomials import Evidence, Model, Point, Polynomial, proportional
 from oomscope.analysis.plan.recordings import Recording
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
 COUNTERS = 4096
@@ -37,7 +37,7 @@ _MULTIPROCESSORS = (
 """Of a card."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _UpToFull:
     """What grows until the card is full, at `most` bytes."""
 

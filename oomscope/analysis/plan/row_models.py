@@ -7,10 +7,10 @@ are drawn much more often, as of words, it grows with a power of the draws below
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, expm1, log
 
 from oomscope.analysis.plan.polynomials import Evidence, Model, Point, Powers, power, proportional, spread
+from oomscope.frozen import frozen
 
 CHANCE = 0.01
 """By so much chance moves the number of distinct rows."""
@@ -20,7 +20,7 @@ ROUNDS = 60
 """Of a bisection, more than enough for float64."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _OfATable:
     """Rows that are drawn alike.
 
@@ -38,7 +38,7 @@ class _OfATable:
         return self.table * -expm1(-self.factor * power(point, self.powers) / self.table)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _OfWords:
     """Rows some of which are drawn much more often than others: ``factor`` · draws to the power of ``share``."""
 

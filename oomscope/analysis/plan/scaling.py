@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import among
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
@@ -21,7 +23,7 @@ VOLUME = 3
 """The degree of a side."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Scaled:
     """A recording whose requests have models.
 
@@ -119,8 +121,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
 def workspaces(recording: Recording) -> BoolArray:
     """What is given back at once, is large, and is not as large as any tensor."""
     size = recording.program.size
-    tensors = np.unique(size[~recording.at_once])
-    found: BoolArray = recording.at_once & (size >= LEAST_WORKSPACE) & ~np.isin(size, tensors)
+    found: BoolArray = recording.at_once & (size >= LEAST_WORKSPACE) & ~among(size, size[~recording.at_once])
     return found
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from oomscope.analysis.attribution.held_blocks import first_ways, is_within
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.suspects import own_rows
+from oomscope.frozen import frozen
 
 _STATE = re.compile(r"\((?:hx|cx)\)$")
 """What the nodes of recurrent layers and cells call the state that they were given."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptValues:
     """What a person has put into an object, as far as the recording saw it.
 

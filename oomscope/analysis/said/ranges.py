@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import Annotation, IntArray, Snapshot
 from oomscope.model.arrays import StackArray
@@ -15,7 +15,7 @@ from oomscope.model.arrays import StackArray
 NO_RANGE = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Ranges:
     """Ranges in the order in which they began; those that had begun before the first annotation come first.
 

@@ -5,12 +5,11 @@ Bytes are integers; None is unknown, never 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oomscope.frozen import frozen
 from oomscope.model import PoolId
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """What the program had said when a request was made; empty or None where it had said nothing.
 
@@ -34,7 +33,7 @@ class Said:
         return not (self.ranges or self.metadata or self.compiled or self.pool)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedUse:
     """Live bytes under one name that the program gave.
 
@@ -57,7 +56,7 @@ class NamedUse:
     rise: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolFigures:
     """What one private pool holds at the instant: all its streams and size classes together.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.limits import limit_at
 from oomscope.analysis.verdict.records import Oom, ProcessLimit
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, Layout, Snapshot
 
@@ -23,7 +23,7 @@ MOST_JUDGED = 8
 """Retry loops fail hundreds of times; the last ones of a device are judged, the one that matters among them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FailedRequest:
     """One `OOM` entry with the state of the allocator at that very instant."""
 

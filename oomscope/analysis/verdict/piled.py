@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.former_model import FormerModel
@@ -14,6 +14,7 @@ from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.suspects import UNDERWAY, is_finished_with
+from oomscope.frozen import frozen
 
 Left = EndedTraining | LoadedCopies | FormerModel | LeftByCalls
 """What the trace alone shows to be left over, the surest kind first."""
@@ -32,7 +33,7 @@ STEADY = 0.9
 """R² of live bytes over passes from which on growth is beyond doubt."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopFacts:
     """What is known of a loop whose passes are counted.
 
@@ -74,7 +75,7 @@ class LoopFacts:
         return self.trains_within and not self.optimizes_within and not self.trained_before and passes <= MOST_GATHERED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piled:
     """Bytes that have piled up when a request failed.
 

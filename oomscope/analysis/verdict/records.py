@@ -6,7 +6,7 @@ Bytes are integers; None is unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from oomscope.analysis.labels.records import Driver
@@ -14,10 +14,11 @@ from oomscope.analysis.memory.records import FreeForRequest, Totals
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass
 from oomscope.analysis.records import Location
 from oomscope.analysis.said.records import Said
+from oomscope.frozen import frozen
 from oomscope.model import Note
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessLimit:
     """What this process may reserve: a cap that is inferred lies between the two, else they are the same."""
 
@@ -27,7 +28,7 @@ class ProcessLimit:
     """``recorded``, ``bracket`` or ``device``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Qualifying:
     """A cause that passes its counterfactual, and the bytes it would have spared beyond the request."""
 
@@ -36,7 +37,7 @@ class Qualifying:
     spare: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """One number that proves the verdict; `oomscope.wording.evidence` says what `slug` counts."""
 
@@ -45,7 +46,7 @@ class Evidence:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suspect:
     """A Python object that keeps memory alive and is no part of a model.
 
@@ -94,7 +95,7 @@ class Suspect:
     reads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Advice:
     """Something to do (or not to do, where `refuted`); `oomscope.wording.remedies` has its sentences.
 
@@ -115,7 +116,7 @@ class Advice:
     at: Location | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """Why one request failed.
 
@@ -145,7 +146,7 @@ class Verdict:
     in_progress: tuple[CallsInProgress, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """The part of the program that made a request.
 
@@ -168,7 +169,7 @@ class Asked:
     is_first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Oom:
     """A request that failed. `recovered`: the program went on allocating afterwards. `said`: what it said of it."""
 

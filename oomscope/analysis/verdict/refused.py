@@ -9,9 +9,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, RecordedContext, Snapshot
 
@@ -26,7 +26,7 @@ _LONGEST = 20_000
 _NOT_MEMORY = frozenset({"other", "shared-memory"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """What failed outside the trace.
 

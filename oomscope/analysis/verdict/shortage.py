@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oomscope.analysis.memory.records import FreeForRequest
 from oomscope.analysis.verdict.records import ProcessLimit, Qualifying
+from oomscope.frozen import frozen
 
 MARGIN = 0.03
 """Of the limit. An allocator leaves about so much in holes even when nothing is wrong."""
@@ -14,7 +13,7 @@ NORMAL_OUTSIDE = 1 << 30
 """What a CUDA context, its libraries and NCCL normally take of a card; more than that is somebody else's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shortage:
     """A failed request and what stood around it. Bytes.
 
@@ -62,7 +61,7 @@ class Shortage:
         return withheld + limit - self.reserved - self.size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tested:
     """What the tests gave.
 

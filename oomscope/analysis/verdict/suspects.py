@@ -305,7 +305,7 @@ def held_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
     rows = live_rows(study, entry, [one.address for one in unread if one.address is not None])
     if any((one.holder, one.place) == (holder, "graph") for one in study.snapshot.recorded.unread):
         return ascending(rows[rows >= 0])  # its values are read
-    return np.union1d(_held(study, entry, holder)[0], rows[rows >= 0])
+    return ascending(np.concatenate([_held(study, entry, holder)[0], rows[rows >= 0]]))
 
 
 def own_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.memory.fragmentation import free_bytes
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest, pool_of
+from oomscope.frozen import frozen
 from oomscope.model import PoolId
 from oomscope.model.ordering import ascending
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wall:
     """One private pool with free bytes.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isfinite
 
 import numpy as np
@@ -14,6 +14,7 @@ from oomscope.analysis.whatif.extraction import by_request
 from oomscope.analysis.whatif.gpus import LARGEST
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.errors import RequestError
+from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, IntArray, Note, StackTable, note
 
 _SHOWN = re.compile(r"(?P<function>[A-Za-z_<][\w.<>]*)\s+\((?P<file>.+):(?P<line>\d+)\)\Z")
@@ -25,7 +26,7 @@ _MOST_IN_ALL = 1 << 62
 """Bytes of all requests together, so that sums of them are exact."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A line of code, or a file, as a user writes it: ``metrics.py:17``, ``train/metrics.py``."""
 
@@ -44,7 +45,7 @@ class Site:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scaling:
     """What a site allocates, times `factor`."""
 
@@ -52,7 +53,7 @@ class Scaling:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """What is changed, all at once.
 
@@ -108,7 +109,7 @@ def parse_scaling(text: str) -> Scaling:
     return Scaling(parse_site(site), factor)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ProgramMarks:
     """What is known of the recorded program beyond its requests.
 

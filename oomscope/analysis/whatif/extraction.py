@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.allocator.program import InitialLayout, Op, Program
 from oomscope.analysis.whatif.releases import RETURNS, ReleaseRun, following
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.model import NO_STACK, Action, IntArray, Layout, Snapshot, Trace, UInt8Array
@@ -15,7 +14,7 @@ from oomscope.model import NO_STACK, Action, IntArray, Layout, Snapshot, Trace, 
 DEFAULT_POOL = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Extraction:
     """A program, and how its requests belong to the trace.
 
@@ -32,7 +31,7 @@ class Extraction:
     adds_up: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Operations:
     """Steps of one kind; `key` orders them: twice the entry, plus one for what comes after it."""
 

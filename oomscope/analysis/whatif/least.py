@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -15,6 +15,7 @@ from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.allocator.rounding import round_sizes
+from oomscope.frozen import frozen
 from oomscope.units import MIB
 
 STEP = 2 * MIB
@@ -26,7 +27,7 @@ PROOF_STEPS = 4_000_000
 """How many steps these may have in all, for those of long programs take seconds each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Least:
     """The least cap from which on a program lives, in bytes.
 

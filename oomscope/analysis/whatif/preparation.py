@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from oomscope.analysis.whatif.recorded_limit import RecordedLimit, possible_limi
 from oomscope.analysis.whatif.records import SelfCheck
 from oomscope.analysis.whatif.releases import OBTAINS, RETURNS, ReleaseRun, emptied_by_libraries, release_runs
 from oomscope.errors import ReplayError
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, BoolArray, IntArray, Snapshot
 
@@ -27,7 +28,7 @@ MAX_ADDRESS = 1 << 51
 """Recorded addresses lie below, invented ones above."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Subject:
     """A recorded run that can be replayed.
 
@@ -103,10 +104,8 @@ def _best(snapshot: Snapshot, device: DeviceHistory, runs: list[ReleaseRun]) -> 
         for limit in possible_limits(snapshot, device, runs)
     )
     best = next(subjects)
-    for subject in subjects:
-        if not best.check.mismatches:
-            break
-        best = min(best, subject, key=lambda one: one.check.mismatches)
+    while best.check.mismatches and (other := next(subjects, None)) is not None:
+        best = min(best, other, key=lambda one: one.check.mismatches)
     return best
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.rounding import allocation_size, round_size
 from oomscope.analysis.whatif.releases import OBTAINS, ReleaseRun, following, refused_sums
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, RecordedDevice, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedLimit:
     """The limit of the recorded run.
 

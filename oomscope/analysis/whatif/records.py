@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from oomscope.frozen import frozen
 from oomscope.model import Note
 
 RECORDED = "recorded"
@@ -13,7 +14,7 @@ EXPANDABLE = "expandable_segments:True"
 """The setting that is tried first, for it was made against holes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelfCheck:
     """Whether the replay of the recorded setting gives what was recorded.
 
@@ -45,7 +46,7 @@ class SelfCheck:
         return self.addresses > 0 and self.mismatches == 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WhatIfRow:
     """What became of the recorded program under one setting. Bytes; None: unknown.
 
@@ -88,7 +89,7 @@ class WhatIfRow:
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WhatIf:
     """All rows for one device, the recorded setting first.
 

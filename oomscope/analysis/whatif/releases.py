@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from oomscope.allocator.rounding import allocation_size, round_size
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray, StackTable, Trace
 from oomscope.model.ordering import ascending
@@ -16,7 +17,7 @@ RETURNS = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 OBTAINS = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReleaseRun:
     """Entries `begin` to `end` (excluded) that all give memory back, for one reason.
 

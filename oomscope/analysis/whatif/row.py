@@ -16,6 +16,7 @@ from oomscope.analysis.whatif.least import Least, least_memory
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import WhatIfRow
 from oomscope.analysis.whatif.settings import Setting
+from oomscope.frozen import frozen
 from oomscope.model import Action, Note, note
 
 UP_TO_THE_LAST = note("whatif.up_to_the_last_entry")
@@ -54,7 +55,7 @@ class Clock:
         return replay
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effort:
     """How much is done for a row.
 
@@ -69,7 +70,7 @@ class Effort:
     clock: Clock = field(default_factory=Clock)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Case:
     """What is replayed for a row.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from oomscope.allocator.config import AllocatorConfig
@@ -11,6 +10,7 @@ from oomscope.allocator.limits import Limit
 from oomscope.allocator.torch_releases import Release
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED
 from oomscope.errors import RequestError
+from oomscope.frozen import frozen
 
 
 class Emptying(Enum):
@@ -21,7 +21,7 @@ class Emptying(Enum):
     BEFORE_PEAK = "empty_cache before the peak step"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """One row to be computed.
 

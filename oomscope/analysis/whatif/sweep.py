@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, Wh
 from oomscope.analysis.whatif.releases import OBTAINS
 from oomscope.analysis.whatif.row import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
 from oomscope.analysis.whatif.settings import Emptying, Setting
+from oomscope.frozen import frozen
 from oomscope.model import Action, BoolArray, Note, Snapshot, note
 
 ALWAYS = 2
 """So many rows are made however long they take: the recorded setting and the one after it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """What is asked of a snapshot.
 
@@ -59,7 +60,7 @@ class Question:
     phases: Mapping[str, BoolArray] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bounds:
     """What may be reserved in the rows."""
 

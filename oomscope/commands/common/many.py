@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from oomscope.commands.common import remote
 from oomscope.commands.common.engines import LostWorkerError, run_all
 from oomscope.commands.common.progress import Progress
 from oomscope.errors import OomscopeError, RequestError
+from oomscope.frozen import frozen
 
 if TYPE_CHECKING:
     from oomscope.analysis.compare.digest import Digest
@@ -33,7 +34,7 @@ _one_at_a_time = threading.Lock()
 """A worker of Dask may have many threads; all the same it holds one snapshot."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BadFile:
     """A file that could not be read, and why."""
 

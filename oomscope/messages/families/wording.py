@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
+from oomscope.frozen import frozen
 from oomscope.messages.figures import NUMBER, SIZE, Figure, exact, parse_figure
 from oomscope.messages.records import FIGURES, Reading
 
@@ -44,7 +45,7 @@ def compiled(says: str) -> re.Pattern[str]:
     return re.compile(pattern(says), re.VERBOSE | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wording:
     """A message as some program words it.
 

@@ -6,8 +6,7 @@ is free inside PyTorch lies beside something that is in use, or belongs to anoth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oomscope.frozen import frozen
 from oomscope.messages.figures import Figure, exact
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
@@ -17,7 +16,7 @@ NOTABLE = 1 << 30
 """A CUDA context and its libraries seldom hold more: from here on, what is outside PyTorch is worth a word."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sizes:
     """The figures of a message, None where they are not printed."""
 

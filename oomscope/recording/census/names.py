@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from oomscope.frozen import frozen
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.storages import Key, TensorReader
 
 MODULE_MEMBERS = ("_parameters", "_buffers", "_modules")
 
 
-@dataclass(slots=True, frozen=True)
+@frozen
 class Name:
     """A tensor's name below the module or optimizer it belongs to; what that one is called is found out later."""
 

@@ -9,11 +9,11 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
+from oomscope.frozen import frozen
 from oomscope.recording.census.carried import carried_names
 
 _SUSPENDED = frozenset({GeneratorType, CoroutineType, AsyncGeneratorType})
@@ -42,7 +42,7 @@ _KINDS = {
 }
 
 
-@dataclass(slots=True, frozen=True)
+@frozen
 class Root:
     """A named place: `names` maps the id of each object it refers to, to how the place calls it."""
 

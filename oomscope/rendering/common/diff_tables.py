@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from oomscope.analysis.compare.matching import MOVED, RENAMED
 from oomscope.analysis.compare.records import INSTANT, RATIO, ROUNDING, Diff, NamedChange, SiteChange, ValueChange
+from oomscope.frozen import frozen
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count
 from oomscope.wording.clean import clean
@@ -34,7 +34,7 @@ _FREE_LABELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileNames:
     """How files are called: those of AFTER, and those of BEFORE where they were others."""
 

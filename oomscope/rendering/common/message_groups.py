@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from oomscope.frozen import frozen
 from oomscope.messages.records import OomMessage
 from oomscope.units import format_count, plural
 
 _MOST_RANKS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageGroup:
     """Messages of one kind that prove the same.
 

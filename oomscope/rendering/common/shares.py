@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.frozen import frozen
 from oomscope.rendering.html.live_parts import live_parts
 from oomscope.wording.page import EVERYTHING_ELSE
 from oomscope.wording.paths import Shorten
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """One row: bytes, and who holds them or what they are."""
 

@@ -7,10 +7,10 @@ only what lies in it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from oomscope.frozen import frozen
 from oomscope.model import FrameKind, Snapshot, frame_kind, package_path
 from oomscope.model.frames import slashes
 
@@ -21,7 +21,7 @@ LARGEST_FILE = 4_000_000
 _TAB = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excerpt:
     """Consecutive lines of one file; `lines` are (number, text, whether it is the one asked for), indented alike."""
 

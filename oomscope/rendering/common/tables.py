@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.frozen import frozen
 from oomscope.units import format_bytes, format_count, plural
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
@@ -30,7 +29,7 @@ MOST_IN_A_LINE = 6
 """Numbers in one line; more of them nobody reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Rows of text under headings.
 

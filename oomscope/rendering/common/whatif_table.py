@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.whatif.records import RECORDED, WhatIf, WhatIfRow
+from oomscope.frozen import frozen
 from oomscope.model import Note
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count, format_limit
@@ -37,7 +38,7 @@ _RANGES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """One figure: as it reads, and exact to the byte where it is one of bytes."""
 
@@ -45,7 +46,7 @@ class Cell:
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One setting.
 
@@ -60,7 +61,7 @@ class Row:
     marks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WhatIfView:
     """An answer, in words.
 

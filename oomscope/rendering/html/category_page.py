@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from markupsafe import Markup
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from oomscope.analysis.timelines import TimelineFindings, thinned
+from oomscope.frozen import frozen
 from oomscope.model.category_timeline import MOSAIC
 from oomscope.rendering.category_timeline import table
 from oomscope.rendering.common.tables import Table
@@ -35,7 +34,7 @@ _OWN_COLOURS = 8
 """Categories of another tool that have a colour of their own; the rest share one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Legend:
     """One band of the figure."""
 
@@ -43,7 +42,7 @@ class Legend:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CategoryPage:
     """Everything that the template reads."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
@@ -14,7 +13,7 @@ from oomscope.model.ordering import ascending, places
 BUCKETS = 280
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class TimeAxis:
     """Where each entry stands: by its number, and beside that in time.
 

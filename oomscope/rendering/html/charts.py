@@ -6,7 +6,6 @@ No name of a snapshot enters a figure: legends and labels stand beside it in the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +14,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette
@@ -35,7 +35,7 @@ NEAR = 1.6
 """A limit above so many times the highest value would press all else into the lower part of the figure."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Layer:
     """One band of a stacked figure."""
 
@@ -44,7 +44,7 @@ class Layer:
     opacity: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """A moment worth a sign: an OOM (with the bytes asked for) or the peak."""
 
@@ -55,7 +55,7 @@ class Moment:
     """Allocated bytes when the request failed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class MemoryOverTime:
     """What one figure over time shows; all arrays have one value an instant.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import GRAPH
+from oomscope.frozen import frozen
 from oomscope.rendering.common.sources import Excerpt, Sources
 from oomscope.rendering.common.storing import keeps_error, line_of_advice, name_of, store_line
 from oomscope.wording import page as words
@@ -22,7 +22,7 @@ from oomscope.wording.paths import Shorten
 from oomscope.wording.template import MODULE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Culprit:
     """A line of code.
 

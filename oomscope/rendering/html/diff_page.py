@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.compare.matching import MOVED, RENAMED
 from oomscope.analysis.compare.records import Diff, SiteChange
+from oomscope.frozen import frozen
 from oomscope.rendering.common import diff_tables
 from oomscope.rendering.common.diff_tables import FileNames
 from oomscope.rendering.common.tables import Table
@@ -35,7 +35,7 @@ _STACKS = 20
 """Rows that carry their stack."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepRow:
     """A bar of the figure in words; the last has no number."""
 
@@ -47,7 +47,7 @@ class StepRow:
     colour: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineRow:
     """A site that changed."""
 
@@ -65,7 +65,7 @@ class LineRow:
     stack: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineSection:
     """Sites that changed for one kind of reason."""
 
@@ -76,7 +76,7 @@ class LineSection:
     more: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComparisonPage:
     """Everything that the template reads."""
 

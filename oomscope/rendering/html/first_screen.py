@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
+from oomscope.frozen import frozen
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.storing import line_of_advice
 from oomscope.rendering.html.culprit import Culprit, culprit
@@ -34,7 +34,7 @@ _LONGEST = 500
 """Characters of a piece of advice; a headline is clean and bounded already."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldPart:
     """A part of the bar: its words, its colour (a CSS class) with an opacity, its bytes and its place."""
 
@@ -47,7 +47,7 @@ class HeldPart:
     share: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fix:
     """One remedy: what to do, what it gives, and the line to change; None where that is not known."""
 
@@ -57,7 +57,7 @@ class Fix:
     at: Location | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstScreen:
     """Everything above the fold.
 

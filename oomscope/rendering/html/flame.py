@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
+from oomscope.frozen import frozen
 from oomscope.model import Frame, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
@@ -29,7 +29,7 @@ LEAST_LATER = 0.01
 ROW = 19
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """One frame of the flame graph; `x` and `width` in per mille of a hundred (two decimals of a per cent)."""
 
@@ -45,7 +45,7 @@ class Box:
     """Too narrow for words, until the reader zooms in."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Flame:
     """What is drawn at the instant of attribution, and what the script needs to draw other instants.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oomscope.analysis.attribution.records import Holder
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import Location
+from oomscope.frozen import frozen
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.storing import store_line
 from oomscope.rendering.html.live_parts import LiveParts
@@ -16,7 +17,7 @@ LEAST = 1000
 MOST = 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HolderLine:
     """A holder, the line that stores into it, and the number of its part of the bar; None: not known, no part.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Lifespans:
     """Allocations by how long they lived: names of the classes, bytes freed and bytes still live in each."""
 

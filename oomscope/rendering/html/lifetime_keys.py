@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.rendering.html.chart_data import bytes_by_key, instants
 
@@ -23,7 +22,7 @@ _MOST_GROUPS = 20_000
 _LOOKED_AT = 100
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LifetimeKeys:
     """Keys of a device's lifetimes.
 
@@ -47,7 +46,7 @@ class LifetimeKeys:
         return np.minimum(self.row, self.top)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Rows:
     """The lines that are told apart at every instant.
 

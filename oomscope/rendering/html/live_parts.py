@@ -6,7 +6,6 @@ The bar and the small timeline of the first screen show the same parts in the sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +14,10 @@ from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.labels.drivers import drivers_of_live
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
+from oomscope.model.ordering import among
 from oomscope.rendering.html import palette
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import label
@@ -48,7 +49,7 @@ _SHADES = (1.0, 0.72, 0.5, 0.32)
 """Opacities of parts that share a colour."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LivePart:
     """A part of the allocated bytes: its words, its colour with an opacity, its size, and the holder it is of."""
 
@@ -59,7 +60,7 @@ class LivePart:
     holder: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LiveParts:
     """All parts, which sum to the allocated bytes.
 
@@ -93,10 +94,8 @@ def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
     rows, slugs = drivers_of_live(device.study, device.at_entry, device.growth)
     groups = list(_holders(device, rows, size))
     taken = np.concatenate([group.rows for group in groups]) if groups else np.zeros(0, np.int64)
-    rest = rows[~np.isin(rows, taken)]
-    named = np.array(slugs, object)[~np.isin(rows, taken)]
-    held_kinds = set(np.array(slugs, object)[np.isin(rows, taken)].tolist())
-    groups += _drivers(device, rest, named, shorten, held_kinds)
+    is_taken, names = among(rows, taken), np.array(slugs, object)
+    groups += _drivers(device, rows[~is_taken], names[~is_taken], shorten, set(names[is_taken].tolist()))
     least = LEAST_SHARE * size[rows].sum()
     large = [group for group in groups if size[group.rows].sum() >= least]
     small = [group.rows for group in groups if size[group.rows].sum() < least]
@@ -118,7 +117,8 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
     named = [suspect for suspect in oom.verdict.suspects if suspect.holder in told]
     free = np.ones(len(size), np.bool_)
     for suspect, shade in zip(named, _SHADES, strict=False):
-        held = np.intersect1d(held_rows(device.study, device.at_entry, suspect.holder), rows)
+        held = held_rows(device.study, device.at_entry, suspect.holder)
+        held = held[among(held, rows)]
         values = told[suspect.holder]
         most = values.get("retained") or values.get("bytes") or suspect.retained
         held = _filled(held[free[held]], device.history, most)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
+from oomscope.frozen import frozen
 from oomscope.rendering.html.percent import percent, share
 from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS, label
 
@@ -14,7 +14,7 @@ CAPPED = 0.7
 """A limit below this share of the card is drawn as the end of the bar."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A part of a bar: `key` names its colour."""
 
@@ -26,7 +26,7 @@ class Part:
     share: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryBar:
     """The card's memory, or what this process may have of it, in parts.
 

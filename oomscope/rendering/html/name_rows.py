@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.frozen import frozen
 from oomscope.wording.places import holder_name
 
 MOST_NAMES = 60
 _ELEMENT = re.compile(r"\[\d+\]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NameRow:
     """Tensors that the recording describes in the same words; `bytes` is their sum."""
 

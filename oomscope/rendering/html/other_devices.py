@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.frozen import frozen
 from oomscope.rendering.html.memory_bars import MemoryBar, memory_bar
 from oomscope.rendering.html.site_rows import SiteRow, site_rows
 from oomscope.rendering.html.svg import StyleSheet
@@ -16,7 +16,7 @@ MOST_DEVICES = 15
 MOST_SITES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceView:
     """One other device.
 

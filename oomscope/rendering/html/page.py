@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -12,6 +11,7 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.whatif.records import WhatIf
+from oomscope.frozen import frozen
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import left_every_pass, split_rows, view
@@ -54,7 +54,7 @@ HOLES_MATTER = 20
 """Free memory below one in so many reserved bytes has nothing to show: where it lies is folded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """Everything the template of the page reads, beside the findings."""
 
@@ -75,7 +75,7 @@ class Page:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MainView:
     """What is drawn and listed about the device that the report begins with."""
 

@@ -7,17 +7,18 @@ with the lowest, rows times the longest text times the longest way to write a ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oomscope.analysis.attribution.by_site import ALL_OTHERS
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.frozen import frozen
 
 MOST_BYTES = 1_500_000
 """No page is larger."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageCaps:
     """Characters of each text, rows of each table (None: the table's own cap), and stacks of each site."""
 

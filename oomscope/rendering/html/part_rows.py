@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
+from oomscope.frozen import frozen
 from oomscope.rendering.html.live_parts import LiveParts
 from oomscope.rendering.html.percent import percent, share
 from oomscope.units import format_bytes
@@ -17,7 +17,7 @@ LEAST_SHARE = 0.01
 """Of a category; smaller parts of it are not worth a word."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShareRow:
     """A part of what is allocated: its words, its colour (a CSS class) with an opacity, its bytes, and its place."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.compare.digest import Digest
 from oomscope.analysis.compare.ranks import CategorySpread, Outlier, OutlierSite, Ranks, SiteSpread, number
+from oomscope.frozen import frozen
 from oomscope.rendering.html.site_rows import Place, place_of
 from oomscope.units import format_count, plural
 from oomscope.wording import ranks as words
@@ -25,14 +25,14 @@ _LONGEST_PATH = 160
 _Row = TypeVar("_Row")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bytes:
     """Bytes; None: not known."""
 
     bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """Bytes more or less."""
 
@@ -52,7 +52,7 @@ class Change:
 Cell: TypeAlias = "str | int | Bytes | Change | Place"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """Rows under headings; `right`: columns of numbers; `more`: rows that were left out."""
 
@@ -63,7 +63,7 @@ class Grid:
     more: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A part of the page: what it says, and its tables."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from oomscope.analysis.compare.ranks import Ranks
+from oomscope.frozen import frozen
 from oomscope.rendering.html.one_file import framed, page_environment
 from oomscope.rendering.html.page_size import PageCaps
 from oomscope.rendering.html.rank_figure import MOST_BARS, rank_figure
@@ -23,7 +23,7 @@ _CAPS = (PageCaps(600, 60), PageCaps(200, 30), PageCaps(80, 10))
 _SCRIPTS = ("base", "tables", "start_diff")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """A line of the first screen: what, on which ranks, and bytes where it has some."""
 
@@ -32,7 +32,7 @@ class Fact:
     bytes: Bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RanksPage:
     """Everything that the template reads."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.rendering.common import said_tables
@@ -21,7 +20,7 @@ _POINTS = 300
 _WIDTH, _HEIGHT = 1000, 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PinnedTimeline:
     """Pinned memory over the entries of its own trace; stretched to the width of any screen, so without words in it.
 
@@ -36,7 +35,7 @@ class PinnedTimeline:
     span: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaidView:
     """The section; empty where the program named nothing and no pinned memory was recorded.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.memory.fragmentation import free_bytes
 from oomscope.analysis.records import CATEGORIES
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import BlockState, IntArray, Layout, PoolId
 from oomscope.model.arrays import BoolArray, address_text
@@ -25,7 +26,7 @@ _RESOLUTION = 0.0012
 """Pieces narrower than this share of the longest bar are drawn together with their neighbours."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Neighbouring blocks of one kind, a category or ``pending``; `x` and `width` in per cent of the longest bar."""
 
@@ -35,7 +36,7 @@ class Piece:
     pin: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentBar:
     """Segments that look alike, most often one. All but `alike` is said of each of them; `address` is the first's."""
 
@@ -52,7 +53,7 @@ class SegmentBar:
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentMap:
     """The segments shown, and how many more hold free bytes that cannot be released; whether any block is capped."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -11,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.passes.series import UNKNOWN, Series, series_of
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.charts import LEFT, RIGHT, WIDTH, bytes_axis, canvas
@@ -22,7 +21,7 @@ _MOST_POINTS = 400
 _LEAST_ROWS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeriesView:
     """The drawing, what it says in words, and whether peaks are in it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oomscope.analysis.attribution.records import SiteUse
 from oomscope.analysis.findings import DeviceFindings
@@ -11,6 +11,7 @@ from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom
+from oomscope.frozen import frozen
 from oomscope.model import StackTable
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html.flame import is_framework
@@ -30,7 +31,7 @@ STACK_BUDGET = 60_000
 """Characters of stacks in all; below the largest sites they are left out once this is spent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A site with its caller, in words."""
 
@@ -41,7 +42,7 @@ class Place:
     caller_full: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrameRow:
     """A frame: its place, its function, its line of source, and whether it is PyTorch's or Python's.
 
@@ -55,7 +56,7 @@ class FrameRow:
     framework: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frames:
     """One stack of a site: its bytes, its blocks, its frames, and how many are cut."""
 
@@ -65,7 +66,7 @@ class Frames:
     cut: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteRow:
     """A row of the sites table."""
 

@@ -5,7 +5,6 @@ It is stretched to the width of any screen, so that its words stand beside it: t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette
@@ -40,7 +40,7 @@ _ROOM, _MOST_ASKED = 0.012, 0.4
 """For what is alive at the last entry and the request on it: of the width, and at most of the height over the limit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strip:
     """The drawing with the words around it; places are per cent of its width and height.
 
@@ -103,7 +103,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Picture:
     """What is drawn, in bytes.
 

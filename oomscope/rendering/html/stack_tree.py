@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
+from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, FrameKind, IntArray, StackTable, frame_kind
 from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import numbered, stable_order
@@ -22,7 +22,7 @@ _LITTLE = 0.05
 """Of the highest allocated bytes: where there was less, a share of it says little."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class StackTree:
     """All stacks of a device, callers before their callees.
 

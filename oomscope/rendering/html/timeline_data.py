@@ -14,13 +14,13 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES, PHASES
+from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
 from oomscope.model.ordering import ascending, numbered, places, summed
@@ -37,7 +37,7 @@ _LEAST_INSTANTS = 60
 _SEVEN = 7
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Bands:
     """The kinds of live bytes that are told apart.
 
@@ -52,7 +52,7 @@ class Bands:
     rows: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _BandChanges:
     """What changed when: the instant, the band and the bytes of each change, in order of the instants."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import CATEGORIES, PHASES
+from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.model.ordering import ascending
 from oomscope.rendering.html import charts, palette
@@ -44,7 +45,7 @@ class Key(NamedTuple):
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeFigure:
     """A figure over time.
 
@@ -70,7 +71,7 @@ class TimeFigure:
     top: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Told:
     """What is told apart in a device's figures over time.
 
@@ -96,7 +97,7 @@ def told_of(device: DeviceFindings, shorten: Shorten, *, longest: int = 160, by_
     return Told(keys, live_parts(device, shorten), rows, tuple(labels))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timelines:
     """The whole recording, its last stretch (None where that is most of it), and what is embedded for the script."""
 

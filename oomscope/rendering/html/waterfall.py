@@ -6,10 +6,10 @@ No name of a snapshot enters it: the bars are numbered, and the rows beside the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from oomscope.frozen import frozen
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.charts import bytes_axis, canvas
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
@@ -20,7 +20,7 @@ RISE, FALL, ENDS = palette.ALARM, palette.CATEGORY_COLOURS["optimizer_state"], p
 _FOOT, _HEAD, _LEFT = 26.0, 12.0, 58.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """One step: what stands below it, and its change in bytes."""
 

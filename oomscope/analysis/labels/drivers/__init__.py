@@ -40,7 +40,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, IntArray, UInt8Array
-from oomscope.model.ordering import ascending
+from oomscope.model.ordering import among, ascending
 
 _ALL: tuple[DriverModule, ...] = (
     unknown, activations, parameters, gradients, optimizer_state, workspace, optimizer_temporaries, attention_scores,
@@ -99,8 +99,8 @@ def _categories_at(study: DeviceStudy, at_entry: int, growth: tuple[Growth, ...]
         if driver.BECOMES is None or not (mine := number == at).any():
             continue
         category[live.rows[mine]] = driver.BECOMES
-        only = np.setdiff1d(live.stack[mine], live.stack[~mine])
-        alike = np.isin(stack, only[only >= 0]) & np.isin(study.categories, driver.CATEGORIES)
+        own = live.stack[mine & (live.stack >= 0)]
+        alike = among(stack, own[~among(own, live.stack[~mine])]) & np.isin(study.categories, driver.CATEGORIES)
         category[alike] = driver.BECOMES
     return category
 

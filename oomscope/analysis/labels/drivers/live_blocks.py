@@ -99,7 +99,7 @@ class LiveBlocks:
         sites = self.study.sites
         kept = self.of(kinds.ACTIVATION, kinds.TEMPORARY, kinds.INPUT, kinds.UNKNOWN, kinds.BUFFER)
         found = self.none()
-        for site, caller in np.unique(np.stack([self.site[kept], self.caller[kept]], axis=1), axis=0).tolist():
+        for site, caller in sorted(set(zip(self.site[kept].tolist(), self.caller[kept].tolist(), strict=True))):
             if sites.location(site) == growth.site and sites.location(caller) == growth.caller:
                 found |= kept & (self.site == site) & (self.caller == caller)
         return found

@@ -8,7 +8,7 @@ from oomscope.analysis.labels import kinds
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.model import BoolArray
-from oomscope.model.ordering import ascending
+from oomscope.model.ordering import among, ascending
 
 SLUG = "logits"
 CATEGORIES = (kinds.ACTIVATION, kinds.TEMPORARY)
@@ -35,5 +35,5 @@ def find(live: LiveBlocks) -> BoolArray:
     rare = (live.stack >= 0) & (count[np.maximum(live.stack, 0)] <= most + 1)
     chosen = loss | (live.passing & alike & rare)
     others = ascending(live.bytes[live.passing & ~chosen & (live.stack >= 0)])
-    gradient = live.passing & (live.stack < 0) & np.isin(live.bytes, np.setdiff1d(sizes, others))
+    gradient = live.passing & (live.stack < 0) & among(live.bytes, sizes[~among(sizes, others)])
     return np.asarray(chosen | gradient)

@@ -23,6 +23,7 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
+from oomscope.model.ordering import among, ascending
 from oomscope.model.recorded_stacks import RecordedSource
 
 SLUG = "bf16"
@@ -67,7 +68,7 @@ def _is_cast_for_loss(run: Run) -> bool:
     sources = run.study.snapshot.recorded.sources
     texts = {(one.filename, one.line): one.text[one.line - one.first] for one in sources if _holds(one)}
     stacks = run.study.snapshot.stacks
-    lines = [_calling_line(stacks[one]) for one in np.unique(run.stack[losses(run)]).tolist() if one >= 0]
+    lines = [_calling_line(stacks[one]) for one in ascending(run.stack[losses(run)]).tolist() if one >= 0]
     return any(line is not None and _CASTS.search(texts.get(line, "")) for line in lines)
 
 
@@ -89,8 +90,8 @@ def _in_full(run: Run) -> BoolArray:
     """What a loss makes and the backward of it, where a program casts logits for it; that cast is none before."""
     loss = losses(run)
     large = loss & (run.size >= LEAST)
-    sizes = np.unique(run.size[large & (run.size == run.size[large].max(initial=0))])
-    back = run.during(BACKWARD) & np.isin(run.size, sizes) & ~run.gradients & ~run.like_parameter
+    sizes = run.size[large & (run.size == run.size[large].max(initial=0))]
+    back = run.during(BACKWARD) & among(run.size, sizes) & ~run.gradients & ~run.like_parameter
     return np.asarray(loss | back)
 
 
