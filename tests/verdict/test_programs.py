@@ -81,8 +81,6 @@ WRONG = {
 """Captures that get another cause today; none of them with high confidence."""
 
 UNNAMED = {
-    "ct_patches": "what lies between the holes is told by its line, and the list retains nothing alone",
-    "clip_dedupe": "the small blocks that keep the holes apart are of several lines",
     "pretrain_then_tag": "only C holds the method, so that no name leads to it",
     "phases": "the recorder calls the orphan `self`, as the running object is called",
     "repl_session": "the error that the console showed last is named, and not the variable that it keeps",

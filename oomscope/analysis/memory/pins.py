@@ -22,6 +22,8 @@ from oomscope.model import IntArray, Layout
 from oomscope.model.ordering import ascending, numbered
 
 MOST_PINS = 20
+MUCH = 0.1
+"""Of the stranded bytes: what frees less by itself does not come before what keeps most of them with others."""
 
 
 @frozen(eq=False)
@@ -111,7 +113,7 @@ def _rank(history: DeviceHistory, attribution: Attribution, sites: SiteTable, ed
     np.add.at(alone, pairs[1][sole], stranded[pairs[0]][sole])
     units = np.bincount(pairs[1], minlength=groups)
     pins = []
-    for chosen, together in _most_freed_first(pairs, stranded, shared, holds):
+    for chosen, together in _most_freed_first(pairs, stranded, shared, holds, np.bincount(group, minlength=groups)):
         mine = ascending(row[group == chosen])
         pins.append(
             Pin(
@@ -133,26 +135,29 @@ def _rank(history: DeviceHistory, attribution: Attribution, sites: SiteTable, ed
 
 
 def _most_freed_first(
-    pairs: IntArray, stranded: IntArray, shared: IntArray, holds: IntArray
+    pairs: IntArray, stranded: IntArray, shared: IntArray, holds: IntArray, blocks: IntArray
 ) -> Iterator[tuple[int, int]]:
     """Groups in the order in which moving them away frees most, each with what it and those before it free together.
 
-    Greedy: the next is the one whose move completes the most; where none completes anything, the one that shares most.
+    Greedy: the next is the one whose move completes the most; where none completes much, the one that shares most, and
+    of those that share about as much, as all in one large segment do, the one with most blocks: they part the holes.
 
     Args:
         pairs: int64[2, …], (unit, group) once for each unit and group with a block in it.
         stranded: int64[units], free bytes of each unit.
         shared: int64[groups], stranded bytes in the units of each group.
         holds: int64[units], how many groups keep each unit.
+        blocks: int64[groups], its blocks in units that are not full.
     """
     unit, group = pairs
-    left, together = holds.copy(), 0
+    left, together, least = holds.copy(), 0, max(int(MUCH * stranded.sum()), 1)
     waiting = shared > 0
     for _ in range(min(MOST_PINS, int(np.count_nonzero(waiting)))):
         gain = np.zeros(len(shared), np.int64)
         completes = (left[unit] == 1) & waiting[group]
         np.add.at(gain, group[completes], stranded[unit[completes]])
-        chosen = int(np.lexsort((shared * waiting, np.where(waiting, gain, -1)))[-1])
+        much = gain * (gain >= least)
+        chosen = int(np.lexsort((blocks, shared * waiting // least, np.where(waiting, much, -1)))[-1])
         together += int(gain[chosen])
         waiting[chosen] = False
         np.subtract.at(left, unit[group == chosen], 1)

@@ -8,6 +8,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.passes.script_stacks import MODULE
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
+from oomscope.model.ordering import ascending
 
 
 def is_first_pass(study: DeviceStudy, entry: int, phase: str) -> bool:
@@ -35,7 +36,7 @@ def _calling_lines(study: DeviceStudy, entry: int) -> set[int]:
     """The script's lines, as its locations, from which a Module was called up to `entry`."""
     trace, script = study.history.trace, study.loops.script
     events: IntArray = trace.entries(Action.ALLOC, Action.OOM)
-    stacks = np.unique(trace.stack[events[events <= entry]])
-    paths = (script.paths[int(number)] for number in np.unique(script.path_of[stacks[stacks >= 0]]))
+    stacks = ascending(trace.stack[events[events <= entry]])
+    paths = (script.paths[number] for number in set(script.path_of[stacks[stacks >= 0]].tolist()))
     callers = (script.lines_on(path) for path in paths if MODULE in path)
     return {lines[-1] for lines in callers if lines}
