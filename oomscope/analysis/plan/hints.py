@@ -19,6 +19,7 @@ from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_ST
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
+from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, of_pairs
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
@@ -209,6 +210,10 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
         degree[square] = 2
         high[square] = 2
         low[square & ~facts.attention] = 1
+        pairs, triangles = of_pairs(facts, recording, value, _samples(recording, len(value)))
+        for found, power in ((pairs & free, PAIRS), (triangles & free, TRIANGLES)):
+            degree[found], high[found] = power, power
+            low[found] = 1
     full = (facts.filled_by > 0) & free
     degree[full] = 0
     low[full] = high[full] = usual
@@ -325,6 +330,12 @@ def _masks_and_places(scores: IntArray, tokens: int) -> list[int]:
     lengths = [tokens >> halvings for halvings in range(HALVINGS) if tokens >> halvings > 1]
     places = [size * (2 * length - 1) // length for size in scores.tolist() for length in lengths]
     return [*(scores // MASK).tolist(), *places]
+
+
+def _samples(recording: Recording, count: int) -> IntArray:
+    """int64[requests]: the batch at which each was made; 0 where no parameter is one."""
+    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
+    return _values(recording, batches[0], count) if batches else np.zeros(count, np.int64)
 
 
 def _values(recording: Recording, name: str, count: int) -> IntArray:
