@@ -18,10 +18,10 @@ from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.scores import written_out
+from oomscope.analysis.ledger.scores import of_triples, told, written_out
 from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
-from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
+from oomscope.analysis.plan.hints import BATCH, IMAGE_KERNEL, VOLUME_KERNEL
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
@@ -49,6 +49,10 @@ GATES = 2
 """Results of one line that a backward needs, as of a gate: what it multiplies."""
 BESIDE = 3
 """Requests from a softmax to what a dropout makes of it, at most."""
+FORMULA = 7
+"""Results of one line and size, one after another."""
+MANY_PRODUCTS = 5
+"""Of one norm's result and a module: more than a gated layer or attention has. The last one projects back."""
 SMALL = 512
 """Bytes: smaller ones are counters and flags."""
 
@@ -99,7 +103,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     known = paths(run)
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     sloped, softmaxes = learned_slopes(run), _softmaxes(run, known)
-    always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0)
+    always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0) | _formulas(run, known)
     last: dict[object, bool] = {}
     stream, begun = False, -2
     for row in _made(run).tolist():
@@ -116,6 +120,20 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
             # What follows a softmax is a product with it.
             last[module_of(path[: depth + 1])] = bool(half[row] or softmaxes[row] > 0)
     return half, doubtful
+
+
+def _formulas(run: Run, known: dict[int, Path]) -> BoolArray:
+    """What one line of a program makes by a long formula, as a GELU by tanh: it has a power, which is in full precision.
+
+    So is what that is combined with.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    rows = _made(run)
+    same = (np.diff(run.stack[rows]) == 0) & (np.diff(run.size[rows]) == 0)
+    for part in np.split(rows, np.flatnonzero(~same) + 1):
+        if len(part) >= FORMULA and len(known[int(run.stack[part[0]])][-1]) == 1 and not run.marked(Mark.LINEAR)[part[0]]:
+            found[part] = True
+    return found
 
 
 def _made(run: Run) -> IntArray:
@@ -158,8 +176,26 @@ def scores_of_fused(run: Run) -> BoolArray:
     scores = np.unique(run.size[large])
     outside = np.unique(run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)])
     only = np.setdiff1d(scores, outside)
+    only = np.setdiff1d(only, [size for size in only.tolist() if _has_bias(run, inside & (run.size == size))])
     found: BoolArray = np.isin(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
     return found
+
+
+def _has_bias(run: Run, scores: BoolArray) -> bool:
+    """Whether a bias is added to scores, one for all samples, that the first module which attends makes and all use.
+
+    No fused kernel takes such a one in 16 bits that takes none in float32.
+    """
+    rows = np.flatnonzero(scores & (run.step == run.step[scores].max(initial=-1)))
+    if not len(rows):
+        return False
+    known, first = paths(run), int(rows[0])
+    own = known[int(run.stack[first])]
+    before = np.flatnonzero((run.begin < run.begin[first]) & (run.step == run.step[first]) & run.during(FORWARD))
+    before = before[(run.stack[before] >= 0) & (run.end[before] > run.begin[rows[-1]]) & ~run.marked(Mark.LINEAR)[before]]
+    shared = before[np.isin(run.size[before] * np.array([*told(run, BATCH), 0])[:, None], run.size[first]).any(axis=0)]
+    within = [known[one][: len(own)] for one in run.stack[shared].tolist()]
+    return any(module_of(path) == module_of(own) and path[-1] != own[-1] for path in within)
 
 
 def _is_fused(run: Run, stack: int) -> bool:
@@ -193,8 +229,32 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_product
             twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False
             alike = (several == GATED and twice) or (several == ATTENTION and size[place + 1] == size[fed])
             alone = single[place + 1] or bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
-            found[fed] = several - 1 if alike and not alone else 1
+            many = 0 if alone or alike else _products_of_call(known, is_product, stack, begin, place + 1)
+            found[fed] = several - 1 if alike and not alone else max(many - 1, 1) if many >= MANY_PRODUCTS else 1
     return found
+
+
+def _products_of_call(
+    known: dict[int, Path], is_product: BoolArray, stack: IntArray, begin: int, product: int
+) -> int:
+    """How many products the module of a `product` makes of what a norm made at `begin`: up to the next norm.
+
+    A container calls its layers one after another; each is given what the last one made.
+    """
+    owner = known[int(stack[product])][:-1]
+    if owner[-1][0][0].startswith("torch/") or not _is_norm(known[int(stack[begin])]):
+        return 0
+    count = 0
+    for place in range(product, len(stack)):
+        path = known[int(stack[place])]
+        if _is_norm(path):
+            break
+        count += bool(is_product[place]) and module_of(path[:-1]) == module_of(owner)
+    return count
+
+
+def _is_norm(path: Path) -> bool:
+    return any(_NEEDS_INPUT.search(name) for _, _, name in path[-1])
 
 
 def _least_depth(run: Run, row: int, known: dict[int, Path], block: Block | None) -> int:
@@ -283,7 +343,8 @@ def _softmaxes(run: Run, known: dict[int, Path]) -> FloatArray:
     follows, the copy is of what that makes, and takes its place.
     """
     found = np.zeros(len(run.size))
-    rows = np.flatnonzero(written_out(run) & run.saved & (run.end < NEVER) & _longest(run, written_out(run)))
+    scores = written_out(run) | of_triples(run)
+    rows = np.flatnonzero(scores & run.saved & (run.end < NEVER) & _longest(run, scores))
     dropped = [any(name == "dropout" for _, _, name in known[one][-1]) for one in run.stack[rows].tolist()]
     for place, row in enumerate(rows.tolist()):
         following = place + 1 < len(rows) and dropped[place + 1] and int(rows[place + 1]) - row <= BESIDE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan import scores
-from oomscope.analysis.plan.hints import LENGTH, kind_of
+from oomscope.analysis.plan.hints import BATCH, LENGTH, kind_of
+from oomscope.analysis.plan.pairs import of_pairs
 from oomscope.analysis.plan.scores import softmaxes_by_name
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, IntArray
 
 TABLE = 2
 """Sides of a table of relative places: one of differences, one of heads."""
@@ -26,6 +28,35 @@ def written_out(run: Run) -> BoolArray:
     return run.study.once("scores of the ledger", lambda: _written_out(run))
 
 
+def of_triples(run: Run) -> BoolArray:
+    """bool[requests]: scores by which pairs attend along a row, see `plan.pairs`, as a forward writes them out."""
+    forward = run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE)
+    made = _Made(run.size, run.marked(Mark.LINEAR), forward, forward)
+    found = np.zeros(len(run.size), np.bool_)
+    for tokens in told(run, LENGTH):
+        for samples in told(run, BATCH) or {1}:
+            length, each = (np.full(len(run.size), one, np.int64) for one in (tokens, samples))
+            found |= of_pairs(made, run.recording, length, each)[1] & forward
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """What `plan.pairs` has to know of requests."""
+
+    size: IntArray
+    linear: BoolArray
+    forward: BoolArray
+    framed: BoolArray
+
+
+def told(run: Run, kind: str) -> set[int]:
+    """The values that the steps of the recording were told of parameters of a kind."""
+    shapes = [step.shape for step in run.study.snapshot.recorded.steps]
+    values = {value for shape in shapes for name, value in shape.items() if kind_of(name) == kind}
+    return {value for value in values if isinstance(value, int)}
+
+
 def with_their_gradients(run: Run, written: BoolArray) -> BoolArray:
     """`written` with what the backward makes of their size, where nothing else is as large."""
     others = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~written])
@@ -35,15 +66,12 @@ def with_their_gradients(run: Run, written: BoolArray) -> BoolArray:
 
 def _written_out(run: Run) -> BoolArray:
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & (run.step >= 0) & ~run.of(WORKSPACE))
-    shapes = [step.shape for step in run.study.snapshot.recorded.steps]
-    told = {value for shape in shapes for name, value in shape.items() if kind_of(name) == LENGTH}
-    numbers = {value for value in told if isinstance(value, int)}
     steps = max(run.steps, 1)
     found = np.zeros(len(run.size), np.bool_)
     softmax = softmaxes_by_name(run.study.snapshot.stacks, run.stack)
     linear = run.marked(Mark.LINEAR)
     known = paths(run)
-    found[scores.written_out(run.size, run.stack, rows, linear, known, numbers, steps, softmax, windows(run))] = True
+    found[scores.written_out(run.size, run.stack, rows, linear, known, told(run, LENGTH), steps, softmax, windows(run))] = True
     return found
 
 

@@ -27,10 +27,17 @@ _FLOATS, _ITEM_SIZES = (4, 2), (4, 2, 8, 1)
 class Made(Protocol):
     """What is known of requests, see `hints`."""
 
-    size: IntArray
-    linear: BoolArray
-    forward: BoolArray
-    framed: BoolArray
+    @property
+    def size(self) -> IntArray: ...
+
+    @property
+    def linear(self) -> BoolArray: ...
+
+    @property
+    def forward(self) -> BoolArray: ...
+
+    @property
+    def framed(self) -> BoolArray: ...
 
 
 def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArray) -> tuple[BoolArray, BoolArray]:
