@@ -11,6 +11,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.attention import LEAST_SCORES, scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.casts import SMALL_WEIGHT, next_of_another_stack
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
@@ -18,10 +19,10 @@ from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.scores import of_triples, told, written_out
+from oomscope.analysis.ledger.scores import of_triples, written_out
 from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
-from oomscope.analysis.plan.hints import BATCH, IMAGE_KERNEL, VOLUME_KERNEL
+from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
@@ -34,21 +35,22 @@ _FULL = re.compile(
     r"|rms_norm"
 )
 _CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py")
-_FUSED = re.compile(r"scaled_dot_product|sdpa")
 _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
 _NEEDS_INPUT = re.compile(r"layer_norm|group_norm|rms_norm|^(pow|log|norm|prod)$")
 """In full precision, and its backward needs what went in: a copy of that in full precision, where it was in half."""
 _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
-LEAST_SCORES = 1 << 20
-"""Bytes of scores that matter."""
 GATED, ATTENTION = 3, 4
 """Products of a module."""
 GATES = 2
 """Results of one line that a backward needs, as of a gate: what it multiplies."""
 BESIDE = 3
 """Requests from a softmax to what a dropout makes of it, at most."""
+LEAST_COPIED = 1 << 20
+"""Bytes of what is copied for a product, where one copy more would count."""
+ONE_MORE = 1 / 2
+"""Of what is copied for products, in full precision: one copy more."""
 FORMULA = 7
 """Results of one line and size, one after another."""
 MANY_PRODUCTS = 5
@@ -85,13 +87,14 @@ def halves(run: Run) -> Halves:
     products = _products_fed(run, rows, known, learned_slopes(run))
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
+    gates = _gates(run, rows, _formulas(run, known))
     copied = np.zeros(len(run.size), np.bool_)
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
         if half[row] and not goes_into_norm:
             likely[row] = 0.5
         elif softmaxes[row] > 0:
             likely[row] = softmaxes[row]
-        elif copies and not half[row] and not _keeps_result(known[int(run.stack[row])][-1]):
+        elif copies and not half[row] and not gates[row] and not _keeps_result(known[int(run.stack[row])][-1]):
             likely[row] = 0.5 * copies
             copied[row] = True
     return _with_doubts(run, likely, doubtful, copied)
@@ -136,6 +139,14 @@ def _formulas(run: Run, known: dict[int, Path]) -> BoolArray:
     return found
 
 
+def _gates(run: Run, rows: IntArray, formulas: BoolArray) -> BoolArray:
+    """bool[requests]: what formulas make that is multiplied with the product behind it, which is as large."""
+    found = np.zeros(len(run.size), np.bool_)
+    following = run.marked(Mark.LINEAR)[rows[1:]] & (run.size[rows[1:]] == run.size[rows[:-1]])
+    found[rows[:-1][following]] = True
+    return np.asarray(found & formulas)
+
+
 def _made(run: Run) -> IntArray:
     """The numbers of what a forward makes, without workspaces and counters."""
     return np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
@@ -145,11 +156,13 @@ def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: Boo
     """Factors of a forward with those of the backward, and what they may be where nothing tells the precision."""
     likely = _with_backward(run, forward, copied)
     least = _with_backward(run, np.where(doubtful | (forward < 1), np.minimum(forward, 0.5), forward), copied)
-    most = _with_backward(run, np.where(doubtful & (forward < 1), 0.75, forward), copied)
+    # What is copied may be given to one product more.
+    largest = np.where(copied & (run.size >= LEAST_COPIED), forward + ONE_MORE, np.where(doubtful & (forward < 1), 0.75, forward))
+    most = _with_backward(run, largest, copied)
     written_out, layouts = scores_of_fused(run), _copies_of_convolutions(run)
     likely[written_out] = least[written_out] = 0.0
     likely[layouts] = least[layouts] = 0.5
-    whole = whole_numbers(run) | promoted(run)
+    whole = whole_numbers(run) | promoted(run) | written_by_torch(run)
     likely[whole] = least[whole] = most[whole] = 1.0
     return Halves(likely, least, most)
 
@@ -164,42 +177,6 @@ def _copies_of_convolutions(run: Run) -> BoolArray:
     if IMAGE_KERNEL not in sides or VOLUME_KERNEL in sides:
         return np.zeros(len(run.size), np.bool_)
     return run.during(BACKWARD) & workspaces(run.recording)
-
-
-def scores_of_fused(run: Run) -> BoolArray:
-    """Scores that torch's own attention writes out, for no fused kernel took what it was given."""
-    fused = np.array([_is_fused(run, stack) for stack in range(len(run.study.snapshot.stacks))] + [False])
-    inside = fused[run.stack] & run.during(FORWARD)
-    linear = run.size[run.marked(Mark.LINEAR) & run.during(FORWARD)]
-    per_block = int(np.median(linear)) if len(linear) else 0
-    large = inside & (run.size > 2 * per_block) & (run.size >= LEAST_SCORES) & (per_block > 0)
-    scores = np.unique(run.size[large])
-    outside = np.unique(run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)])
-    only = np.setdiff1d(scores, outside)
-    only = np.setdiff1d(only, [size for size in only.tolist() if _has_bias(run, inside & (run.size == size))])
-    found: BoolArray = np.isin(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
-    return found
-
-
-def _has_bias(run: Run, scores: BoolArray) -> bool:
-    """Whether a bias is added to scores, one for all samples, that the first module which attends makes and all use.
-
-    No fused kernel takes such a one in 16 bits that takes none in float32.
-    """
-    rows = np.flatnonzero(scores & (run.step == run.step[scores].max(initial=-1)))
-    if not len(rows):
-        return False
-    known, first = paths(run), int(rows[0])
-    own = known[int(run.stack[first])]
-    before = np.flatnonzero((run.begin < run.begin[first]) & (run.step == run.step[first]) & run.during(FORWARD))
-    before = before[(run.stack[before] >= 0) & (run.end[before] > run.begin[rows[-1]]) & ~run.marked(Mark.LINEAR)[before]]
-    shared = before[np.isin(run.size[before] * np.array([*told(run, BATCH), 0])[:, None], run.size[first]).any(axis=0)]
-    within = [known[one][: len(own)] for one in run.stack[shared].tolist()]
-    return any(module_of(path) == module_of(own) and path[-1] != own[-1] for path in within)
-
-
-def _is_fused(run: Run, stack: int) -> bool:
-    return any(_FUSED.search(frame.name) for frame in run.study.snapshot.stacks[stack][:2])
 
 
 def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_products: BoolArray) -> list[int]:
@@ -227,11 +204,19 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_product
             fed = begin + int(np.argmax(size[begin : place + 1]))
             several = len(calls.get(module_of(owner[place + 1]), ()))
             twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False
-            alike = (several == GATED and twice) or (several == ATTENTION and size[place + 1] == size[fed])
+            projects = size[place + 1] == size[fed] or _three_alike(place + 1, other, size)
+            alike = (several == GATED and twice) or (several == ATTENTION and projects)
             alone = single[place + 1] or bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
             many = 0 if alone or alike else _products_of_call(known, is_product, stack, begin, place + 1)
             found[fed] = several - 1 if alike and not alone else max(many - 1, 1) if many >= MANY_PRODUCTS else 1
     return found
+
+
+def _three_alike(place: int, other: IntArray, size: IntArray) -> bool:
+    """Whether three products of different lines are of one size, one after another: queries, keys and values."""
+    second = int(other[place])
+    third = int(other[second]) if second >= 0 else -1
+    return third >= 0 and size[place] == size[second] == size[third]
 
 
 def _products_of_call(
