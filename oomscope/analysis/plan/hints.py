@@ -54,6 +54,8 @@ IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
 """Sides of the weight of a convolution."""
 HALVINGS = 6
 """Of the side of an image, in a model of convolutions."""
+PYRAMID, OF_A_PLACE = 8, 512
+"""Levels, and bytes that an input has for each place of them at most."""
 LEAST_WORKSPACE = 1 << 20
 """Bytes; smaller ones lie in small segments and change nothing."""
 
@@ -271,12 +273,24 @@ def _beside_an_image(facts: _Facts, recording: Recording, side: IntArray) -> tup
     samples = np.maximum(_values(recording, batches[0], len(side)), 1)
     each = np.where(facts.size % samples == 0, facts.size // samples, 1)
     known = {*widths, *np.unique(side[side > 1]).tolist()}
-    for length in {_without(size, known) for size in np.unique(each[facts.inputs & (side > 1)]).tolist()} - {1}:
+    sides = np.unique(side[side > 1]).tolist()
+    inputs = [size for size in np.unique(each[facts.inputs & (side > 1)]).tolist() if not _of_a_pyramid(size, sides)]
+    for length in {_without(size, known) for size in inputs} - {1}:
         found |= (each % length == 0) & (side > 1)
         for power in range(HALVINGS):
             tokens = length + (side >> power) ** 2
             joined |= (each % tokens == 0) & (side >> power > 1) & ~found
     return found, joined
+
+
+def _of_a_pyramid(size: int, sides: Iterable[int]) -> bool:
+    """Whether an input has something for each place of several levels of an image, each half as wide as the last."""
+    for side in sides:
+        squares = [(side >> level) ** 2 for level in range(PYRAMID)]
+        totals = (sum(squares[first:last]) for first in range(PYRAMID) for last in range(first + 2, PYRAMID + 1))
+        if any(total > 1 and size % total == 0 and size // total <= OF_A_PLACE for total in totals):
+            return True
+    return False
 
 
 def _without(size: int, known: Iterable[int]) -> int:
