@@ -54,6 +54,8 @@ IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
 """Sides of the weight of a convolution."""
 HALVINGS = 6
 """Of the side of an image, in a model of convolutions."""
+LEAST_PATCH, CHANNELS, FLOAT, MOST_CROPS = 8, 3, 4, 16
+"""Of images that are cut into patches."""
 PYRAMID, OF_A_PLACE = 8, 512
 """Levels, and bytes that an input has for each place of them at most."""
 LEAST_WORKSPACE = 1 << 20
@@ -275,12 +277,31 @@ def _beside_an_image(facts: _Facts, recording: Recording, side: IntArray) -> tup
     known = {*widths, *np.unique(side[side > 1]).tolist()}
     sides = np.unique(side[side > 1]).tolist()
     inputs = [size for size in np.unique(each[facts.inputs & (side > 1)]).tolist() if not _of_a_pyramid(size, sides)]
-    for length in {_without(size, known) for size in inputs} - {1}:
+    patches = {one.shape[-1] for one in tensors if one.category == "parameter" and len(one.shape or ()) == IMAGE_KERNEL}
+    crops = {_without(tokens, known) for size in inputs for tokens in _tokens_of_crops(size, sides, patches)} - {1}
+    for length in ({_without(size, known) for size in inputs} | crops) - {1}:
         found |= (each % length == 0) & (side > 1)
+        if length in crops:
+            continue
         for power in range(HALVINGS):
             tokens = length + (side >> power) ** 2
             joined |= (each % tokens == 0) & (side >> power > 1) & ~found
     return found, joined
+
+
+def _tokens_of_crops(size: int, sides: Iterable[int], patches: Iterable[int]) -> list[int]:
+    """How many tokens an input of images has that are not of the side: crops of another one, several a sample.
+
+    A transformer cuts them into patches, and may have one token more.
+    """
+    found = []
+    for patch in (one for one in patches if one >= LEAST_PATCH):
+        for side in range(max(sides, default=0) // patch * patch, 2 * patch, -patch):
+            count, rest = divmod(size, side * side * CHANNELS * FLOAT)
+            if count and not rest:
+                found += [] if side in sides or count > MOST_CROPS else [(side // patch) ** 2 + more for more in (0, 1)]
+                break
+    return found
 
 
 def _of_a_pyramid(size: int, sides: Iterable[int]) -> bool:
