@@ -44,14 +44,16 @@ def _has_bias(run: Run, scores: BoolArray) -> bool:
     known, first = paths(run), int(rows[0])
     own = known[int(run.stack[first])]
     before = np.flatnonzero((run.begin < run.begin[first]) & (run.step == run.step[first]) & run.during(FORWARD))
-    before = before[(run.stack[before] >= 0) & (run.end[before] > run.begin[rows[-1]]) & ~run.marked(Mark.LINEAR)[before]]
+    before = before[
+        (run.stack[before] >= 0) & (run.end[before] > run.begin[rows[-1]]) & ~run.marked(Mark.LINEAR)[before]
+    ]
     shared = before[np.isin(run.size[before] * np.array([*told(run, BATCH), 0])[:, None], run.size[first]).any(axis=0)]
     within = [known[one][: len(own)] for one in run.stack[shared].tolist()]
     return any(module_of(path) == module_of(own) and path[-1] != own[-1] for path in within)
 
 
 def written_by_torch(run: Run) -> BoolArray:
-    """What torch's own attention writes out where a bias is added, but for its results: in float32 whatever it is given.
+    """What torch's own attention writes out where a bias is added, but for its results: float32, whatever it is given.
 
     Of the backward, what is as large as scores.
     """

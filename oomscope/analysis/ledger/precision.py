@@ -87,15 +87,20 @@ def halves(run: Run) -> Halves:
     products = _products_fed(run, rows, known, learned_slopes(run))
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
-    gates = _gates(run, rows, _formulas(run, known))
+    formulas = _formulas(run, known)
+    gates, in_place = _gates(run, rows, formulas), _activated_in_place(run, rows, known)
+    # A power needs what goes into it in full precision, beside the half of that which the formula begins with.
+    begins = formulas & run.saved & (run.stack != np.roll(run.stack, 1))
     copied = np.zeros(len(run.size), np.bool_)
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
-        if half[row] and not goes_into_norm:
+        if begins[row]:
+            likely[row] = 1.5
+        elif half[row] and not goes_into_norm:
             likely[row] = 0.5
         elif softmaxes[row] > 0:
             likely[row] = softmaxes[row]
         elif copies and not half[row] and not gates[row] and not _keeps_result(known[int(run.stack[row])][-1]):
-            likely[row] = 0.5 * copies
+            likely[row] = 0.5 * copies + (1.0 if in_place[row] else 0.0)
             copied[row] = True
     return _with_doubts(run, likely, doubtful, copied)
 
@@ -126,7 +131,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
 
 
 def _formulas(run: Run, known: dict[int, Path]) -> BoolArray:
-    """What one line of a program makes by a long formula, as a GELU by tanh: it has a power, which is in full precision.
+    """What one line of a program makes by a long formula, as a GELU by tanh: it has a power, in full precision.
 
     So is what that is combined with.
     """
@@ -134,8 +139,27 @@ def _formulas(run: Run, known: dict[int, Path]) -> BoolArray:
     rows = _made(run)
     same = (np.diff(run.stack[rows]) == 0) & (np.diff(run.size[rows]) == 0)
     for part in np.split(rows, np.flatnonzero(~same) + 1):
-        if len(part) >= FORMULA and len(known[int(run.stack[part[0]])][-1]) == 1 and not run.marked(Mark.LINEAR)[part[0]]:
+        if (
+            len(part) >= FORMULA
+            and len(known[int(run.stack[part[0]])][-1]) == 1
+            and not run.marked(Mark.LINEAR)[part[0]]
+        ):
             found[part] = True
+    return found
+
+
+def _activated_in_place(run: Run, rows: IntArray, known: dict[int, Path]) -> BoolArray:
+    """bool[requests]: results of group norms before a convolution that an activation in place has become, unseen.
+
+    Its backward needs that in full precision, beside the copy for the convolution.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    # Its statistics come behind a result.
+    changes = np.flatnonzero(np.diff(run.stack[rows]))
+    firsts = rows[np.concatenate([[0], changes + 1])] if len(rows) else rows
+    for row, following in pairwise(firsts.tolist()):
+        norm = any(name == "group_norm" for _, _, name in known[int(run.stack[row])][-1])
+        found[row] = norm and bool(_CONVOLUTION.search(known[int(run.stack[following])][-1][0][0]))
     return found
 
 
@@ -157,7 +181,9 @@ def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: Boo
     likely = _with_backward(run, forward, copied)
     least = _with_backward(run, np.where(doubtful | (forward < 1), np.minimum(forward, 0.5), forward), copied)
     # What is copied may be given to one product more.
-    largest = np.where(copied & (run.size >= LEAST_COPIED), forward + ONE_MORE, np.where(doubtful & (forward < 1), 0.75, forward))
+    largest = np.where(
+        copied & (run.size >= LEAST_COPIED), forward + ONE_MORE, np.where(doubtful & (forward < 1), 0.75, forward)
+    )
     most = _with_backward(run, largest, copied)
     written_out, layouts = scores_of_fused(run), _copies_of_convolutions(run)
     likely[written_out] = least[written_out] = 0.0
@@ -207,8 +233,9 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_product
             projects = size[place + 1] == size[fed] or _three_alike(place + 1, other, size)
             alike = (several == GATED and twice) or (several == ATTENTION and projects)
             alone = single[place + 1] or bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
-            many = 0 if alone or alike else _products_of_call(known, is_product, stack, begin, place + 1)
-            found[fed] = several - 1 if alike and not alone else max(many - 1, 1) if many >= MANY_PRODUCTS else 1
+            many, lines = (0, 0) if alone else _products_of_call(known, is_product, stack, begin, place + 1)
+            many = many if many >= MANY_PRODUCTS or GATED <= many > lines else 2
+            found[fed] = max(several - 1 if alike and not alone else 1, many - 1)
     return found
 
 
@@ -221,21 +248,22 @@ def _three_alike(place: int, other: IntArray, size: IntArray) -> bool:
 
 def _products_of_call(
     known: dict[int, Path], is_product: BoolArray, stack: IntArray, begin: int, product: int
-) -> int:
-    """How many products the module of a `product` makes of what a norm made at `begin`: up to the next norm.
+) -> tuple[int, int]:
+    """How many products the module of a `product` makes of what a norm made at `begin`, and on how many lines.
 
-    A container calls its layers one after another; each is given what the last one made.
+    They end with the next norm. A container calls its layers one after another; each is given what the last one made.
     """
     owner = known[int(stack[product])][:-1]
     if owner[-1][0][0].startswith("torch/") or not _is_norm(known[int(stack[begin])]):
-        return 0
-    count = 0
+        return 0, 0
+    lines = list[int]()
     for place in range(product, len(stack)):
         path = known[int(stack[place])]
         if _is_norm(path):
             break
-        count += bool(is_product[place]) and module_of(path[:-1]) == module_of(owner)
-    return count
+        if is_product[place] and module_of(path[:-1]) == module_of(owner):
+            lines.append(int(stack[place]))
+    return len(lines), len(set(lines))
 
 
 def _is_norm(path: Path) -> bool:

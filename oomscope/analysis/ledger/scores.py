@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan import scores
 from oomscope.analysis.plan.hints import BATCH, LENGTH, kind_of
-from oomscope.analysis.plan.pairs import of_pairs
+from oomscope.analysis.plan.pairs import Made, of_pairs
 from oomscope.analysis.plan.scores import softmaxes_by_name
-from oomscope.model import BoolArray, IntArray
+from oomscope.model import BoolArray
 
 TABLE = 2
 """Sides of a table of relative places: one of differences, one of heads."""
@@ -31,23 +30,13 @@ def written_out(run: Run) -> BoolArray:
 def of_triples(run: Run) -> BoolArray:
     """bool[requests]: scores by which pairs attend along a row, see `plan.pairs`, as a forward writes them out."""
     forward = run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE)
-    made = _Made(run.size, run.marked(Mark.LINEAR), forward, forward)
+    made = Made(run.size, run.marked(Mark.LINEAR), forward)
     found = np.zeros(len(run.size), np.bool_)
     for tokens in told(run, LENGTH):
         for samples in told(run, BATCH) or {1}:
             length, each = (np.full(len(run.size), one, np.int64) for one in (tokens, samples))
             found |= of_pairs(made, run.recording, length, each)[1] & forward
     return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Made:
-    """What `plan.pairs` has to know of requests."""
-
-    size: IntArray
-    linear: BoolArray
-    forward: BoolArray
-    framed: BoolArray
 
 
 def told(run: Run, kind: str) -> set[int]:
@@ -71,7 +60,9 @@ def _written_out(run: Run) -> BoolArray:
     softmax = softmaxes_by_name(run.study.snapshot.stacks, run.stack)
     linear = run.marked(Mark.LINEAR)
     known = paths(run)
-    found[scores.written_out(run.size, run.stack, rows, linear, known, told(run, LENGTH), steps, softmax, windows(run))] = True
+    found[
+        scores.written_out(run.size, run.stack, rows, linear, known, told(run, LENGTH), steps, softmax, windows(run))
+    ] = True
     return found
 
 

@@ -19,7 +19,7 @@ from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_ST
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
-from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, of_pairs
+from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, of_pairs
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
@@ -214,7 +214,8 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
         degree[square] = 2
         high[square] = 2
         low[square & ~facts.attention] = 1
-        pairs, triangles = of_pairs(facts, recording, value, _samples(recording, len(value)))
+        made = Made(facts.size, facts.linear, facts.forward & facts.framed)
+        pairs, triangles = of_pairs(made, recording, value, _samples(recording, len(value)))
         for found, power in ((pairs & free, PAIRS), (triangles & free, TRIANGLES)):
             degree[found], high[found] = power, power
             low[found] = 1
@@ -277,7 +278,8 @@ def _beside_an_image(facts: _Facts, recording: Recording, side: IntArray) -> tup
     known = {*widths, *np.unique(side[side > 1]).tolist()}
     sides = np.unique(side[side > 1]).tolist()
     inputs = [size for size in np.unique(each[facts.inputs & (side > 1)]).tolist() if not _of_a_pyramid(size, sides)]
-    patches = {one.shape[-1] for one in tensors if one.category == "parameter" and len(one.shape or ()) == IMAGE_KERNEL}
+    kernels = [one.shape for one in tensors if one.category == "parameter" and one.shape]
+    patches = {shape[-1] for shape in kernels if len(shape) == IMAGE_KERNEL}
     crops = {_without(tokens, known) for size in inputs for tokens in _tokens_of_crops(size, sides, patches)} - {1}
     for length in ({_without(size, known) for size in inputs} | crops) - {1}:
         found |= (each % length == 0) & (side > 1)

@@ -5,7 +5,7 @@ The sides of weights tell it: a linear layer has so many outputs for each row, a
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,20 +24,19 @@ LEAST = 4096
 _FLOATS, _ITEM_SIZES = (4, 2), (4, 2, 8, 1)
 
 
-class Made(Protocol):
-    """What is known of requests, see `hints`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What has to be known of requests.
 
-    @property
-    def size(self) -> IntArray: ...
+    Attributes:
+        size: int64[requests].
+        linear: bool[requests], what linear layers make.
+        forward: bool[requests], what a forward makes in a line of the program.
+    """
 
-    @property
-    def linear(self) -> BoolArray: ...
-
-    @property
-    def forward(self) -> BoolArray: ...
-
-    @property
-    def framed(self) -> BoolArray: ...
+    size: IntArray
+    linear: BoolArray
+    forward: BoolArray
 
 
 def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArray) -> tuple[BoolArray, BoolArray]:
@@ -46,7 +45,8 @@ def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArr
     Args:
         made: what is known of each request.
         recording: it.
-        length, samples: int64[requests], at which each was made; 0: not known. Without samples, one.
+        length: int64[requests], at which each was made; 0: not known.
+        samples: int64[requests], likewise; without any, one.
     """
     pairs, triples = np.zeros(len(length), np.bool_), np.zeros(len(length), np.bool_)
     tensors = recording.study.snapshot.recorded.tensors
@@ -54,7 +54,7 @@ def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArr
     widths = np.unique([side for shape in shapes if len(shape) == MATRIX for side in shape])
     if not len(widths):
         return pairs, triples
-    linear = made.linear & made.forward & made.framed & (made.size >= LEAST)
+    linear = made.linear & made.forward & (made.size >= LEAST)
     for tokens in np.unique(length[linear & (length > 1)]).tolist():
         here = length == tokens
         rows = np.maximum(samples, 1) * tokens
@@ -80,4 +80,7 @@ def _has_rows(size: IntArray, rows: IntArray, widths: IntArray, items: tuple[int
 
 def _divided(size: IntArray, rows: IntArray) -> BoolArray:
     """Which so many rows divide, of elements of any size."""
-    return np.asarray([size % np.maximum(rows * item, 1) == 0 for item in _ITEM_SIZES]).any(axis=0)
+    found = np.zeros(len(size), np.bool_)
+    for item in _ITEM_SIZES:
+        found |= size % np.maximum(rows * item, 1) == 0
+    return found

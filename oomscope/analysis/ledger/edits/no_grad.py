@@ -29,7 +29,9 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     beside &= ~np.isin(rows - 1, autocast_copies(run))
     ends = np.where(beside, draft.begin[rows] + SPACING, held_until(run)[rows])
     ends = np.where(_outlives(run, rows), draft.end[rows], np.minimum(ends, draft.end[rows]))
-    return Edited(draft.lasting(rows, end=ends), (draft.lasting(rows, end=_with_features(run, rows, ends)),), doubt=0.02)
+    return Edited(
+        draft.lasting(rows, end=ends), (draft.lasting(rows, end=_with_features(run, rows, ends)),), doubt=0.02
+    )
 
 
 def _with_features(run: Run, rows: IntArray, ends: IntArray) -> IntArray:
