@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from oomscope.analysis.labels.kinds import WORKSPACE
@@ -15,11 +13,8 @@ from oomscope.analysis.plan import scores
 from oomscope.analysis.plan.hints import BATCH, LENGTH, kind_of
 from oomscope.analysis.plan.pairs import Made, of_pairs
 from oomscope.analysis.plan.scores import softmaxes_by_name
+from oomscope.analysis.plan.windows import windows as tokens_of_windows
 from oomscope.model import BoolArray
-
-TABLE = 2
-"""Sides of a table of relative places: one of differences, one of heads."""
-MOST_HEADS = 64
 
 
 def written_out(run: Run) -> BoolArray:
@@ -67,11 +62,5 @@ def _written_out(run: Run) -> BoolArray:
 
 
 def windows(run: Run) -> set[int]:
-    """How many tokens a window has, as tables of relative places tell: of w × w there are (2w − 1)² differences."""
-    found = set()
-    for tensor in run.study.snapshot.recorded.tensors:
-        if tensor.category == "parameter" and tensor.shape and len(tensor.shape) == TABLE:
-            root = math.isqrt(max(tensor.shape))
-            if root * root == max(tensor.shape) and root % 2 and min(tensor.shape) <= MOST_HEADS:
-                found.add(((root + 1) // 2) ** 2)
-    return found
+    """How many tokens a window has, see `plan.windows`."""
+    return tokens_of_windows(run.study.snapshot.recorded.tensors)
