@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
@@ -194,7 +194,8 @@ def _without_results(run: Run, block: Block, after: Block | None) -> Block:
     size, end = run.size[after.inner], run.end[after.inner]
     order = np.argsort(end, kind="stable")
     middle = end[order][np.searchsorted(np.cumsum(size[order]), 0.5 * float(size.sum()))]
-    return replace(block, inner=block.inner[run.end[block.inner] > middle])
+    # Where the forward failed, nothing has gone backward.
+    return block if middle >= NEVER else replace(block, inner=block.inner[run.end[block.inner] > middle])
 
 
 def _most(run: Run, rows: IntArray) -> int:
