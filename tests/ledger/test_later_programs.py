@@ -31,7 +31,7 @@ REFUSED = {
     # Its peak is not in the optimizer's step.
     ("classifier", "sgd"), ("classifier", "fused_optimizer"),
 }  # fmt: skip
-OUT_OF_RANGE = {("recommender", "autocast"), ("lstm", "bf16")}
+OUT_OF_RANGE = {("lstm", "bf16")}
 
 
 @cache

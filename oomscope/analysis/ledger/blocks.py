@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.ledger.draft import SPACING
+from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
@@ -85,8 +85,8 @@ def _blocks(run: Run) -> tuple[Block, ...]:
         if found:
             break
     inside = {row for block in found for row in block.rows.tolist()}
-    found = [_with_what_goes_on(run, block, inside) for block in found]
-    return tuple(sorted(found, key=lambda block: int(block.rows[0])))
+    found = sorted((_with_what_goes_on(run, one, inside) for one in found), key=lambda block: int(block.rows[0]))
+    return tuple(_without_results(run, one, after) for one, after in pairwise([*found, None]) if one is not None)
 
 
 def _without_stages(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
@@ -185,6 +185,20 @@ def _with_what_goes_on(run: Run, block: Block, inside: set[int]) -> Block:
     return replace(block, returned=block.returned - {int(run.size[following])})
 
 
+def _without_results(run: Run, block: Block, after: Block | None) -> Block:
+    """A block without what else it returns to the one `after` it: that goes while the other goes backward, before it.
+
+    A block of the same step is directly behind it where nothing else is made between.
+    """
+    if after is None or not len(after.inner) or int(after.rows[0]) != int(block.rows[-1]) + 1:
+        return block
+    size, end = run.size[after.inner], run.end[after.inner]
+    order = np.argsort(end, kind="stable")
+    middle = end[order][np.searchsorted(np.cumsum(size[order]), 0.5 * float(size.sum()))]
+    # Where the forward failed, nothing has gone backward.
+    return block if middle >= NEVER else replace(block, inner=block.inner[run.end[block.inner] > middle])
+
+
 def _most(run: Run, rows: IntArray) -> int:
     """The most bytes that `rows` have at once."""
     moment = np.concatenate([run.begin[rows], run.end[rows]])
@@ -199,6 +213,14 @@ def _function(path: Path, depth: int) -> tuple[str, str, int]:
     """
     file, line, name = path[depth][0]
     return file, name, sum(one < line for part in path[:depth] for at, one, _ in part if at == file)
+
+
+def _layer(path: Path, depth: int) -> str:
+    """What is called at a depth: the file of a layer of torch, or a module of the program; "" where nothing is."""
+    if len(path) <= depth:
+        return ""
+    file, _, name = path[depth][0]
+    return file if _OF_TORCH.match(file) else f"{file} {name}"
 
 
 class _Tree:
@@ -277,10 +299,10 @@ class _Tree:
         """Where a module of one line that calls layers of several kinds calls the first of them again.
 
         ``norm(conv(act(x)))`` has no line to go back to. It calls them in one order again and again, of which the last
-        call may leave some out. A container has but one line for all that it holds.
+        call may leave some out, and may add something up itself. A container has but one line for all that it holds.
         """
         paths = [self.known[stacks[place]] for place in places]
-        layers = [path[depth + 1][0][0] if len(path) > depth + 1 else "" for path in paths]
+        layers = [_layer(path, depth + 1) for path in paths]
         begins = [False, *(layer == layers[0] != before for before, layer in pairwise(layers))]
         calls: list[list[str]] = [[]]
         for begin, layer in zip(begins, layers, strict=True):
@@ -288,5 +310,5 @@ class _Tree:
             calls[-1].extend([] if calls[-1][-1:] == [layer] else [layer])
         whole = calls[0]
         alike = all(call == whole[: len(call)] for call in calls) and calls.count(whole) >= LEAST_BLOCKS
-        of_layers = all(_OF_TORCH.match(layer) for layer in layers) and not _OF_TORCH.match(paths[0][depth][0][0])
-        return begins if alike and of_layers and len(set(whole)) >= KINDS else [False] * len(places)
+        of_torch = _OF_TORCH.match(paths[0][depth][0][0])
+        return begins if alike and not of_torch and len({*whole} - {""}) >= KINDS else [False] * len(places)

@@ -10,6 +10,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.attention import LEAST_SCORES, scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.casts import SMALL_WEIGHT, next_of_another_stack
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
@@ -17,7 +18,7 @@ from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.scores import written_out
+from oomscope.analysis.ledger.scores import of_triples, written_out
 from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
@@ -25,7 +26,6 @@ from oomscope.analysis.plan.scaling import workspaces
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
-from oomscope.model.ordering import among
 
 _HALF = re.compile(
     r"torch/nn/modules/(linear|conv|rnn)\.py|scaled_dot_product|sdpa|flash_attn|_in_projection|^(linear|matmul|bmm|einsum|baddbmm|conv\w+)$"
@@ -35,21 +35,26 @@ _FULL = re.compile(
     r"|rms_norm"
 )
 _CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py")
-_FUSED = re.compile(r"scaled_dot_product|sdpa")
 _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
 _NEEDS_INPUT = re.compile(r"layer_norm|group_norm|rms_norm|^(pow|log|norm|prod)$")
 """In full precision, and its backward needs what went in: a copy of that in full precision, where it was in half."""
 _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
-LEAST_SCORES = 1 << 20
-"""Bytes of scores that matter."""
 GATED, ATTENTION = 3, 4
 """Products of a module."""
 GATES = 2
 """Results of one line that a backward needs, as of a gate: what it multiplies."""
 BESIDE = 3
 """Requests from a softmax to what a dropout makes of it, at most."""
+LEAST_COPIED = 1 << 20
+"""Bytes of what is copied for a product, where one copy more would count."""
+ONE_MORE = 1 / 2
+"""Of what is copied for products, in full precision: one copy more."""
+FORMULA = 7
+"""Results of one line and size, one after another."""
+MANY_PRODUCTS = 5
+"""Of one norm's result and a module: more than a gated layer or attention has. The last one projects back."""
 SMALL = 512
 """Bytes: smaller ones are counters and flags."""
 
@@ -82,14 +87,20 @@ def halves(run: Run) -> Halves:
     products = _products_fed(run, rows, known, learned_slopes(run))
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
+    formulas = _formulas(run, known)
+    gates, in_place = _gates(run, rows, formulas), _activated_in_place(run, rows, known)
+    # A power needs what goes into it in full precision, beside the half of that which the formula begins with.
+    begins = formulas & run.saved & (run.stack != np.roll(run.stack, 1))
     copied = np.zeros(len(run.size), np.bool_)
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
-        if half[row] and not goes_into_norm:
+        if begins[row]:
+            likely[row] = 1.5
+        elif half[row] and not goes_into_norm:
             likely[row] = 0.5
         elif softmaxes[row] > 0:
             likely[row] = softmaxes[row]
-        elif copies and not half[row] and not _keeps_result(known[int(run.stack[row])][-1]):
-            likely[row] = 0.5 * copies
+        elif copies and not half[row] and not gates[row] and not _keeps_result(known[int(run.stack[row])][-1]):
+            likely[row] = 0.5 * copies + (1.0 if in_place[row] else 0.0)
             copied[row] = True
     return _with_doubts(run, likely, doubtful, copied)
 
@@ -100,7 +111,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     known = paths(run)
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     sloped, softmaxes = learned_slopes(run), _softmaxes(run, known)
-    always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0)
+    always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0) | _formulas(run, known)
     last: dict[object, bool] = {}
     stream, begun = False, -2
     for row in _made(run).tolist():
@@ -119,6 +130,47 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     return half, doubtful
 
 
+def _formulas(run: Run, known: dict[int, Path]) -> BoolArray:
+    """What one line of a program makes by a long formula, as a GELU by tanh: it has a power, in full precision.
+
+    So is what that is combined with.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    rows = _made(run)
+    same = (np.diff(run.stack[rows]) == 0) & (np.diff(run.size[rows]) == 0)
+    for part in np.split(rows, np.flatnonzero(~same) + 1):
+        if (
+            len(part) >= FORMULA
+            and len(known[int(run.stack[part[0]])][-1]) == 1
+            and not run.marked(Mark.LINEAR)[part[0]]
+        ):
+            found[part] = True
+    return found
+
+
+def _activated_in_place(run: Run, rows: IntArray, known: dict[int, Path]) -> BoolArray:
+    """bool[requests]: results of group norms before a convolution that an activation in place has become, unseen.
+
+    Its backward needs that in full precision, beside the copy for the convolution.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    # Its statistics come behind a result.
+    changes = np.flatnonzero(np.diff(run.stack[rows]))
+    firsts = rows[np.concatenate([[0], changes + 1])] if len(rows) else rows
+    for row, following in pairwise(firsts.tolist()):
+        norm = any(name == "group_norm" for _, _, name in known[int(run.stack[row])][-1])
+        found[row] = norm and bool(_CONVOLUTION.search(known[int(run.stack[following])][-1][0][0]))
+    return found
+
+
+def _gates(run: Run, rows: IntArray, formulas: BoolArray) -> BoolArray:
+    """bool[requests]: what formulas make that is multiplied with the product behind it, which is as large."""
+    found = np.zeros(len(run.size), np.bool_)
+    following = run.marked(Mark.LINEAR)[rows[1:]] & (run.size[rows[1:]] == run.size[rows[:-1]])
+    found[rows[:-1][following]] = True
+    return np.asarray(found & formulas)
+
+
 def _made(run: Run) -> IntArray:
     """The numbers of what a forward makes, without workspaces and counters."""
     return np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
@@ -128,11 +180,15 @@ def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: Boo
     """Factors of a forward with those of the backward, and what they may be where nothing tells the precision."""
     likely = _with_backward(run, forward, copied)
     least = _with_backward(run, np.where(doubtful | (forward < 1), np.minimum(forward, 0.5), forward), copied)
-    most = _with_backward(run, np.where(doubtful & (forward < 1), 0.75, forward), copied)
+    # What is copied may be given to one product more.
+    largest = np.where(
+        copied & (run.size >= LEAST_COPIED), forward + ONE_MORE, np.where(doubtful & (forward < 1), 0.75, forward)
+    )
+    most = _with_backward(run, largest, copied)
     written_out, layouts = scores_of_fused(run), _copies_of_convolutions(run)
     likely[written_out] = least[written_out] = 0.0
     likely[layouts] = least[layouts] = 0.5
-    whole = whole_numbers(run) | promoted(run)
+    whole = whole_numbers(run) | promoted(run) | written_by_torch(run)
     likely[whole] = least[whole] = most[whole] = 1.0
     return Halves(likely, least, most)
 
@@ -147,24 +203,6 @@ def _copies_of_convolutions(run: Run) -> BoolArray:
     if IMAGE_KERNEL not in sides or VOLUME_KERNEL in sides:
         return np.zeros(len(run.size), np.bool_)
     return run.during(BACKWARD) & workspaces(run.recording)
-
-
-def scores_of_fused(run: Run) -> BoolArray:
-    """Scores that torch's own attention writes out, for no fused kernel took what it was given."""
-    fused = np.array([_is_fused(run, stack) for stack in range(len(run.study.snapshot.stacks))] + [False])
-    inside = fused[run.stack] & run.during(FORWARD)
-    linear = run.size[run.marked(Mark.LINEAR) & run.during(FORWARD)]
-    per_block = int(np.median(linear)) if len(linear) else 0
-    large = inside & (run.size > 2 * per_block) & (run.size >= LEAST_SCORES) & (per_block > 0)
-    scores = run.size[large]
-    outside = run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)]
-    only = scores[~among(scores, outside)]
-    found: BoolArray = among(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
-    return found
-
-
-def _is_fused(run: Run, stack: int) -> bool:
-    return any(_FUSED.search(frame.name) for frame in run.study.snapshot.stacks[stack][:2])
 
 
 def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_products: BoolArray) -> list[int]:
@@ -192,10 +230,44 @@ def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_product
             fed = begin + int(np.argmax(size[begin : place + 1]))
             several = len(calls.get(module_of(owner[place + 1]), ()))
             twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False
-            alike = (several == GATED and twice) or (several == ATTENTION and size[place + 1] == size[fed])
+            projects = size[place + 1] == size[fed] or _three_alike(place + 1, other, size)
+            alike = (several == GATED and twice) or (several == ATTENTION and projects)
             alone = single[place + 1] or bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
-            found[fed] = several - 1 if alike and not alone else 1
+            many, lines = (0, 0) if alone else _products_of_call(known, is_product, stack, begin, place + 1)
+            many = many if many >= MANY_PRODUCTS or GATED <= many > lines else 2
+            found[fed] = max(several - 1 if alike and not alone else 1, many - 1)
     return found
+
+
+def _three_alike(place: int, other: IntArray, size: IntArray) -> bool:
+    """Whether three products of different lines are of one size, one after another: queries, keys and values."""
+    second = int(other[place])
+    third = int(other[second]) if second >= 0 else -1
+    return third >= 0 and size[place] == size[second] == size[third]
+
+
+def _products_of_call(
+    known: dict[int, Path], is_product: BoolArray, stack: IntArray, begin: int, product: int
+) -> tuple[int, int]:
+    """How many products the module of a `product` makes of what a norm made at `begin`, and on how many lines.
+
+    They end with the next norm. A container calls its layers one after another; each is given what the last one made.
+    """
+    owner = known[int(stack[product])][:-1]
+    if owner[-1][0][0].startswith("torch/") or not _is_norm(known[int(stack[begin])]):
+        return 0, 0
+    lines = list[int]()
+    for place in range(product, len(stack)):
+        path = known[int(stack[place])]
+        if _is_norm(path):
+            break
+        if is_product[place] and module_of(path[:-1]) == module_of(owner):
+            lines.append(int(stack[place]))
+    return len(lines), len(set(lines))
+
+
+def _is_norm(path: Path) -> bool:
+    return any(_NEEDS_INPUT.search(name) for _, _, name in path[-1])
 
 
 def _least_depth(run: Run, row: int, known: dict[int, Path], block: Block | None) -> int:
@@ -284,7 +356,8 @@ def _softmaxes(run: Run, known: dict[int, Path]) -> FloatArray:
     follows, the copy is of what that makes, and takes its place.
     """
     found = np.zeros(len(run.size))
-    rows = np.flatnonzero(written_out(run) & run.saved & (run.end < NEVER) & _longest(run, written_out(run)))
+    scores = written_out(run) | of_triples(run)
+    rows = np.flatnonzero(scores & run.saved & (run.end < NEVER) & _longest(run, scores))
     dropped = [any(name == "dropout" for _, _, name in known[one][-1]) for one in run.stack[rows].tolist()]
     for place, row in enumerate(rows.tolist()):
         following = place + 1 < len(rows) and dropped[place + 1] and int(rows[place + 1]) - row <= BESIDE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from oomscope.analysis.labels.kinds import WORKSPACE
@@ -12,18 +10,35 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan import scores
-from oomscope.analysis.plan.hints import LENGTH, kind_of
+from oomscope.analysis.plan.hints import BATCH, LENGTH, kind_of
+from oomscope.analysis.plan.pairs import Made, of_pairs
 from oomscope.analysis.plan.scores import softmaxes_by_name
+from oomscope.analysis.plan.windows import windows as tokens_of_windows
 from oomscope.model import BoolArray
-
-TABLE = 2
-"""Sides of a table of relative places: one of differences, one of heads."""
-MOST_HEADS = 64
 
 
 def written_out(run: Run) -> BoolArray:
     """bool[requests]: see `plan.scores`; the length is the one that the steps of the recording were told."""
     return run.study.once("scores of the ledger", lambda: _written_out(run))
+
+
+def of_triples(run: Run) -> BoolArray:
+    """bool[requests]: scores by which pairs attend along a row, see `plan.pairs`, as a forward writes them out."""
+    forward = run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE)
+    made = Made(run.size, run.marked(Mark.LINEAR), forward)
+    found = np.zeros(len(run.size), np.bool_)
+    for tokens in told(run, LENGTH):
+        for samples in told(run, BATCH) or {1}:
+            length, each = (np.full(len(run.size), one, np.int64) for one in (tokens, samples))
+            found |= of_pairs(made, run.recording, length, each)[1] & forward
+    return found
+
+
+def told(run: Run, kind: str) -> set[int]:
+    """The values that the steps of the recording were told of parameters of a kind."""
+    shapes = [step.shape for step in run.study.snapshot.recorded.steps]
+    values = {value for shape in shapes for name, value in shape.items() if kind_of(name) == kind}
+    return {value for value in values if isinstance(value, int)}
 
 
 def with_their_gradients(run: Run, written: BoolArray) -> BoolArray:
@@ -35,24 +50,17 @@ def with_their_gradients(run: Run, written: BoolArray) -> BoolArray:
 
 def _written_out(run: Run) -> BoolArray:
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & (run.step >= 0) & ~run.of(WORKSPACE))
-    shapes = [step.shape for step in run.study.snapshot.recorded.steps]
-    told = {value for shape in shapes for name, value in shape.items() if kind_of(name) == LENGTH}
-    numbers = {value for value in told if isinstance(value, int)}
     steps = max(run.steps, 1)
     found = np.zeros(len(run.size), np.bool_)
     softmax = softmaxes_by_name(run.study.snapshot.stacks, run.stack)
     linear = run.marked(Mark.LINEAR)
     known = paths(run)
-    found[scores.written_out(run.size, run.stack, rows, linear, known, numbers, steps, softmax, windows(run))] = True
+    found[
+        scores.written_out(run.size, run.stack, rows, linear, known, told(run, LENGTH), steps, softmax, windows(run))
+    ] = True
     return found
 
 
 def windows(run: Run) -> set[int]:
-    """How many tokens a window has, as tables of relative places tell: of w × w there are (2w − 1)² differences."""
-    found = set()
-    for tensor in run.study.snapshot.recorded.tensors:
-        if tensor.category == "parameter" and tensor.shape and len(tensor.shape) == TABLE:
-            root = math.isqrt(max(tensor.shape))
-            if root * root == max(tensor.shape) and root % 2 and min(tensor.shape) <= MOST_HEADS:
-                found.add(((root + 1) // 2) ** 2)
-    return found
+    """How many tokens a window has, see `plan.windows`."""
+    return tokens_of_windows(run.study.snapshot.recorded.tensors)

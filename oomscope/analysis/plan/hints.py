@@ -18,6 +18,7 @@ from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_ST
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.calls import module_of, path_of
+from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, of_pairs
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.scores import softmaxes_by_name, written_out
@@ -53,6 +54,10 @@ IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
 """Sides of the weight of a convolution."""
 HALVINGS = 6
 """Of the side of an image, in a model of convolutions."""
+LEAST_PATCH, CHANNELS, FLOAT, MOST_CROPS = 8, 3, 4, 16
+"""Of images that are cut into patches."""
+PYRAMID, OF_A_PLACE = 8, 512
+"""Levels, and bytes that an input has for each place of them at most."""
 LEAST_WORKSPACE = 1 << 20
 """Bytes; smaller ones lie in small segments and change nothing."""
 
@@ -209,6 +214,11 @@ def _column(facts: _Facts, recording: Recording, name: str) -> tuple[IntArray, I
         degree[square] = 2
         high[square] = 2
         low[square & ~facts.attention] = 1
+        made = Made(facts.size, facts.linear, facts.forward & facts.framed)
+        pairs, triangles = of_pairs(made, recording, value, _samples(recording, len(value)))
+        for found, power in ((pairs & free, PAIRS), (triangles & free, TRIANGLES)):
+            degree[found], high[found] = power, power
+            low[found] = 1
     full = (facts.filled_by > 0) & free
     degree[full] = 0
     low[full] = high[full] = usual
@@ -266,12 +276,44 @@ def _beside_an_image(facts: _Facts, recording: Recording, side: IntArray) -> tup
     samples = np.maximum(_values(recording, batches[0], len(side)), 1)
     each = np.where(facts.size % samples == 0, facts.size // samples, 1)
     known = {*widths, *np.unique(side[side > 1]).tolist()}
-    for length in {_without(size, known) for size in np.unique(each[facts.inputs & (side > 1)]).tolist()} - {1}:
+    sides = np.unique(side[side > 1]).tolist()
+    inputs = [size for size in np.unique(each[facts.inputs & (side > 1)]).tolist() if not _of_a_pyramid(size, sides)]
+    kernels = [one.shape for one in tensors if one.category == "parameter" and one.shape]
+    patches = {shape[-1] for shape in kernels if len(shape) == IMAGE_KERNEL}
+    crops = {_without(tokens, known) for size in inputs for tokens in _tokens_of_crops(size, sides, patches)} - {1}
+    for length in ({_without(size, known) for size in inputs} | crops) - {1}:
         found |= (each % length == 0) & (side > 1)
+        if length in crops:
+            continue
         for power in range(HALVINGS):
             tokens = length + (side >> power) ** 2
             joined |= (each % tokens == 0) & (side >> power > 1) & ~found
     return found, joined
+
+
+def _tokens_of_crops(size: int, sides: Iterable[int], patches: Iterable[int]) -> list[int]:
+    """How many tokens an input of images has that are not of the side: crops of another one, several a sample.
+
+    A transformer cuts them into patches, and may have one token more.
+    """
+    found = []
+    for patch in (one for one in patches if one >= LEAST_PATCH):
+        for side in range(max(sides, default=0) // patch * patch, 2 * patch, -patch):
+            count, rest = divmod(size, side * side * CHANNELS * FLOAT)
+            if count and not rest:
+                found += [] if side in sides or count > MOST_CROPS else [(side // patch) ** 2 + more for more in (0, 1)]
+                break
+    return found
+
+
+def _of_a_pyramid(size: int, sides: Iterable[int]) -> bool:
+    """Whether an input has something for each place of several levels of an image, each half as wide as the last."""
+    for side in sides:
+        squares = [(side >> level) ** 2 for level in range(PYRAMID)]
+        totals = (sum(squares[first:last]) for first in range(PYRAMID) for last in range(first + 2, PYRAMID + 1))
+        if any(total > 1 and size % total == 0 and size // total <= OF_A_PLACE for total in totals):
+            return True
+    return False
 
 
 def _without(size: int, known: Iterable[int]) -> int:
@@ -325,6 +367,12 @@ def _masks_and_places(scores: IntArray, tokens: int) -> list[int]:
     lengths = [tokens >> halvings for halvings in range(HALVINGS) if tokens >> halvings > 1]
     places = [size * (2 * length - 1) // length for size in scores.tolist() for length in lengths]
     return [*(scores // MASK).tolist(), *places]
+
+
+def _samples(recording: Recording, count: int) -> IntArray:
+    """int64[requests]: the batch at which each was made; 0 where no parameter is one."""
+    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
+    return _values(recording, batches[0], count) if batches else np.zeros(count, np.int64)
 
 
 def _values(recording: Recording, name: str, count: int) -> IntArray:

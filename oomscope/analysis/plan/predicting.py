@@ -37,7 +37,8 @@ _ASSUMED = _Margins(0.01, 0.03)
 """A parameter was changed that no recording varies."""
 _WORKSPACES = _Margins(0.03, 0.11)
 """Workspaces are chosen anew at every shape, as those of convolutions are."""
-_BLOCK = 512
+_BLOCK, _SEGMENT = 512, 2 << 20
+"""Bytes to which the allocator rounds what it hands out, and what it reserves for a large request."""
 
 
 @frozen
@@ -67,9 +68,10 @@ def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
     if not as_recorded:
         ends += [_replayed(scaled, one, config) for one in (least, most) if not np.array_equal(one, likely)]
     margins = _margins(scaled, shape, as_recorded=as_recorded)
+    hole = _segment(likely[scaled.copies]) if not as_recorded else 0
     return Peaks(
         allocated=_estimate(*_each("peak_allocated", central, ends), margins.allocated),
-        reserved=_estimate(*_each("peak_reserved", central, ends), margins.reserved),
+        reserved=_estimate(*_each("peak_reserved", central, ends), margins.reserved, hole),
         likely=likely,
         most=likely if as_recorded else most,
         workspaces=workspaces,
@@ -105,11 +107,17 @@ def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
     return round(margins.allocated * float(size[live].sum()))
 
 
-def _estimate(central: list[int], ends: list[int], margin: float) -> Estimate:
-    """The mean of the replays that are equally likely; the range spans all, and the margin."""
+def _estimate(central: list[int], ends: list[int], margin: float, hole: int = 0) -> Estimate:
+    """The mean of the replays that are equally likely; the range spans all, the margin, and the largest `hole`."""
     middle = round(sum(central) / len(central))
     low, high = min(*central, *ends, middle), max(*central, *ends, middle)
-    return Estimate(middle, min(low, round(middle * (1 - margin))), max(high, round(middle * (1 + margin))))
+    room = max(round(middle * margin), hole)
+    return Estimate(middle, max(min(low, middle - room), 0), max(high, middle + room))
+
+
+def _segment(workspaces: IntArray) -> int:
+    """Bytes of the segment of the largest workspace: a hole that takes it or not is that much reserved memory."""
+    return -(-int(workspaces.max(initial=0)) // _SEGMENT) * _SEGMENT
 
 
 def _other_workspaces(scaled: Scaled, shape: Shape, likely: IntArray) -> list[IntArray]:

@@ -9,10 +9,11 @@ import numpy as np
 
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
-from oomscope.analysis.plan.hints import LEAST_WORKSPACE, hints
+from oomscope.analysis.plan.hints import LEAST_WORKSPACE, SIDE, hints, kind_of
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit
+from oomscope.analysis.plan.windows import padding
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import among
@@ -59,7 +60,24 @@ class Scaled:
         spans = np.array([model.span(point) for model in self.models], np.int64).reshape(-1, 3)
         has_model = self.which >= 0
         columns = [np.where(has_model, spans[self.which, part], own) for part in range(3)] if len(spans) else [own] * 3
+        share = self._padded(shape)
+        if share:
+            # About half of what a block makes lies in windows.
+            columns[LIKELY] = self._grown(columns[LIKELY], share / 2)
+            columns[MOST] = self._grown(columns[MOST], share)
         return columns[LIKELY], columns[LEAST], columns[MOST]
+
+    def _padded(self, shape: Shape) -> float:
+        """By what share windows pad an image of this shape, see `windows`."""
+        tensors, recorded = self.recording.study.snapshot.recorded.tensors, self.recording.shapes
+        sides = [name for name in self.parameters if kind_of(name) == SIDE]
+        return max((padding(tensors, {one[name] for one in recorded}, shape[name]) for name in sides), default=0.0)
+
+    def _grown(self, size: IntArray, share: float) -> IntArray:
+        """`size` with more of what grows with the side of an image."""
+        sides = [axis for axis, name in enumerate(self.parameters) if kind_of(name) == SIDE]
+        grows = (self.degree[:, sides] > 0).any(axis=1)
+        return np.where(grows, np.round(size * (1 + share)), size).astype(np.int64)
 
     @property
     def of_volumes(self) -> bool:

@@ -9,15 +9,12 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.ledger.attention import scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.mixed import casts_weights, without_autocast
-from oomscope.analysis.ledger.precision import (
-    embeds,
-    only_full,
-    scores_of_fused,
-)
+from oomscope.analysis.ledger.precision import embeds, only_full
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
@@ -45,7 +42,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if is_mixed(run):
         return _of_mixed(run)
     half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
-    half &= ~whole_numbers(run) & ~promoted(run)
+    half &= ~whole_numbers(run) & ~promoted(run) & ~written_by_torch(run)
     drafts = [run.draft.scaled(0.5, half), run.draft.scaled(0.5, half & ~_in_full(run))]
     if _is_cast_for_loss(run):
         drafts.reverse()

@@ -22,14 +22,14 @@ ALIKE = 0.02
 def edit(run: Run, value: int | None) -> Edited | None:
     """Everything as large as the logits, in either precision, is 1/n.
 
-    Each piece has a gradient of the weight that makes the logits; the sum of those before may be there beside it.
+    Each piece has a gradient of the weight that makes the logits, beside the sum of those before.
     """
     rows = _logits(run)
     if not rows.any():
         return None
     pieces = value or DEFAULT
-    likely = run.draft.scaled(1 / pieces, rows)
-    return Edited(likely, (run.draft.scaled(2 / pieces, rows), _with_sums(run, rows, likely)), doubt=0.06)
+    one, two = (run.draft.scaled(number / pieces, rows) for number in (1, 2))
+    return Edited(_with_sums(run, rows, one), (one, _with_sums(run, rows, two)), doubt=0.06)
 
 
 def _with_sums(run: Run, logits: BoolArray, draft: Draft) -> Draft:

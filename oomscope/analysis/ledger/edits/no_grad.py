@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE
-from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
+from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.casts import autocast_copies
 from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.edit import Edited
@@ -28,7 +29,19 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     beside &= ~np.isin(rows - 1, autocast_copies(run))
     ends = np.where(beside, draft.begin[rows] + SPACING, held_until(run)[rows])
     ends = np.where(_outlives(run, rows), draft.end[rows], np.minimum(ends, draft.end[rows]))
-    return Edited(draft.lasting(rows, end=ends), doubt=0.02)
+    return Edited(
+        draft.lasting(rows, end=ends), (draft.lasting(rows, end=_with_features(run, rows, ends)),), doubt=0.02
+    )
+
+
+def _with_features(run: Run, rows: IntArray, ends: IntArray) -> IntArray:
+    """The ends of `rows` where what each block returns is kept until the forward ends, as features for a decoder are.
+
+    A list of the program holds them, which no trace shows.
+    """
+    returned = np.array([block.output for block in blocks(run)], np.int64)
+    forward = np.array([run.last_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)[run.step[rows]]
+    return np.where(np.isin(rows, returned), np.maximum(ends, np.minimum(forward, run.end[rows])), ends)
 
 
 def _outlives(run: Run, rows: IntArray) -> BoolArray:

@@ -1,0 +1,86 @@
+"""Models of pairs of tokens, as of the residues of a protein: what they make grows with the square of the length.
+
+The sides of weights tell it: a linear layer has so many outputs for each row, and the rows are pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oomscope.analysis.plan.recordings import Recording
+from oomscope.model import BoolArray, IntArray
+
+PAIRS, TRIANGLES = 2, 3
+"""Degrees: of what each pair has, and of the scores by which pairs attend along a row."""
+MATRIX = 2
+"""Sides of the weight of a linear layer."""
+MOST = 0.5
+"""Of the bytes of linear layers: where more are of pairs, the model is one of pairs."""
+MOST_HEADS = 64
+LEAST = 4096
+"""Bytes below which it does not matter how a request grows."""
+_FLOATS, _ITEM_SIZES = (4, 2), (4, 2, 8, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What has to be known of requests.
+
+    Attributes:
+        size: int64[requests].
+        linear: bool[requests], what linear layers make.
+        forward: bool[requests], what a forward makes in a line of the program.
+    """
+
+    size: IntArray
+    linear: BoolArray
+    forward: BoolArray
+
+
+def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArray) -> tuple[BoolArray, BoolArray]:
+    """bool[requests], twice: what is of pairs, and what is of triples.
+
+    Args:
+        made: what is known of each request.
+        recording: it.
+        length: int64[requests], at which each was made; 0: not known.
+        samples: int64[requests], likewise; without any, one.
+    """
+    pairs, triples = np.zeros(len(length), np.bool_), np.zeros(len(length), np.bool_)
+    tensors = recording.study.snapshot.recorded.tensors
+    shapes = [one.shape for one in tensors if one.category == "parameter" and one.shape]
+    widths = np.unique([side for shape in shapes if len(shape) == MATRIX for side in shape])
+    if not len(widths):
+        return pairs, triples
+    linear = made.linear & made.forward & (made.size >= LEAST)
+    for tokens in np.unique(length[linear & (length > 1)]).tolist():
+        here = length == tokens
+        rows = np.maximum(samples, 1) * tokens
+        plain = _has_rows(made.size, rows, widths, _FLOATS)
+        square = linear & here & ~plain & _has_rows(made.size, rows * tokens, widths, _FLOATS)
+        if made.size[square].sum() <= MOST * made.size[linear & here].sum():
+            continue
+        large = here & (made.size >= LEAST) & ~plain
+        cubic = large & (made.size > made.size[square].max())
+        triples |= cubic & _has_rows(made.size, rows * tokens * tokens, np.arange(1, MOST_HEADS + 1), _FLOATS)
+        pairs |= large & ~triples & _divided(made.size, rows * tokens)
+    return pairs, triples
+
+
+def _has_rows(size: IntArray, rows: IntArray, widths: IntArray, items: tuple[int, ...]) -> BoolArray:
+    """Which are as large as so many rows of one of `widths`."""
+    found = np.zeros(len(size), np.bool_)
+    for item in items:
+        each = np.maximum(rows * item, 1)
+        found |= (size % each == 0) & np.isin(size // each, widths)
+    return found
+
+
+def _divided(size: IntArray, rows: IntArray) -> BoolArray:
+    """Which so many rows divide, of elements of any size."""
+    found = np.zeros(len(size), np.bool_)
+    for item in _ITEM_SIZES:
+        found |= size % np.maximum(rows * item, 1) == 0
+    return found
