@@ -8,12 +8,17 @@ from types import MappingProxyType
 import pytest
 
 from oomscope.analysis.records import CAUSES
+from oomscope.analysis.verdict.records import Advice
 from tests.verdict.known import UNKNOWABLE_BARE, Known, found, known_holders, names, programs, said
 
 PROGRAMS = programs()
 BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare"])
 
 WRONG = {
+    ("mlm_training", False): "which variables are read again is not in a bare snapshot",
+    ("two_tower_retrieval", False): "who reads a tensor, and whether with gradients, is not in a bare snapshot",
+    ("embed_plain", False): "who reads a tensor, and whether with gradients, is not in a bare snapshot",
+    ("feature_matching", False): "the limit is known to within one request only",
     ("offloaded_pipeline", True): "the model that is left on the card is named; the next prompt needs it again",
     ("offloaded_pipeline", False): "which models run is not in a bare snapshot",
     ("curvature_schedule", True): "the gradients that keep a graph are named; a later backward may be for them",
@@ -206,8 +211,14 @@ FAILED = those(lambda one: one.cause or one.arguable)
 @BOTH
 @pytest.mark.parametrize("name", FAILED)
 def test_the_first_advice_lets_the_request_through_wherever_any_does(name: str, with_key: bool) -> None:
-    oom = found(PROGRAMS[name].path, with_key=with_key).oom
-    assert oom is not None
-    advice = [one for one in oom.verdict.advice if not one.refuted]
+    advice = advised(name, with_key=with_key)
+    if not advice[0].enough:  # holes leave it open, and only a replay tells
+        advice = advised(name, with_key=with_key, whatif=True)
     assert any(one.enough for one in advice)
     assert advice[0].enough, [(one.slug, one.enough) for one in advice]
+
+
+def advised(name: str, *, with_key: bool, whatif: bool = False) -> list[Advice]:
+    oom = found(PROGRAMS[name].path, with_key=with_key, whatif=whatif).oom
+    assert oom is not None
+    return [one for one in oom.verdict.advice if not one.refuted]

@@ -5,11 +5,10 @@ The sides of weights tell it: a linear layer has so many outputs for each row, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oomscope.analysis.plan.recordings import Recording
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
 PAIRS, TRIANGLES = 2, 3
@@ -24,7 +23,7 @@ LEAST = 4096
 _FLOATS, _ITEM_SIZES = (4, 2), (4, 2, 8, 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Made:
     """What has to be known of requests.
 

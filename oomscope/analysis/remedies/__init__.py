@@ -76,10 +76,11 @@ MOST_ADVICE = 6
 def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
     """Advice on a failed request: what is known to be enough first, then as the cause orders it; refuted last.
 
-    What only delays the failure comes behind what removes its cause, however sure it is that this request would fit.
+    What only delays the failure comes behind what may remove its cause, however sure it is that this request would fit,
+    but before what is known not to be enough alone.
     """
-    known, delays = (True, None, False), _DELAYS.get(cause, ())
+    delays = _DELAYS.get(cause, ())
     found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
     found = [completed(circumstances, advice) for advice in found]
-    found.sort(key=lambda advice: (advice.slug.partition(".")[0] in delays, known.index(advice.enough)))
+    found.sort(key=lambda one: (one.enough is False, one.slug.partition(".")[0] in delays, one.enough is not True))
     return (*found[:MOST_ADVICE], *refuted(circumstances, cause, {advice.slug for advice in found}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,10 +34,18 @@ def enough_by_sum(circumstances: Circumstances, saves: int) -> bool | None:
     return None if case.spare(saves + case.free.usable, case.limit.low) - further >= 0 else False
 
 
-def served_if_freed(circumstances: Circumstances, rows: BoolArray) -> bool | None:
-    """Whether the request is served if `rows`, bool[lifetimes], are given back when their pass ends; None unknown."""
+def served_if_freed(
+    circumstances: Circumstances, rows: BoolArray, *, before: Sequence[int] | None = None
+) -> bool | None:
+    """Whether the request is served if `rows`, bool[lifetimes], are given back when their pass ends; None unknown.
+
+    Args:
+        circumstances: of the request.
+        rows: what is given back.
+        before: entries before which it is, where that is not when passes of the loop begin.
+    """
     subject = replayable(circumstances)
-    begins = pass_begins(circumstances.study, circumstances.request.entry)
+    begins = pass_begins(circumstances.study, circumstances.request.entry) if before is None else np.array(before)
     if subject is None or not len(begins) or not rows.any():
         return None
     program = subject.extraction.program

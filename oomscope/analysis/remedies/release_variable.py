@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.remedies.effect import enough_by_sum
+import numpy as np
+
+from oomscope.analysis.passes.left_from_before import call_begin
+from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.work_before import work_before
 from oomscope.analysis.verdict.circumstances import Circumstances
-from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.records import Advice, Suspect
+from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, GRAPH, SUSPENDED, said_reads
 
 SLUG = "release_variable"
@@ -17,7 +21,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where such variables keep what was made before the work underway; each by itself."""
     for one in circumstances.piled.debris:
         if one.unread is not None:
-            enough = enough_by_sum(circumstances, one.retained)
+            enough = _is_enough(circumstances, one)
             if one.kind == FROZEN:
                 values = {"module": one.holder.removeprefix(FROZEN_OF), "bytes": one.retained}
                 yield Advice(f"{SLUG}.frozen", values, one.retained, enough, at=one.at)
@@ -34,3 +38,14 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             # Where only a block is known before which it can go, the line that stores it is the one to look at.
             at = one.at if work is None or (stored is not None and work.kind == "block") else work.at
             yield Advice(code, values, one.retained, enough, at=at)
+
+
+def _is_enough(circumstances: Circumstances, suspect: Suspect) -> bool | None:
+    """By sum, and where holes leave that open, by replay: it goes before the call underway begins."""
+    enough = enough_by_sum(circumstances, suspect.retained)
+    if enough is not None:
+        return enough
+    study, entry = circumstances.study, circumstances.request.entry
+    rows = np.zeros(len(study.history.size), np.bool_)
+    rows[held_rows(study, entry, suspect.holder)] = True
+    return served_if_freed(circumstances, rows, before=[call_begin(study, entry)])
