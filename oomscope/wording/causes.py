@@ -81,7 +81,7 @@ def _pinned(values: Mapping[str, Any], pieces: str) -> str:
 def _longer(values: Mapping[str, Any]) -> str:
     where = f" at {place(values['place'])}" if values["place"] else ""
     passed = plural(values["completed"], "pass", "passes")
-    return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much{where}."
+    return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much memory{where}."
 
 
 def _ended_training(values: Mapping[str, Any]) -> str:
@@ -117,7 +117,8 @@ CAUSES: dict[str, Sentence] = {
     "this process may hold.",
     "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
     "never held more than {limit:bytes}.",
-    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ "
+    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use[, in `{part}` of its "
+    "items]: {tensors:n tensor}[ "
     "from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
     "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
     "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",
@@ -148,8 +149,9 @@ CAUSES: dict[str, Sentence] = {
     "that have ended.",
     "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
     "code reads it again[, except for {reads:list}].",
-    "causes.retained.graph": "{holder:holder} keeps the autograd graph that it came from, {retained:bytes} of the "
-    "{live:bytes} in use; what still reads it needs its values only, under `no_grad`.",
+    "causes.retained.graph": "{holder:holder} keeps the autograd graph that it was computed with: {retained:bytes} "
+    "of the {live:bytes} in use. No backward is to come: the code that still reads {holder:holder} runs under "
+    "`no_grad`.",
     "causes.retained.view": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and shows "
     "{shows:bytes} of that: a view keeps the whole tensor that it is a part of.",
     "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "

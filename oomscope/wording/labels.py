@@ -28,7 +28,12 @@ CATEGORY_LABELS = {
     "workspace": "workspaces",
     "unknown": "unknown",
 }
-HOLDER_LABELS = CATEGORY_LABELS | {"graph": "autograd graph", "tensor": "tensors", "in_flight": "call in progress"}
+HOLDER_LABELS = CATEGORY_LABELS | {
+    "graph": "autograd graph",
+    "needless_graph": "autograd graph",
+    "tensor": "tensors",
+    "in_flight": "call in progress",
+}
 PHASE_LABELS = {
     "before_recording": "before the recording",
     "forward": "forward",

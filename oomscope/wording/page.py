@@ -149,7 +149,7 @@ TWO_ALIVE = "here the pass before is still alive"
 
 def larger_note(ratio: float | None) -> str:
     """What is said of the line that brings in what makes a pass larger than the last: `ratio` times as large."""
-    return f"from here on, {f'{ratio:.3g} × as much as' if ratio else 'more than'} in the pass before"
+    return f"from here on, {f'{ratio:.3g} × the memory of' if ratio else 'more memory than in'} the pass before"
 
 
 def pin_note(pin: Pin) -> str:

@@ -29,7 +29,10 @@ def _pool(values: Mapping[str, Any]) -> str:
 
 
 def _setting(values: Mapping[str, Any]) -> str:
-    return f"Set PYTORCH_ALLOC_CONF={values['setting']} (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."
+    older = "PYTORCH_CUDA_ALLOC_CONF"
+    if values.get("renamed") is None:
+        return f"Set PYTORCH_ALLOC_CONF={values['setting']} ({older} before torch 2.9)."
+    return f"Set {'PYTORCH_ALLOC_CONF' if values['renamed'] else older}={values['setting']}."
 
 
 def _price_of_setting(values: Mapping[str, Any]) -> str:
@@ -67,7 +70,7 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "The card has {free:bytes} free. This saves nothing.",
+        "The card has {free:bytes} free; the program needs as much as before.",
         "",
         "memory",
     ),

@@ -68,7 +68,7 @@ def outcome_text(row: WhatIfRow, per_pass: int | None = None) -> str:
         )
     if not row.served:
         return "no failure"
-    serves = "serves this request" if len(row.served) == 1 else "serves every request"
+    serves = "serves this request" if len(row.served) == 1 else "serves every recorded request"
     return f"{serves}; {_again(row.headroom, per_pass)}" if per_pass else serves
 
 

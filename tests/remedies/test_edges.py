@@ -443,12 +443,36 @@ def test_calls_in_progress_are_to_be_half_as_many(size: int, enough: bool | None
     assert advice.enough is enough
 
 
+def of_torch(version: str | None) -> SimpleNamespace:
+    return SimpleNamespace(snapshot=SimpleNamespace(recorded=SimpleNamespace(torch=version)))
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (
+            "{}.{}.0+cu128".format(*allocator_setting._RENAMED),
+            "Set PYTORCH_ALLOC_CONF=expandable_segments:True.",
+        ),
+        ("2.8.0", "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."),
+        (None, "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."),
+    ],
+)
+def test_a_setting_is_told_by_the_variable_that_this_torch_reads(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, said: str
+) -> None:
+    row = SimpleNamespace(conf=None, setting="expandable_segments:True", headroom=300, oom=False, retries=0)
+    monkeypatch.setattr(allocator_setting, "serving", lambda *_: [row])
+    (advice,) = allocator_setting.propose(circumstances(state_to_come=(0, 0), study=of_torch(version)))
+    assert advice_text(advice).action == said
+
+
 @pytest.mark.parametrize(("needs", "enough"), [(1000, True), (1300, True), (1301, False)])
 def test_a_setting_is_not_enough_where_the_optimizer_asks_for_more_than_is_spare(
     monkeypatch: pytest.MonkeyPatch, needs: int, enough: bool
 ) -> None:
     row = SimpleNamespace(conf=None, setting="expandable_segments:True", headroom=300, oom=False, retries=0)
     monkeypatch.setattr(allocator_setting, "serving", lambda *_: [row])
-    (advice,) = allocator_setting.propose(circumstances(state_to_come=(1000, needs)))
+    (advice,) = allocator_setting.propose(circumstances(state_to_come=(1000, needs), study=of_torch("2.11.0")))
     assert advice.enough is enough
     assert advice.values["to_come"] == (None if enough else needs - 1000)

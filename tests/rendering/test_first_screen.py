@@ -109,7 +109,7 @@ def test_what_is_too_small_is_one_part(monkeypatch: pytest.MonkeyPatch):
     [
         ("oom_leak_total_loss", 206, "called here: 325 MiB more stays every pass"),
         ("oom_fragmentation", 227, "592 blocks made here lie between the free pieces"),
-        ("oom_activations", 55, "from here on, 48 × as much as in the pass before"),
+        ("oom_activations", 55, "from here on, 48 × the memory of the pass before"),
         ("train_ok", 64, "834 MiB was allocated here"),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     words = advice_text(grows)
     assert "passes" not in words.action + words.why
     assert words.action == "If you can, raise the cap of 4.00 GiB to 5.00 GiB."
-    assert "The card has 9.00 GiB free." in words.why
+    assert "The card has 9.00 GiB free; the program needs as much as before." in words.why
 
 
 def test_the_bill_says_that_it_counts_what_is_left_over():

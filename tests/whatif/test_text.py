@@ -149,7 +149,7 @@ def test_where_there_is_room_a_setting_is_one_line() -> None:
 def test_a_run_that_grows_is_not_said_to_survive(headroom: int | None, per_pass: int | None, told: str) -> None:
     row = WhatIfRow("a:1", oom=False, peak_reserved=20 * MIB, headroom=headroom, served={7: True})
     assert view(WhatIf(0, CHECK, (row,)), per_pass).rows[0].cells[0].text == told
-    assert outcome_text(replace(row, served={7: True, 9: True})) == "serves every request"
+    assert outcome_text(replace(row, served={7: True, 9: True})) == "serves every recorded request"
     assert outcome_text(replace(row, oom=True, failed_allocation=3), per_pass) == "fails after 3 allocations"
 
 

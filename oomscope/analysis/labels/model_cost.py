@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.attribution.held_blocks import live_rows
 from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY, UNKNOWN
 from oomscope.analysis.labels.optimizer_states import StatesOfLine, states_of_lines, usual_states
 from oomscope.analysis.labels.phases import FORWARD
@@ -45,7 +46,7 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
     if there[PARAMETER] <= replicas or not _is_whole(study, allocated, int(there[PARAMETER])):
         return None
     asked = np.where(history.lifetimes.requested >= 0, history.lifetimes.requested, history.size)
-    parameters = asked[allocated & (categories == PARAMETER)]
+    parameters = asked[allocated & _of_modules(study, at_entry)]
     lines = states_of_lines(study, at_entry, parameters)
     gradients = asked[allocated & (categories == GRADIENT)]
     trained = _trained(parameters, gradients, lines)
@@ -64,6 +65,16 @@ def make_bill(study: DeviceStudy, at_entry: int) -> Bill | None:
         (WORKING_SET, None, int(there[ACTIVATION] + there[TEMPORARY])),
     )
     return Bill(elements, int(there[PARAMETER]), rows, "recorded" if recorded else "inferred")
+
+
+def _of_modules(study: DeviceStudy, at_entry: int) -> BoolArray:
+    """Which allocations are parameters: where the recording knows those of modules, no others, as of a checkpoint."""
+    found: BoolArray = study.categories == PARAMETER
+    known = [one.address for one in study.snapshot.recorded.tensors_on(study.index) if one.category == "parameter"]
+    rows = live_rows(study, at_entry, [address for address in known if address is not None])
+    named = np.zeros(len(found), np.bool_)
+    named[rows[rows >= 0]] = True
+    return found & named if (found & named).any() else found
 
 
 def _replicated(study: DeviceStudy) -> BoolArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from oomscope.analysis.remedies.replays import served_values, serving
@@ -10,21 +11,33 @@ from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.whatif.records import EXPANDABLE
 
 SLUG = "allocator_setting"
+_RENAMED = (2, 9)
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """The best setting that serves the request by replay; without a replay, the one that was made for holes."""
     request, answer = circumstances.request, circumstances.whatif
+    renamed = _is_renamed(circumstances.study.snapshot.recorded.torch)
     served = serving(answer, request.entry)
     if served:
         best = served[0]
         to_come = _to_come(circumstances, best.headroom)
-        values = served_values(best, request) | {"setting": best.conf or best.setting, "to_come": to_come}
+        values = served_values(best, request) | {
+            "setting": best.conf or best.setting,
+            "to_come": to_come,
+            "renamed": renamed,
+        }
         code = "empty_cache" if best.setting.startswith("empty_cache") else "replayed"
         gets_through = to_come is None and _gets_through(circumstances, best.headroom)
         yield Advice(f"{SLUG}.{code}", values, None, gets_through)
     elif _untried(circumstances):
-        yield Advice(f"{SLUG}.untried", {"setting": EXPANDABLE}, None, None)
+        yield Advice(f"{SLUG}.untried", {"setting": EXPANDABLE, "renamed": renamed}, None, None)
+
+
+def _is_renamed(torch: str | None) -> bool | None:
+    """Whether this torch reads PYTORCH_ALLOC_CONF, as 2.9 and later do; None where the release is not known."""
+    known = re.match(r"(\d+)\.(\d+)", torch or "")
+    return None if known is None else (int(known[1]), int(known[2])) >= _RENAMED
 
 
 def _to_come(circumstances: Circumstances, spare: int | None) -> int | None:

@@ -72,6 +72,7 @@ class Suspect:
             how sure that is: ``proven`` or ``likely``; None for all else.
         shows: bytes that its tensors show of `retained`, where they are views of a small part of it; None for all else.
         reads: the parts of such a variable that are read again.
+        part: what of its items nearly all of it is, such as ``.memory`` or ``['loss']``; None where it is no one thing.
     """
 
     holder: str
@@ -93,6 +94,7 @@ class Suspect:
     unread: str | None = None
     shows: int | None = None
     reads: tuple[str, ...] = ()
+    part: str | None = None
 
 
 @frozen

@@ -37,6 +37,11 @@ _TRACEBACK = re.compile(r"\.__(traceback|context|cause)__|\.tb_frame|\.exc_info|
 _CYCLE = re.compile(r"^reference cycle\b")
 _ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
 """The collection and the first item on the way to something."""
+_OF_ITEM = re.compile(r"\[[^\]]*\]([\w.\[\]'*-]{0,80})$")
+"""An item of a collection, and what of it something is."""
+_NUMBER = re.compile(r"(?<=\])\[\d+\]|(?<=\w)\[\d+\]")
+NEARLY_ALL = 0.9
+"""Of what a collection keeps: what is told as the part of its items that keeps it."""
 LEAST_MODELS = 2
 """What a sweep over settings keeps: more than the model that is in use."""
 _UNSEEN = re.compile(r"that nothing visible holds(\[[^\]]*\])*$")
@@ -251,6 +256,7 @@ def _suspect(
         is_abandoned=unclaimed > 0,
         is_ended_closure=kind == "closure" and holder.finished is True,
         shows=None if kind in OF_THE_PASS else _shows(study, name, retained),
+        part=_part(study, name),
     )
 
 
@@ -284,6 +290,17 @@ def _unclaimed_for(study: DeviceStudy, entry: int, holder: RecordedHolder, rows:
         return 0
     age = len(begins) - 1 - int(passes_of(study, rows, entry).min())
     return age if age > count * ((holder.maxlen or 0) + 1) else 0
+
+
+def _part(study: DeviceStudy, holder: str) -> str | None:
+    """What of its items nearly all is that it keeps, by the ways that lead through it."""
+    sums: dict[str, int] = {}
+    for tensor, path in first_ways(study):
+        if path.startswith(holder) and (item := _OF_ITEM.match(path, len(holder))) is not None:
+            part = _NUMBER.sub("[*]", item[1])
+            sums[part] = sums.get(part, 0) + (tensor.bytes or 0)
+    part = max(sums, key=lambda one: sums[one], default="")
+    return part if part and sums[part] >= NEARLY_ALL * sum(sums.values()) else None
 
 
 def _shows(study: DeviceStudy, holder: str, retained: int) -> int | None:

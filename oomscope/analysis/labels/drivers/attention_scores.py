@@ -72,7 +72,7 @@ def _outgrows(live: LiveBlocks, same: BoolArray, linear: BoolArray, far: BoolArr
         return chosen
     history, sites = live.study.history, live.study.sites
     lifetimes = history.lifetimes
-    past = (lifetimes.born >= 0) & (lifetimes.born < lifetimes.born[live.rows[same]].min())
+    past = (lifetimes.born >= 0) & (lifetimes.born < lifetimes.born[live.rows[live.passing]].min())
     requested = np.where(lifetimes.requested >= 0, lifetimes.requested, history.size)
     is_linear = (live.study.roles.mark[lifetimes.stack] & int(Mark.LINEAR)) != 0
     past_site = sites.sites(lifetimes.stack)

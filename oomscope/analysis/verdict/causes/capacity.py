@@ -15,8 +15,8 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap", "bound_batch",
-    "bound_what_is_kept",
-    "smaller_batch", "checkpoint_activations", "chunk_loss", "fused_attention", "shard_optimizer_state",
+    "bound_what_is_kept", "fused_attention",
+    "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
     "fused_optimizer", "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip
 LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_on_the_card")

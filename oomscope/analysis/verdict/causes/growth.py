@@ -93,6 +93,7 @@ def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
     return note(
         "causes.growth.holder",
         live=live,
+        part=holder.part,
         tensors=holder.tensors,
         passes=passes,
         this=" and this one" if passes and holder.retained > holder.earlier_bytes else "",
