@@ -38,6 +38,8 @@ _LINKS = re.compile(r"(@|#(?=\d)|\bGH-(?=\d)|://|\bwww\.)", re.IGNORECASE)
 
 # Within code nothing can be escaped, so only what means nothing anywhere is shown as code.
 _PLAIN_CODE = re.compile(r"[\w .,:;()\[\]{}=+*\'\"→…-]+")
+_TAG = re.compile(r"<(?=[a-zA-Z/!?])(?!(?:module|lambda|locals|genexpr|\w+comp|string|stdin|frozen [\w.]+)>)")
+"""What begins a tag in a place where nothing can be escaped; names of Python's own are none."""
 _TOP = 6
 _MOST_ADVICE = 12
 
@@ -233,7 +235,7 @@ def _stacks(device: DeviceFindings) -> str:
     """The stack of the request that failed, innermost first."""
     if device.oom is None or not device.oom.stack:
         return ""
-    lines = [clean(line, 200).replace("```", "'''") for line in device.oom.stack[:40]]
+    lines = [_TAG.sub("‹", clean(line, 200).replace("```", "'''")) for line in device.oom.stack[:40]]
     return folded("Stack of the failed request", "```text\n" + "\n".join(lines) + "\n```")
 
 

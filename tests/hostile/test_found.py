@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 import time
 import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 
+from oomscope.analysis.whatif.recorded_limit import _from_collections
 from tests.builders import block, entry, segment, settings, snapshot
 from tests.hostile.catalogue import A, base
 from tests.hostile.outcomes import outcome
@@ -53,3 +55,23 @@ def test_pages_that_segments_claim_to_have_take_no_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 32 * MIB
     finally:
         tracemalloc.stop()
+
+
+def test_settings_that_hold_themselves_are_redacted() -> None:
+    around: dict[str, object] = {"max_split_size": 1}
+    around["name of a stranger"] = [around]
+    document = {**base(), "allocator_settings": {**settings(), "more": around}}
+    assert outcome(pickle.dumps(document), redact=True) == "report"
+
+
+@pytest.mark.parametrize("threshold", [5e-324, 1e-300], ids=ascii_of)
+def test_a_threshold_of_almost_nothing_tells_no_cap(threshold: float) -> None:
+    config = SimpleNamespace(garbage_collection_threshold=threshold)
+    device = SimpleNamespace(curves=SimpleNamespace(reserved=[PIB]), config=config)
+    assert _from_collections(device, [SimpleNamespace(begin=0, by_empty_cache=False)], None) is None
+
+
+def test_a_stack_opens_no_tag_in_markdown() -> None:
+    frames = [{"filename": "<script>alert(1)</script>", "line": 1, "name": "<module>"}]
+    document = snapshot([segment(A, [block(MIB, frames=frames)])], [[entry("oom", A, MIB, frames=frames)]])
+    assert outcome(pickle.dumps(document), formats=("md",)) == "report"

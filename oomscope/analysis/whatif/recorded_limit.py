@@ -11,6 +11,9 @@ from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, RecordedDevice, Snapshot
 
+_LARGEST = 1 << 62
+"""Bytes; no card has more."""
+
 
 @frozen
 class RecordedLimit:
@@ -81,8 +84,10 @@ def _from_collections(device: DeviceHistory, runs: list[ReleaseRun], total: int 
     reserved = [int(device.curves.reserved[run.begin]) for run in runs if not run.by_empty_cache]
     if not reserved:
         return None
-    cap = int((min(reserved) - 1) / device.config.garbage_collection_threshold)
-    low = _served(device)
+    most = (min(reserved) - 1) / device.config.garbage_collection_threshold
+    if most > _LARGEST:
+        return None  # a file that claims a threshold of almost nothing
+    cap, low = int(most), _served(device)
     return RecordedLimit(Limit(cap=max(cap, low), device_total=total), low, max(cap, low), "bracket")
 
 
