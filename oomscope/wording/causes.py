@@ -139,6 +139,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.growth.without_capped": "Without {it}, the failed request and all else in use would have come to "
     "{needs:bytes}; this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
     "causes.in_pieces": "Another {usable:bytes} was free, but in pieces of at most {largest:bytes}.",
+    "causes.retained.beside_holes": "That alone would not have been enough: another {usable:bytes} was free, but in "
+    "pieces of at most {largest:bytes}.",
     "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: a stored "
     "exception holds the variables of calls that have ended.",
     "causes.retained.cycle": "{retained:bytes} of the {live:bytes} in use are garbage: a reference cycle that nothing "

@@ -303,7 +303,7 @@ def bill_note(device: DeviceFindings) -> str:
     """What the bill of the model counts that the model does not need; empty where nothing is known to be left over."""
     if device.oom is None or device.oom.verdict.cause not in ("growth", "retained"):
         return ""
-    return "This counts all that is live, with what the verdict says is left over: the model alone needs less."
+    return "The last column counts all that is live, also what the verdict says is left over."
 
 
 def limit_note(limit: int | None, beyond: int | None, *, capped: bool) -> str:

@@ -196,7 +196,7 @@ LET_GO: dict[str, RemedyWords] = {
     ),
     "bound_what_is_kept.holder": RemedyWords(
         "Empty {holder:holder}, limit its size, or move what it keeps to the CPU (`.cpu()`).",
-        "{bytes:bytes} of what it keeps can go.",
+        "It keeps {bytes:bytes} that could go.",
         "a copy back where the device needs it again",
         "faq",
     ),
@@ -215,7 +215,7 @@ LET_GO: dict[str, RemedyWords] = {
     ),
     "bound_what_is_kept.abandoned": RemedyWords(
         "End what fills {holder:holder} when its reader stops early, and empty it: nobody takes from it any more.",
-        "{bytes:bytes} of what it keeps can go.",
+        "It keeps {bytes:bytes} that could go.",
         "none",
         "",
     ),

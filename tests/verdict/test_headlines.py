@@ -107,6 +107,7 @@ CHECKS: dict[str, Check] = {
         values["ratio"] > NO_LONGER and values["bytes"] > about.request.totals.active
     ),
     "causes.retained.view": kept,
+    "causes.retained.beside_holes": lambda values, about: values["largest"] < about.request.size,
     "causes.in_pieces": lambda values, about: values["largest"] < about.request.size <= values["usable"],
     "causes.retained.exception": kept,
     "causes.retained.cycle": kept,

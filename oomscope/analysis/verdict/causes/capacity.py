@@ -14,8 +14,8 @@ from oomscope.model import FrameKind, Note, frame_kind, note
 SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
-    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap", "bound_batch",
-    "bound_what_is_kept", "fused_attention",
+    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap",
+    "fused_attention", "bound_batch", "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
     "fused_optimizer", "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip

@@ -94,7 +94,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """Which object keeps it, and by which way."""
     if not circumstances.piled.debris:
         spared = clauses.without(circumstances, tested.qualifying[0].bytes)
-        return (_by_trace(circumstances), spared, *clauses.in_pieces(circumstances))
+        return (_by_trace(circumstances), spared, *_holes(circumstances))
     first, *others = circumstances.piled.debris
     code = _CODES.get(first.kind, "causes.retained.finished")
     if first.unread is not None and first.kind not in (FROZEN, GRAPH):
@@ -114,8 +114,16 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         ),
         *_also(others, circumstances.request.totals.allocated),
         clauses.without(circumstances, tested.qualifying[0].bytes, "them" if others else "it"),
-        *clauses.in_pieces(circumstances),
+        *_holes(circumstances),
     )
+
+
+def _holes(circumstances: Circumstances) -> tuple[Note, ...]:
+    """What was free in pieces; first that it was short as well, where the rest would not have fitted without it."""
+    case = circumstances.shortage
+    if case.spare(circumstances.piled.retained, case.limit.low) >= MARGIN * case.limit.low:
+        return clauses.in_pieces(circumstances)
+    return (note("causes.retained.beside_holes", usable=case.free.usable, largest=case.free.largest),)
 
 
 def _also(others: list[Suspect], live: int) -> tuple[Note, ...]:
