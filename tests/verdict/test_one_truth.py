@@ -97,3 +97,12 @@ def test_what_an_error_keeps_that_a_console_showed_is_told_of_that_error():
     assert shown.retained > 3 << 30
     assert device.oom is not None
     assert device.oom.verdict.advice[0].slug == "forget_exception.shown"
+
+
+def test_data_that_an_object_holds_is_no_buffer_of_a_model() -> None:
+    device = analyzed(PROGRAMS / "two_tower_retrieval.pickle.xz")
+    assert device.oom is not None
+    held = {one.slug: one.bytes for one in device.oom.verdict.drivers}
+    assert held["parameters"] == sum(
+        one.bytes or 0 for one in device.study.snapshot.recorded.tensors if one.category == "parameter"
+    )

@@ -354,17 +354,21 @@ class _Inference:
 def _apply_names(snapshot: Snapshot, history: DeviceHistory, category: UInt8Array) -> BoolArray:
     """Put the recorded categories over the inferred ones; returns which rows were named.
 
-    Several tensors may lie in one block (views, buckets): the largest gives its category.
+    Several tensors may lie in one block (views, buckets): the largest gives its category. The recording names all
+    buffers of modules, so that a tensor that it has seen, and calls nothing, is none.
     """
     named = np.zeros(len(category), np.bool_)
     rows = np.flatnonzero(history.lifetimes.freed >= history.entries)
+    tensors = [one for one in snapshot.recorded.tensors_on(history.index) if one.address is not None]
     told = [
         (tensor.bytes or 0, tensor.address, CATEGORIES.index(tensor.category))
-        for tensor in snapshot.recorded.tensors_on(history.index)
-        if tensor.address is not None and tensor.category in CATEGORIES[:UNKNOWN]
+        for tensor in tensors
+        if tensor.category in CATEGORIES[:UNKNOWN]
     ]
     if not told or not len(rows):
         return named
+    nameless = np.array([one.address for one in tensors if one.category not in CATEGORIES[:UNKNOWN]], np.int64)
+    category[rows[(category[rows] == BUFFER) & among(history.lifetimes.address[rows], nameless)]] = UNKNOWN
     told.sort(key=lambda tensor: tensor[0])
     rows = rows[np.argsort(history.lifetimes.address[rows])]
     start = history.lifetimes.address[rows]
