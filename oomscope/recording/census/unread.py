@@ -80,9 +80,7 @@ class Roots:
         self._numbers = holding.numbers
         self._offsets = offsets
         self._looping: set[int] = set()  # ids of calls that a loop further in is underway for
-        self._later: dict[
-            int, frozenset[Use]
-        ] = {}  # by id of a call that records no gradients, what it reads when it does
+        self._later: dict[int, frozenset[Use]] = {}  # of calls that record no gradients: what they read once they do
         self.read: set[int] = set()
         self.shown: set[int] = set()  # what is read only by code that records no gradients: its values, and no graph
         self.unread: list[Variable] = []
