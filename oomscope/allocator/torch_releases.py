@@ -62,10 +62,16 @@ are not modelled: a size for the reserve of expandable segments, and blocks at c
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 
 
+def version_of(text: str | None) -> tuple[int, int] | None:
+    """The release that `text` begins with, such as ``2.11.0+cu130``; None where it does not begin with one."""
+    match = _VERSION.match(text or "")
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
 def release_of(schema: str) -> Release:
     """The oldest release that writes snapshots of `schema` (such as ``2.10-2.11``); the latest where unknown."""
-    match = _VERSION.match(schema)
-    return _release((int(match[1]), int(match[2]))) if match else LATEST
+    version = version_of(schema)
+    return LATEST if version is None else _release(version)
 
 
 def possible_releases(recorded: str | None, schema: str) -> tuple[Release, ...]:
@@ -75,11 +81,12 @@ def possible_releases(recorded: str | None, schema: str) -> tuple[Release, ...]:
         recorded: torch's version as the recording tells it; None where it does not.
         schema: which releases write the layout, such as ``2.12-2.13``.
     """
-    if recorded is not None and (match := _VERSION.match(recorded)):
-        return (_release((int(match[1]), int(match[2]))),)
+    version = version_of(recorded)
+    if version is not None:
+        return (_release(version),)
     oldest = release_of(schema)
     _, _, last = schema.partition("-")
-    newest = release_of(last) if _VERSION.match(last) else oldest
+    newest = release_of(last) if version_of(last) else oldest
     same = (newest.user_pools_capture, newest.rest_overrides_last) == (
         oldest.user_pools_capture,
         oldest.rest_overrides_last,

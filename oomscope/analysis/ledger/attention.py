@@ -13,6 +13,7 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import told
 from oomscope.analysis.plan.hints import BATCH
 from oomscope.model import BoolArray
+from oomscope.model.ordering import among, ascending
 
 _FUSED = re.compile(r"scaled_dot_product|sdpa")
 LEAST_SCORES = 1 << 20
@@ -25,11 +26,11 @@ def scores_of_fused(run: Run) -> BoolArray:
     linear = run.size[run.marked(Mark.LINEAR) & run.during(FORWARD)]
     per_block = int(np.median(linear)) if len(linear) else 0
     large = inside & (run.size > 2 * per_block) & (run.size >= LEAST_SCORES) & (per_block > 0)
-    scores = np.unique(run.size[large])
-    outside = np.unique(run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)])
-    only = np.setdiff1d(scores, outside)
-    only = np.setdiff1d(only, [size for size in only.tolist() if _has_bias(run, inside & (run.size == size))])
-    found: BoolArray = np.isin(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
+    scores = run.size[large]
+    outside = run.size[run.during(FORWARD) & ~inside & (run.stack >= 0)]
+    only = ascending(scores[~among(scores, outside)])
+    only = only[[not _has_bias(run, inside & (run.size == size)) for size in only.tolist()]]
+    found: BoolArray = among(run.size, only) & run.during(FORWARD, BACKWARD) & (inside | run.during(BACKWARD))
     return found
 
 

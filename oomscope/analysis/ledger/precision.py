@@ -12,10 +12,11 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention import LEAST_SCORES, scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.blocks import Block, blocks
-from oomscope.analysis.ledger.casts import SMALL_WEIGHT, next_of_another_stack
+from oomscope.analysis.ledger.casts import SMALL_WEIGHT
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
+from oomscope.analysis.ledger.products import CONVOLUTION, NEEDS_INPUT, products_fed
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import of_triples, written_out
@@ -34,15 +35,10 @@ _FULL = re.compile(
     r"layer_norm|group_norm|softmax|cross_entropy|nll_loss|\w+_loss$|normalize|cosine_similarity|^(pow|exp|log|norm|sum|prod)$"
     r"|rms_norm"
 )
-_CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py")
 _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
-_NEEDS_INPUT = re.compile(r"layer_norm|group_norm|rms_norm|^(pow|log|norm|prod)$")
-"""In full precision, and its backward needs what went in: a copy of that in full precision, where it was in half."""
 _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
-GATED, ATTENTION = 3, 4
-"""Products of a module."""
 GATES = 2
 """Results of one line that a backward needs, as of a gate: what it multiplies."""
 BESIDE = 3
@@ -53,8 +49,6 @@ ONE_MORE = 1 / 2
 """Of what is copied for products, in full precision: one copy more."""
 FORMULA = 7
 """Results of one line and size, one after another."""
-MANY_PRODUCTS = 5
-"""Of one norm's result and a module: more than a gated layer or attention has. The last one projects back."""
 SMALL = 512
 """Bytes: smaller ones are counters and flags."""
 
@@ -84,7 +78,7 @@ def halves(run: Run) -> Halves:
     known = paths(run)
     rows = _made(run)
     half, doubtful = in_half(run)
-    products = _products_fed(run, rows, known, learned_slopes(run))
+    products = products_fed(run, rows, known, learned_slopes(run))
     softmaxes = _softmaxes(run, known)
     needed = _needed_in_full(run, rows, known)
     formulas = _formulas(run, known)
@@ -159,7 +153,7 @@ def _activated_in_place(run: Run, rows: IntArray, known: dict[int, Path]) -> Boo
     firsts = rows[np.concatenate([[0], changes + 1])] if len(rows) else rows
     for row, following in pairwise(firsts.tolist()):
         norm = any(name == "group_norm" for _, _, name in known[int(run.stack[row])][-1])
-        found[row] = norm and bool(_CONVOLUTION.search(known[int(run.stack[following])][-1][0][0]))
+        found[row] = norm and bool(CONVOLUTION.search(known[int(run.stack[following])][-1][0][0]))
     return found
 
 
@@ -203,71 +197,6 @@ def _copies_of_convolutions(run: Run) -> BoolArray:
     if IMAGE_KERNEL not in sides or VOLUME_KERNEL in sides:
         return np.zeros(len(run.size), np.bool_)
     return run.during(BACKWARD) & workspaces(run.recording)
-
-
-def _products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_products: BoolArray) -> list[int]:
-    """For each of `rows`, how many products it goes into if one comes next.
-
-    Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
-    module and two make as much (a gated layer) it goes into two, where four do and the next makes as much (attention),
-    into three: the last one projects back. Convolutions have an input each, and so has what is computed like products.
-    """
-    single = like_products[rows]
-    is_product = run.marked(Mark.LINEAR)[rows] | single
-    stack, size = run.stack[rows], run.size[rows]
-    owner = [known[one][:-1] for one in stack.tolist()]
-    calls: dict[object, set[int]] = {}
-    for one, path, product in zip(stack.tolist(), owner, is_product.tolist(), strict=True):
-        if product and not _CONVOLUTION.search(known[one][-1][0][0]):
-            calls.setdefault(module_of(path), set()).add(one)
-    found = [0] * len(rows)
-    other = next_of_another_stack(np.flatnonzero(is_product), stack)
-    begin = 0
-    for place in range(len(rows) - 1):
-        if stack[place] != stack[begin]:
-            begin = place
-        if is_product[place + 1] and stack[place + 1] != stack[place]:
-            fed = begin + int(np.argmax(size[begin : place + 1]))
-            several = len(calls.get(module_of(owner[place + 1]), ()))
-            twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False
-            projects = size[place + 1] == size[fed] or _three_alike(place + 1, other, size)
-            alike = (several == GATED and twice) or (several == ATTENTION and projects)
-            alone = single[place + 1] or bool(_CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
-            many, lines = (0, 0) if alone else _products_of_call(known, is_product, stack, begin, place + 1)
-            many = many if many >= MANY_PRODUCTS or GATED <= many > lines else 2
-            found[fed] = max(several - 1 if alike and not alone else 1, many - 1)
-    return found
-
-
-def _three_alike(place: int, other: IntArray, size: IntArray) -> bool:
-    """Whether three products of different lines are of one size, one after another: queries, keys and values."""
-    second = int(other[place])
-    third = int(other[second]) if second >= 0 else -1
-    return third >= 0 and size[place] == size[second] == size[third]
-
-
-def _products_of_call(
-    known: dict[int, Path], is_product: BoolArray, stack: IntArray, begin: int, product: int
-) -> tuple[int, int]:
-    """How many products the module of a `product` makes of what a norm made at `begin`, and on how many lines.
-
-    They end with the next norm. A container calls its layers one after another; each is given what the last one made.
-    """
-    owner = known[int(stack[product])][:-1]
-    if owner[-1][0][0].startswith("torch/") or not _is_norm(known[int(stack[begin])]):
-        return 0, 0
-    lines = list[int]()
-    for place in range(product, len(stack)):
-        path = known[int(stack[place])]
-        if _is_norm(path):
-            break
-        if is_product[place] and module_of(path[:-1]) == module_of(owner):
-            lines.append(int(stack[place]))
-    return len(lines), len(set(lines))
-
-
-def _is_norm(path: Path) -> bool:
-    return any(_NEEDS_INPUT.search(name) for _, _, name in path[-1])
 
 
 def _least_depth(run: Run, row: int, known: dict[int, Path], block: Block | None) -> int:
@@ -387,7 +316,7 @@ def _needed_in_full(run: Run, rows: IntArray, known: dict[int, Path]) -> list[bo
     for place, after in pairwise(lasting):
         row, following = int(rows[place]), int(rows[after])
         if run.saved[row] and run.size[following] == run.size[row]:
-            found[place] = any(_NEEDS_INPUT.search(name) for _, _, name in known[int(run.stack[following])][-1])
+            found[place] = any(NEEDS_INPUT.search(name) for _, _, name in known[int(run.stack[following])][-1])
     return found
 
 

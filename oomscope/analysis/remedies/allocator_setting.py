@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from oomscope.allocator.torch_releases import version_of
 from oomscope.analysis.remedies.replays import served_values, serving
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
@@ -36,8 +36,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
 
 def _is_renamed(torch: str | None) -> bool | None:
     """Whether this torch reads PYTORCH_ALLOC_CONF, as 2.9 and later do; None where the release is not known."""
-    known = re.match(r"(\d+)\.(\d+)", torch or "")
-    return None if known is None else (int(known[1]), int(known[2])) >= _RENAMED
+    version = version_of(torch)
+    return None if version is None else version >= _RENAMED
 
 
 def _to_come(circumstances: Circumstances, spare: int | None) -> int | None:
