@@ -265,6 +265,13 @@ def test_what_is_kept_of_failed_tries_is_not_asked_for_where_objects_are_known()
     assert find_piled((), (replace(suspect(), passes=0),), (), loop).retained == 0
 
 
+@pytest.mark.parametrize(("by_site", "told"), [(210, 210), (190, 190), (211, 200), (189, 200)])
+def test_an_object_and_the_site_that_fills_it_have_one_pace(by_site: int, told: int) -> None:
+    assert piled.SAME_PACE == 20
+    rows = (growth(spared_bytes=1600, bytes_per_step=by_site),)
+    assert find_piled(rows, (suspect(retained=1600, passes=8),), (), LoopFacts()).per_pass == told
+
+
 @pytest.mark.parametrize(("blocks", "per_pass"), [(1, 200), (4, 125)])
 def test_a_pass_of_a_replaced_tensor_needs_the_old_and_the_new_one(blocks, per_pass):
     rows = (growth(kind="reallocation", bytes_per_step=100, blocks=blocks),)

@@ -29,6 +29,8 @@ MOSTLY = 0.5
 """Of the allocated bytes: an object that keeps more piles up from two passes on; a double buffer is not that large."""
 WORTH_RELEASING = 0.1
 """Of the allocated bytes: what variables that are not read again must keep together. Every program has a few."""
+SAME_PACE = 20
+"""The part of a pace by which the object's and the table's may differ and still be told as one figure."""
 STEADY = 0.9
 """R² of live bytes over passes from which on growth is beyond doubt."""
 
@@ -139,12 +141,9 @@ def find_piled(
         holder = None  # most of it is kept by something else
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     rises = loop.rising.grown if loop.rising else 0
-    if holder is not None:
-        each = holder.finished_bytes // holder.passes
-    else:
-        each = sum(map(_per_pass, growth)) or (by_objects // passes if passes else 0)
-        if loop.rising is not None and rises >= max(by_objects, by_sites):
-            each = max(each, 2 * loop.rising.per_join)  # the old and the new one are there at once
+    each = _pace(holder, growth) or (by_objects // passes if passes else 0)
+    if holder is None and loop.rising is not None and rises >= max(by_objects, by_sites):
+        each = max(each, 2 * loop.rising.per_join)  # the old and the new one are there at once
     if loop.models is not None and loop.models.bytes - retained > max(by_objects, by_sites):
         models = loop.models
         return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
@@ -194,6 +193,15 @@ def _adds_up(suspect: Suspect, loop: LoopFacts) -> bool:
     if suspect.kind == "deferred":
         return loop.goes_on and suspect.passes >= LEAST_PASSES
     return suspect.kind == "optimizer" and suspect.passes >= LEAST_PASSES
+
+
+def _pace(holder: Suspect | None, growth: tuple[Growth, ...]) -> int:
+    """By how much a pass fills `holder`; what the table of growth says where that is the same, or none is known."""
+    by_rows = sum(map(_per_pass, growth))
+    if holder is None:
+        return by_rows
+    each = holder.finished_bytes // holder.passes
+    return by_rows if abs(by_rows - each) * SAME_PACE <= each else each
 
 
 def _per_pass(growth: Growth) -> int:
