@@ -326,6 +326,8 @@ CALLS = "causes.in_progress"
 @pytest.mark.parametrize(
     ("held", "kept", "expected"),
     [
+        (999, 3000, [NEEDS, DRIVERS, KEEPER]),
+        (1000, 3000, [NEEDS, DRIVERS, KEEPER, CALLS]),
         (4999, 3000, [NEEDS, DRIVERS, KEEPER, CALLS]),
         (5000, 3000, [CALLS, NEEDS, "causes.capacity.asked", KEEPER]),
         (5000, 4499, [CALLS, NEEDS, "causes.capacity.asked", KEEPER]),
@@ -335,7 +337,7 @@ CALLS = "causes.in_progress"
 def test_calls_at_once_that_hold_most_come_first_and_what_keeps_the_same_is_told_in_them(
     monkeypatch: pytest.MonkeyPatch, held: int, kept: int, expected: list[str]
 ) -> None:
-    assert (capacity.MOST_KEPT, capacity.THE_SAME) == (0.5, 0.9)
+    assert (capacity.MOST_KEPT, capacity.THE_SAME, clauses.WORTH_TELLING) == (0.5, 0.9, 0.1)
     monkeypatch.setattr("oomscope.analysis.verdict.clauses.bytes_of_calls", lambda *_: held)
     one = circumstances(
         drivers=(driver("logits", 9000),), suspects=(suspect(retained=kept),),

@@ -107,7 +107,9 @@ def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 WORTH_TELLING = 0.1
-"""Of the limit, free but in pieces: whoever compares what is in use with the limit asks where the rest is."""
+"""Of the limit, free but in pieces: whoever compares what is in use with the limit asks where the rest is.
+Of what is in use, held by calls at once.
+"""
 
 
 def in_pieces(circumstances: Circumstances) -> tuple[Note, ...]:
@@ -119,7 +121,7 @@ def in_pieces(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
-    """That many calls of one function were underway at the same time, and what they hold together."""
+    """That many calls of one function were underway at the same time, and what they hold together if it is much."""
     live = max(circumstances.request.totals.allocated, 1)
     found = []
     for one in circumstances.in_progress[:1]:
@@ -127,5 +129,7 @@ def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
             bytes_of_calls(circumstances.study, circumstances.live, one),
             Location(one.file, one.line, one.function),
         )
-        found.append(note("causes.in_progress", calls=one.calls, place=place, bytes=held, live=live, share=held / live))
+        if held >= WORTH_TELLING * live:
+            values = {"calls": one.calls, "place": place, "bytes": held, "live": live, "share": held / live}
+            found.append(note("causes.in_progress", **values))
     return tuple(found)
