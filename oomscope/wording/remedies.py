@@ -70,7 +70,8 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "The card has {free:bytes} free; the program needs as much as before.",
+        "The program needs {needed:bytes}; the rest is for holes[ and {passes:n more pass/more passes}]. The card has "
+        "{free:bytes} free.",
         "",
         "memory",
     ),

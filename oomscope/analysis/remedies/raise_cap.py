@@ -23,33 +23,34 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     case, free = circumstances.shortage, circumstances.request.device_free
     if not case.cap_binds or free is None:
         return
-    least = _least(circumstances)
+    needed, lasting = _needed(circumstances), max(circumstances.piled.per_pass or 0, circumstances.needs.rise)
+    # Room for what any allocator leaves in holes, and for growth.
+    least = int(needed * (1 + MARGIN)) + PASSES_OF_ROOM * lasting
     more = least - case.limit.low
     if not 0 < more <= free:
         return
     values = {
         "least": least,
+        "needed": needed,
         "cap": case.cap,
         "low": case.limit.low,
         "free": free,
         "fraction": None if not case.total else -(-least * 10_000 // case.total) / 10_000,
         "grows": circumstances.piled.per_pass,
         "rise": circumstances.needs.rise or None,
-        "passes": PASSES_OF_ROOM if circumstances.piled.per_pass or circumstances.needs.rise else None,
+        "passes": PASSES_OF_ROOM if lasting else None,
         "whole_pass": circumstances.needs.as_larger is not None,
     }
     yield Advice(SLUG, values, None, True)
 
 
-def _least(circumstances: Circumstances) -> int:
-    """The cap under which the request is served, with room for what any allocator leaves in holes, and for growth."""
+def _needed(circumstances: Circumstances) -> int:
+    """The least cap under which the request is served, and what is known to follow it."""
     case = circumstances.shortage
     needed = max(_replayed(circumstances), case.reserved + case.size, case.limit.low)
     there, needs = circumstances.needs.state_to_come
     needed += max(needs - there - case.size, (circumstances.needs.still_to_come or 0) - case.size, 0)
-    needed = max(needed, circumstances.needs.next_step or 0, circumstances.needs.as_larger or 0)
-    more = PASSES_OF_ROOM * max(circumstances.piled.per_pass or 0, circumstances.needs.rise)
-    return int(needed * (1 + MARGIN)) + more
+    return max(needed, circumstances.needs.next_step or 0, circumstances.needs.as_larger or 0)
 
 
 def _replayed(circumstances: Circumstances) -> int:

@@ -30,7 +30,7 @@ MOSTLY = 0.5
 WORTH_RELEASING = 0.1
 """Of the allocated bytes: what variables that are not read again must keep together. Every program has a few."""
 SAME_PACE = 20
-"""The part of a pace by which the object's and the table's may differ and still be told as one figure."""
+"""The part of a pace by which the object's and its site's may differ and still be told as one figure."""
 STEADY = 0.9
 """R² of live bytes over passes from which on growth is beyond doubt."""
 
@@ -196,12 +196,12 @@ def _adds_up(suspect: Suspect, loop: LoopFacts) -> bool:
 
 
 def _pace(holder: Suspect | None, growth: tuple[Growth, ...]) -> int:
-    """By how much a pass fills `holder`; what the table of growth says where that is the same, or none is known."""
+    """By how much a pass fills `holder`, as the only row of the table says it where both agree; without one, all rows."""
     by_rows = sum(map(_per_pass, growth))
     if holder is None:
         return by_rows
     each = holder.finished_bytes // holder.passes
-    return by_rows if abs(by_rows - each) * SAME_PACE <= each else each
+    return by_rows if len(growth) == 1 and abs(by_rows - each) * SAME_PACE <= each else each
 
 
 def _per_pass(growth: Growth) -> int:
