@@ -196,7 +196,7 @@ def _adds_up(suspect: Suspect, loop: LoopFacts) -> bool:
 
 
 def _pace(holder: Suspect | None, growth: tuple[Growth, ...]) -> int:
-    """By how much a pass fills `holder`, as the only row of the table says it where both agree; without one, all rows."""
+    """By how much a pass fills `holder`, as the one row of growth has it where they agree; without one, all rows."""
     by_rows = sum(map(_per_pass, growth))
     if holder is None:
         return by_rows
