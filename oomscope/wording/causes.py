@@ -122,6 +122,8 @@ CAUSES: dict[str, Sentence] = {
     "from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
     "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
     "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",
+    "causes.growth.hooks": "{hooks:n hook} registered on {module:holder} keep alive {retained:bytes} of the "
+    "{live:bytes} in use[, each with a `{part}` of its own].",
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
     "with gradients and optimizer state: {bytes:bytes} are still alive.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
@@ -220,6 +222,8 @@ CAUSES: dict[str, Sentence] = {
     "What the rest of the pass would have needed is not known: no pass like it had finished.",
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.idle_model": "{holder:holder}, a model that was not running, holds {bytes:bytes} of the "
+    "{live:bytes} in use.",
+    "causes.capacity.untrained_model": "{holder:holder}, a model without gradients, holds {bytes:bytes} of the "
     "{live:bytes} in use.",
     "causes.capacity.rising": "On average, each of the last passes needed {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",

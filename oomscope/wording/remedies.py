@@ -158,6 +158,12 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "a copy back to the device each time it is needed",
         "loading",
     ),
+    "move_idle_model.untrained": RemedyWords(
+        'If training does not use {holder:holder}, move it to the CPU (`.to("cpu")`) or let go of it.',
+        "None of its parameters has a gradient.",
+        "a copy back to the device each time it is needed",
+        "loading",
+    ),
     "bound_cache": RemedyWords(
         "Give the key-value cache a smaller budget: shorter contexts, fewer sequences at once, or a smaller type.",
         "It holds {bytes:bytes}, a budget that the program chose.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ SLUG = "bound_what_is_kept"
 
 _OTHERWISE = ("optimizer", "deferred", "exception")
 """Kinds of holders for which there is advice of their own."""
+_HOOKS = re.compile(r"_hooks(\[\*\].*)?$")
 WORTH_BOUNDING = 0.2
 """Of the allocated bytes; what an object that does not grow has to keep at least to be worth a change."""
 
@@ -50,10 +52,10 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
 def _holder(circumstances: Circumstances, holder: str, saves: int, rows: BoolArray | None) -> Advice:
     enough = served_if_freed(circumstances, rows) if rows is not None and np.any(rows) else None
     models = {one.holder for one, _ in kept_models(circumstances.study)} if circumstances.study is not None else set()
-    code = "hooks" if holder.endswith("_hooks") else "models" if holder in models else "holder"
+    code = "hooks" if _HOOKS.search(holder) else "models" if holder in models else "holder"
     return Advice(
         f"{SLUG}.{code}",
-        {"holder": holder, "bytes": saves},
+        {"holder": _HOOKS.sub("_hooks", holder), "bytes": saves},
         saves,
         enough_by_sum(circumstances, saves) if enough is None else enough,
     )

@@ -13,7 +13,8 @@ SLUG = "move_idle_model"
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
-    """The largest of the models that wait while another one runs."""
+    """The largest of the models that wait while another one runs, or is trained."""
     for one in circumstances.idle_models[:1]:
         if one.bytes > WORTH_ADVISING * circumstances.request.totals.allocated:
-            yield Advice(SLUG, {"holder": one.holder}, one.bytes, enough_by_sum(circumstances, one.bytes))
+            code = f"{SLUG}.untrained" if one.untrained else SLUG
+            yield Advice(code, {"holder": one.holder}, one.bytes, enough_by_sum(circumstances, one.bytes))

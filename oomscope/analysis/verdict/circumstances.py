@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +27,7 @@ from oomscope.analysis.passes.left_by_calls import find_left_by_calls
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
+from oomscope.analysis.passes.models_made_anew import made_anew
 from oomscope.analysis.passes.moved_models import may_take_turns
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
@@ -36,7 +38,12 @@ from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
-from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models
+from oomscope.analysis.verdict.idle_models import (
+    IdleModel,
+    bytes_without_gradients,
+    find_idle_models,
+    find_untrained_models,
+)
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
@@ -52,6 +59,8 @@ from oomscope.model.ordering import ascending
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
 """Kinds of holders whose memory no pass to come needs."""
+_PLAIN = re.compile(r": \w+$")
+"""A variable of a call, and nothing within it."""
 _CACHE = (" (lru_cache)", ".<_lru_cache_wrapper>")
 """How the way to what such a function remembers ends."""
 
@@ -99,10 +108,12 @@ class Circumstances:
     def leaks_for_sure(self) -> bool:
         """Whether what piles up cannot be what later work needs: each pass is a whole step, or it keeps graphs.
 
-        So does an exception's, and what a function's unbounded cache keeps; what a loop that only computes stores in a
-        collection may be read later.
+        So does an exception's, and what a function's unbounded cache keeps, and hooks if passes need more and more;
+        what a loop that only computes stores in a collection may be read later.
         """
         loop, holder = self._loop, self.piled.holder
+        if holder is not None and holder.kind == "hooks":
+            return self.needs.rise > 0
         if loop.trains_within or self.piled.models is not None:
             return True
         if holder is None:
@@ -147,7 +158,9 @@ class Circumstances:
 
     @cached_property
     def idle_models(self) -> tuple[IdleModel, ...]:
-        """The models that take no part in the forward underway, where nothing is trained; largest first."""
+        """The models that take no part in the forward underway, or have no gradients in an optimizer's step."""
+        if self.asked.phase == "optimizer":
+            return find_untrained_models(self.study)
         return () if self.trains or not self.is_in_forward else find_idle_models(self.study)
 
     @cached_property
@@ -213,12 +226,21 @@ class Circumstances:
             limit=request.limit,
             free=request.free,
             grown=self.piled.grown,
+            filling=self._may_be_filling,
             retained=self.piled.retained,
             opened=opened_within_the_call(self.study.history, request),
             outside=self.outside,
             total=self.total,
             cap=self.cap,
         )
+
+    @property
+    def _may_be_filling(self) -> bool:
+        """Whether what grows may be a result: no graphs, no whole steps, and if its holder is known, a plain list."""
+        holder, loop = self.piled.holder, self._loop
+        if holder is None:
+            return not (self.names_known or loop.keeps_graph or loop.trains_within)
+        return holder.kind == "list" and not holder.keeps_graph and _PLAIN.search(holder.holder) is not None
 
     @cached_property
     def failing_pass(self) -> FailingPass | None:
@@ -303,6 +325,9 @@ class Circumstances:
         if not self.names_known:
             others = made_by_other_statements(self.study, self.request.entry, in_forward=self.is_in_forward)
             older = max(older, others)
+            second = max(second, made_anew(self.study, self.request.entry))
+            if self.asked.phase == "optimizer":
+                second = max(second, bytes_without_gradients(self.study, self.request.entry))
         if self.is_in_forward and not self.trains:
             second += may_take_turns(self.study, self.request.entry)
         return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))

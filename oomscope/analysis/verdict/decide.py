@@ -15,6 +15,9 @@ from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 PILES = ("growth", "retained")
 FAR_MORE = 2
 """Times. A short list beside gigabytes that are free and cannot be used is not what went wrong."""
+FULL_OF_HOLES = 0.25
+"""Of the limit; beside a result that is being gathered, so much in holes is what went wrong, where it is enough for
+half as much of the result again."""
 
 
 def decide(case: Shortage) -> Tested:
@@ -25,7 +28,7 @@ def decide(case: Shortage) -> Tested:
     """
     low, high = case.limit.low, case.limit.high
     at_low, at_high = _qualifying(case, low, case.limit.source != "bracket"), _qualifying(case, high, True)
-    at_low = _by_weight(at_low)
+    at_low = _by_weight(at_low, case)
     known = {found.cause for found in at_low}
     only_higher = tuple(found for found in at_high if found.cause not in known)
     if at_low:
@@ -47,7 +50,7 @@ def decide(case: Shortage) -> Tested:
 
 def _qualifying(case: Shortage, limit: int, oversized_is_known: bool) -> tuple[Qualifying, ...]:
     margin = int(MARGIN * limit)
-    found = []
+    found: list[Qualifying] = []
     if _is_oversized(case, limit, oversized_is_known):
         found.append(Qualifying("oversized_request", case.size, 0))
     for cause, module in CAUSE_MODULES.items():
@@ -58,10 +61,12 @@ def _qualifying(case: Shortage, limit: int, oversized_is_known: bool) -> tuple[Q
     return tuple(sorted(found, key=lambda one: CAUSES.index(one.cause)))
 
 
-def _by_weight(found: tuple[Qualifying, ...]) -> tuple[Qualifying, ...]:
-    """The causes in order, but what has piled up behind what withheld far more than that."""
+def _by_weight(found: tuple[Qualifying, ...], case: Shortage) -> tuple[Qualifying, ...]:
+    """The causes in order, but what has piled up behind what withheld far more than that, or a result behind holes."""
     if found and found[0].cause in PILES:
-        heavier = [one for one in found[1:] if one.bytes > FAR_MORE * found[0].bytes and one.cause not in PILES]
+        piled, filling = found[0].bytes, case.filling and found[0].cause == "growth"
+        least = max(FULL_OF_HOLES * case.limit.low, piled / 2) if filling else FAR_MORE * piled + 1
+        heavier = [one for one in found[1:] if one.bytes >= least and one.cause not in PILES]
         return (*heavier, *(one for one in found if one not in heavier))
     return found
 

@@ -23,6 +23,7 @@ class Shortage:
         limit: what could be reserved.
         free: the free bytes by what they were worth to it.
         grown: live bytes that finished passes of a loop left behind.
+        filling: whether those may be a result that is gathered, and is done some day: a plain list of a call underway.
         retained: live bytes that nothing uses any more: kept exceptions, unreachable cycles, calls that have ended.
         opened: the largest hole that opened within the failing call, when a stream was waited for.
         outside: bytes of the card outside this allocator, None where unknown.
@@ -35,6 +36,7 @@ class Shortage:
     limit: ProcessLimit
     free: FreeForRequest
     grown: int = 0
+    filling: bool = False
     retained: int = 0
     opened: int = 0
     outside: int | None = None

@@ -59,6 +59,10 @@ MOST_SHOWN = 0.1
 """Of what a view keeps alive; a larger part of a tensor is worth keeping as it is."""
 LEAST_ABANDONED = 3
 """Bounded collections alike; two may be a double buffer."""
+LEAST_HOOKS = 4
+"""On one module, with what each keeps; nobody has so many uses for one module's output."""
+HOOKS = re.compile(r"\._\w*hooks\[\*\]")
+"""Where one module has several hooks; a module that has one names it by its number."""
 _HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
 
 
@@ -80,10 +84,18 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
             continue
         if any(_is_told(holder.holder, other) for other in found):
             continue
-        one = _suspect(study, entry, holder, allocated, taken)
+        one = _hooked(_suspect(study, entry, holder, allocated, taken), holder.count or 1)
         # A pass of the loop that counts may be one of many that trained one model.
         found.append(one if models is None else replace(one, passes=min(one.passes, models)))
     return tuple(sorted(_exceptions_together(found), key=lambda one: -one.retained)[:MOST_SUSPECTS])
+
+
+def _hooked(suspect: Suspect, hooks: int) -> Suspect:
+    """`suspect`, as a pile of hooks if it is one: registered again and again, each keeps its own of the newest pass."""
+    if hooks < LEAST_HOOKS or not HOOKS.search(suspect.holder) or suspect.passes:
+        return suspect
+    earlier = suspect.retained * (hooks - 1) // hooks
+    return replace(suspect, kind="hooks", passes=hooks - 1, finished_bytes=earlier, earlier_bytes=earlier)
 
 
 def _gradients_as_one(holders: tuple[RecordedHolder, ...]) -> Iterator[RecordedHolder]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType, MemberDescriptorType
 from typing import Any, NamedTuple
 
 from oomscope.recording.census.heap import Heap
 from oomscope.recording.census.holding import Holding
-from oomscope.recording.census.remaining import is_librarys, is_programs, names_still_read, stored_names
+from oomscope.recording.census.remaining import is_librarys, is_programs, stored_names
 
 _OPTIMIZED = 0x1
 _MOST_IDLE = 1000
@@ -24,22 +24,24 @@ class Idle(NamedTuple):
     name: str
 
 
-def find_idle(holding: Holding, heap: Heap, frames: Iterable[FrameType], offsets: Mapping[int, int]) -> list[Idle]:
+def find_idle(
+    holding: Holding, heap: Heap, frames: Iterable[FrameType], asked: Callable[[], frozenset[str] | None]
+) -> list[Idle]:
     """The attributes in the graph that are not asked for again; none where that cannot be told.
 
     Args:
         holding: who refers to whom.
         heap: where functions and who refers to them are looked up.
         frames: of the running calls.
-        offsets: by the id of a frame, where it stood when an exception was raised there.
+        asked: tells the names that code which may still run asks for; None where that cannot be told.
     """
-    frames, functions = list(frames), heap.of_types({FunctionType})
+    functions = heap.of_types({FunctionType})
     scripts = [frame.f_code for frame in frames if not frame.f_code.co_flags & _OPTIMIZED]
     stored = stored_names(functions, scripts)
     owners = _owners(holding, stored)
     if not owners:
         return []
-    read = names_still_read(frames, offsets, functions, heap)
+    read = asked()
     if read is None:
         return []
     return [one for node in owners for one in _idle_of(holding, node, stored - read)][:_MOST_IDLE]

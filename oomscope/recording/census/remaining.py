@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,9 +24,10 @@ from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.liveness import attributes_read
 from oomscope.recording.census.roots import is_library
 
-_READS_ANY = frozenset({"vars", "eval", "exec", "breakpoint", "attrgetter", "asdict", "astuple"})
+_READS_ANY = frozenset({"vars", "globals", "locals", "eval", "exec", "breakpoint", "attrgetter", "asdict", "astuple"})
 _PARTS = frozenset({"__dict__", "__getattribute__"})
 """With these functions and attributes, code may read what it does not name."""
+_PLAIN_LOADS = frozenset({"LOAD_CONST", "LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF"})
 _MAKES = frozenset({"__init__", "__new__", "__post_init__"})
 _GOES_ON = 0x20 | 0x80 | 0x200  # generators, coroutines and asynchronous generators
 _MOST_FUNCTIONS = 20_000
@@ -118,16 +120,24 @@ def _names_of_constant(value: Any) -> frozenset[str] | None:
 def _has_constant_name(found: list[dis.Instruction], number: int) -> bool:
     """Whether the call of ``getattr`` that begins here names the attribute by a constant."""
     depth = 0
-    for one in found[number + 1 :]:
+    for place, one in enumerate(found[number + 1 :], number + 1):
         if one.opname in ("PRECALL", "CALL", "CALL_FUNCTION") and depth >= 1:
             return False
-        if one.opname == "LOAD_CONST" and depth == 1 and type(one.argval) is str:
-            return True
+        if one.opname == "LOAD_CONST" and depth == 1:
+            return type(one.argval) is str and _is_whole_argument(found, place)
         if depth >= 2:
             return False
         if one.opname not in ("PUSH_NULL", "CACHE"):
             depth += dis.stack_effect(one.opcode, one.arg, jump=False)
     return False
+
+
+def _is_whole_argument(found: list[dis.Instruction], number: int) -> bool:
+    """Whether the call follows on the constant that is loaded here, at once or after a default that is plain."""
+    rest = [one.opname for one in found[number + 1 : number + 16] if one.opname not in ("PUSH_NULL", "CACHE")]
+    if rest and rest[0] in _PLAIN_LOADS:
+        rest = list(itertools.dropwhile(lambda name: name == "LOAD_ATTR", rest[1:]))
+    return bool(rest) and rest[0] in ("PRECALL", "CALL", "CALL_FUNCTION")
 
 
 def _stored_in(code: CodeType) -> Iterator[str]:

@@ -7,10 +7,11 @@ nobody, though it is not garbage: ``del`` would free it. Whatever cannot be told
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -26,6 +27,7 @@ from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.liveness import LoopAround, Use, global_reads, loops_around, uses_after
 from oomscope.recording.census.no_gradient import uses_with_gradients
 from oomscope.recording.census.readers import Readers
+from oomscope.recording.census.remaining import names_still_read
 from oomscope.recording.census.storages import Key
 from oomscope.recording.census.suspended import find_suspended, place_of_suspended
 
@@ -117,8 +119,13 @@ class Roots:
         uses = uses_after(frame.f_code, self._offset(frame))
         self._add(frame, places.local_variables(frame), uses, "local", places.function_name(frame))
 
-    def add_module(self, frame: FrameType, label: str, functions: Iterable[types.FunctionType]) -> None:
-        """The variables of a script that runs, which its functions read as well."""
+    def add_module(
+        self, frame: FrameType, label: str, functions: Iterable[types.FunctionType], asked: frozenset[str] | None
+    ) -> None:
+        """The variables of a script that runs, which those of its functions read as well that may still be called.
+
+        `asked`: the names that code which may still run asks for; None where that cannot be told.
+        """
         uses = uses_after(frame.f_code, self._offset(frame))
         for code in (*(one.__code__ for one in functions), *_codes_within(frame.f_code)):
             names = global_reads(code)
@@ -126,11 +133,20 @@ class Roots:
                 uses = None
                 self._later.pop(id(frame), None)
                 break
-            read = {Use(name) for name in names}
+            read = {Use(name) for name in names if asked is None or name in asked}
             uses |= read
             if id(frame) in self._later:
                 self._later[id(frame)] |= read
         self._add(frame, dict(frame.f_globals), uses, "global", label)
+
+    def add_imported(self, label: str, variables: Mapping[str, Any], asked: frozenset[str] | None) -> None:
+        """The variables of a module of the program that was imported: whoever reads one asks for it by its name."""
+        for name, value in list(variables.items()):
+            node = self._numbers.get(id(value))
+            if node is not None and (asked is None or name in asked):
+                self.read.add(node)
+            elif node is not None:
+                self.unread.append(Variable(f"{label}: {name}", "global", None, node, None))
 
     def _offset(self, frame: FrameType) -> int:
         return self._offsets.get(id(frame), frame.f_lasti)
@@ -194,8 +210,9 @@ def find_unread(
     for frame in frames:
         if frame.f_code.co_flags & _OPTIMIZED:
             roots.add_call(frame)
-    analysed = _add_scripts(roots, heap, stacks)
-    idle, waiting = find_idle(holding, heap, frames, offsets), find_suspended(holding, frames)
+    asked = functools.cache(lambda: names_still_read(frames, offsets, heap.of_types({types.FunctionType}), heap))
+    analysed = _add_globals(roots, heap, stacks, asked)
+    idle, waiting = find_idle(holding, heap, frames, asked), find_suspended(holding, frames)
     if not roots.unread and not idle and not waiting and not roots.shown:
         return [], {}
     deadline.check()
@@ -255,14 +272,21 @@ def _attributes(holding: Holding, idle: Iterable[Idle]) -> Iterator[Variable]:
             yield Variable(f"{label}.{one.name}", "attribute", at, one.value, None)
 
 
-def _add_scripts(roots: Roots, heap: Heap, stacks: list[list[FrameType]]) -> set[str]:
-    """Add the globals of scripts that run, of which all that may read them is known; returns their labels."""
+def _add_globals(
+    roots: Roots, heap: Heap, stacks: list[list[FrameType]], asked: Callable[[], frozenset[str] | None]
+) -> set[str]:
+    """Add the globals of the program's modules of which all that may read them is known; returns their labels."""
     analysed = set()
     for label, variables, kind, frame in places.module_globals(stacks).values():
-        if frame is not None and kind == places.USER_GLOBAL and not frame.f_code.co_filename.startswith("<"):
+        if kind != places.USER_GLOBAL or (frame is None and label == "__main__"):
+            continue
+        if frame is None:
+            roots.add_imported(label, variables, asked())
+            analysed.add(label)
+        elif not frame.f_code.co_filename.startswith("<"):
             known = [one for one in heap.of_types({types.FunctionType}) if one.__globals__ is variables]
             # Running code is a function of its own to Python 3.11 and later.
-            roots.add_module(frame, label, [one for one in known if one.__code__ is not frame.f_code])
+            roots.add_module(frame, label, [one for one in known if one.__code__ is not frame.f_code], asked())
             analysed.add(label)
     return analysed
 

@@ -61,9 +61,11 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
     if case.spare(circumstances.may_be_done_with, low) >= MARGIN * low:
         return "medium"  # without what this pass may not need, there would have been room
     if case.spare(sum(one.bytes for one in circumstances.idle_models), low) >= MARGIN * low:
-        return "medium"  # a model that takes no part may wait elsewhere
+        return "medium"  # a model that takes no part may wait elsewhere, or be left over
     if case.spare(circumstances.left_by_trace, low) >= MARGIN * low:
         return "medium"  # what keeps it need not be a name that the recording knows
+    if _rising(circumstances) and not _told_why(circumstances):
+        return "medium"  # more and more hooks, views or requests make each pass need more
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
         return "medium"  # something has piled up, though not enough of it to be the cause alone
     return "high"
@@ -146,6 +148,12 @@ def _rising(circumstances: Circumstances) -> tuple[Note, ...]:
     return (note("causes.capacity.rising", bytes=rise),)
 
 
+def _told_why(circumstances: Circumstances) -> bool:
+    """Whether it is known why passes need more and more: larger batches, graphs for one backward, a history."""
+    told = (*clauses.failing_pass(circumstances), *clauses.optimizer_begins(circumstances))
+    return any(one.code in (*_LARGER, "causes.capacity.history") for one in told)
+
+
 def _may_be_in_its_middle(circumstances: Circumstances) -> bool:
     """Whether the free memory, in one piece, would have served this request of a pass the like of which has not fitted.
 
@@ -203,12 +211,18 @@ def _keeper(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 def _idle(circumstances: Circumstances) -> tuple[Note, ...]:
-    """The model that takes no part in the forward underway, where its parameters are much of what is in use."""
+    """The model that takes no part, or may take none, where its parameters are much of what is in use."""
     least = MUCH_KEPT * circumstances.request.totals.allocated
     found = [one for one in circumstances.idle_models[:1] if one.bytes >= least]
     live = max(circumstances.request.totals.allocated, 1)
     return tuple(
-        note("causes.capacity.idle_model", holder=one.holder, bytes=one.bytes, live=live, share=one.bytes / live)
+        note(
+            "causes.capacity.untrained_model" if one.untrained else "causes.capacity.idle_model",
+            holder=one.holder,
+            bytes=one.bytes,
+            live=live,
+            share=one.bytes / live,
+        )
         for one in found
     )
 

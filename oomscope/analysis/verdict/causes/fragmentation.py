@@ -42,6 +42,8 @@ def confidence(circumstances: Circumstances, tested: Tested) -> str:
         return "medium"
     if spare < CERTAIN_OF_HOLES * circumstances.request.limit.low and not _has_fitted(circumstances):
         return "medium"
+    if circumstances.shortage.filling and circumstances.shortage.grown:
+        return "medium"  # what is gathered may have no end
     if circumstances.in_progress:
         return "medium"  # fewer calls at once would have done as well
     return clauses.confidence_of_wall(circumstances, tested, circumstances.request.size)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.piled import MOSTLY
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.analysis.verdict.suspects import HOOKS
 from oomscope.model import Note, note
 
 SLUG = "growth"
@@ -27,6 +30,7 @@ AMPLE = 0.1
 EARLIER = "what finished passes left in it"
 """What could go of an object that the pass underway fills as well."""
 
+_CLOSURE = re.compile(r"^ \(closure\) ")
 LOOKS_LIKE = ("layers_of_one_forward", "gradient_accumulation", "unrolled_recurrence", "calls_in_progress", "window")
 
 
@@ -89,6 +93,10 @@ def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
     live, kept = circumstances.request.totals.allocated, {"holder": holder.holder, "retained": holder.retained}
     if holder.kind == "exception":
         return note("causes.growth.exceptions", live=live, **kept)
+    if holder.kind == "hooks":
+        module, kept_in = HOOKS.split(holder.holder, maxsplit=1)
+        values = {"module": module, "part": _CLOSURE.sub("", kept_in) or None, "hooks": holder.passes + 1}
+        return note("causes.growth.hooks", live=live, **values, **kept)
     passes = holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None
     return note(
         "causes.growth.holder",
