@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oomscope.analysis.labels.categories import OPTIMIZER_STATE
+from oomscope.analysis.labels.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict import circumstances as facts
-from oomscope.analysis.verdict import clauses, decide, judge, shortage
+from oomscope.analysis.verdict import clauses, decide, idle_models, judge, shortage
 from oomscope.analysis.verdict.causes import (
     CAUSE_MODULES,
     capacity,
@@ -28,13 +28,17 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.evidence import gather_evidence
 from oomscope.analysis.verdict.idle_models import IdleModel
 from oomscope.analysis.verdict.piled import LoopFacts, Piled
-from oomscope.analysis.verdict.records import Suspect
+from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.walls import Wall
 from oomscope.model.recorded_holders import RecordedHolder
 from oomscope.wording import say
 from tests.analysis.test_counterfactuals import GIB, case, free
 from tests.verdict import stand_ins
 from tests.verdict.stand_ins import circumstances, driver, outcome, pin, suspect
+
+MIB = GIB >> 10
+STUDY: Any = None
+"""Where all that asks it is replaced."""
 
 
 def codes(notes: Any) -> list[str]:
@@ -63,6 +67,49 @@ def test_what_withheld_far_more_goes_before_what_has_piled_up(usable: int, cause
     found = decide.decide(case(grown=3 * GIB, free=free(usable=usable)))
     assert found.cause == cause
     assert {one.cause for one in found.qualifying} == {"growth", "fragmentation"}
+
+
+@pytest.mark.parametrize(
+    ("usable", "grown", "cause"),
+    [
+        (2500 * MIB, 4 * GIB, "fragmentation"),
+        (2500 * MIB - 1, 4 * GIB, "growth"),
+        (4 * GIB, 8 * GIB, "fragmentation"),
+        (4 * GIB - 1, 8 * GIB, "growth"),
+    ],
+)
+def test_a_result_that_is_gathered_goes_behind_holes_that_are_enough_for_half_of_it_again(
+    usable: int, grown: int, cause: str
+) -> None:
+    assert decide.FULL_OF_HOLES == 0.25
+    gathered = case(size=1 * GIB, low=10_000 * MIB, grown=grown, free=free(usable=usable), filling=True)
+    assert decide.decide(gathered).cause == cause
+    assert decide.decide(case(size=1 * GIB, low=10_000 * MIB, grown=grown, free=free(usable=usable))).cause == "growth"
+
+
+def test_what_nothing_uses_any_more_is_no_result() -> None:
+    one = case(grown=0, retained=4 * GIB, free=free(usable=5 * GIB), filling=True)
+    assert decide.decide(one).cause == "retained"
+
+
+@pytest.mark.parametrize(
+    ("holder", "names_known", "loop", "filling"),
+    [
+        (stand_ins.suspect("main: signals", "list"), True, LoopFacts(trains_within=True), True),
+        (stand_ins.suspect("main: server.signals", "list"), True, LoopFacts(), False),
+        (stand_ins.suspect("main: signals", "dict"), True, LoopFacts(), False),
+        (stand_ins.suspect("main: signals", "list", keeps_graph=True), True, LoopFacts(), False),
+        (None, True, LoopFacts(), False),
+        (None, False, LoopFacts(), True),
+        (None, False, LoopFacts(trains_within=True), False),
+        (None, False, LoopFacts(keeps_graph=True), False),
+    ],
+)
+def test_a_plain_list_of_a_call_may_be_its_result(
+    holder: Suspect | None, names_known: bool, loop: LoopFacts, filling: bool
+) -> None:
+    one: Any = SimpleNamespace(_loop=loop, piled=Piled(holder=holder), names_known=names_known)
+    assert Circumstances._may_be_filling.fget(one) is filling  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("pile", decide.PILES)
@@ -235,10 +282,14 @@ def test_what_later_work_may_need_is_not_sure_to_leak() -> None:
         (LoopFacts(), stand_ins.suspect(kind="exception"), True),
         (LoopFacts(), stand_ins.suspect(kind="deferred"), True),
         (LoopFacts(), stand_ins.suspect(kind="dict", holder="job.py: mask (lru_cache)"), True),
+        (LoopFacts(trains_within=True), stand_ins.suspect(kind="hooks"), False),
     ],
 )
-def test_what_cannot_be_needed_leaks_for_sure(loop: LoopFacts, holder: Suspect | None, sure: bool) -> None:
-    one: Any = SimpleNamespace(_loop=loop, piled=Piled(holder=holder))
+@pytest.mark.parametrize("rise", [0, 1])
+def test_what_cannot_be_needed_leaks_for_sure(loop: LoopFacts, holder: Suspect | None, sure: bool, rise: int) -> None:
+    one: Any = SimpleNamespace(_loop=loop, piled=Piled(holder=holder), needs=SimpleNamespace(rise=rise))
+    if holder is not None and holder.kind == "hooks":
+        sure = rise > 0
     assert Circumstances.leaks_for_sure.fget(one) is sure  # type: ignore[attr-defined]
 
 
@@ -304,6 +355,58 @@ def test_little_that_is_free_in_pieces_is_not_worth_a_sentence(usable: int, told
 def test_capacity_is_not_sure_where_a_model_that_takes_no_part_may_wait_elsewhere(bytes_: int, confidence: str) -> None:
     one = circumstances(idle_models=(IdleModel("encoder", bytes_),))
     assert capacity.confidence(one, outcome("capacity")) == confidence
+
+
+def test_a_model_without_gradients_is_told_as_one() -> None:
+    one = circumstances(idle_models=(IdleModel("teacher", 3000, untrained=True),))
+    assert "causes.capacity.untrained_model" in codes(capacity.headline(one, outcome("capacity")))
+
+
+@pytest.mark.parametrize(
+    ("phase", "trains", "in_forward", "found"),
+    [
+        ("optimizer", True, False, "untrained"), ("forward", False, True, "idle"), ("forward", True, True, None),
+        ("other", False, False, None),
+    ],
+)  # fmt: skip
+def test_which_models_may_take_no_part(
+    monkeypatch: pytest.MonkeyPatch, phase: str, trains: bool, in_forward: bool, found: str | None
+) -> None:
+    monkeypatch.setattr(facts, "find_idle_models", lambda _: ("idle",))
+    monkeypatch.setattr(facts, "find_untrained_models", lambda _: ("untrained",))
+    one: Any = SimpleNamespace(asked=Asked(phase), trains=trains, is_in_forward=in_forward, study=None)
+    assert Circumstances.idle_models.func(one) == ((found,) if found else ())
+
+
+def test_models_without_gradients_are_those_beside_one_that_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        RecordedHolder(name, kind, 0, size, size, 3)
+        for name, kind, size in [
+            ("unet", "parameter", 50), ("unet", "gradient", 50), ("vae", "parameter", 20), ("text", "parameter", 30),
+            (None, "parameter", 9), ("main: batch", "tensor", 9),
+        ]
+    ]  # fmt: skip
+    monkeypatch.setattr(idle_models, "holders_in_blocks", lambda _: rows)
+    assert idle_models.find_untrained_models(STUDY) == (("text", 30, True), ("vae", 20, True))
+    rows[1] = rows[0]
+    assert idle_models.find_untrained_models(STUDY) == ()
+
+
+@pytest.mark.parametrize(("gradients", "expected"), [([30], 20), ([50], 0), ([60], 0), ([], 0)])
+def test_bytes_of_parameters_without_gradients(gradients: list[int], expected: int) -> None:
+    sizes = np.array([50, *gradients, 7])
+    known = np.array([PARAMETER, *([GRADIENT] * len(gradients)), ACTIVATION])
+    lifetimes = SimpleNamespace(allocated_at=lambda _: np.ones(len(sizes), np.bool_))
+    study: Any = SimpleNamespace(history=SimpleNamespace(size=sizes, lifetimes=lifetimes), categories=known)
+    assert idle_models.bytes_without_gradients(study, 0) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "confidence"),
+    [({}, "medium"), ({"history_of_steps": 100}, "high"), ({"failing_pass": passed(ratio=4.0)}, "high")],
+)
+def test_capacity_is_not_sure_where_passes_need_more_and_more(more: dict[str, Any], confidence: str) -> None:
+    assert capacity.confidence(circumstances(rise=30, **more), outcome("capacity")) == confidence
 
 
 @pytest.mark.parametrize(("bytes_", "told"), [(2000, True), (1999, False)])

@@ -21,6 +21,7 @@ from oomscope.analysis.verdict.decide import decide
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.analysis.verdict.judge import judge
 from oomscope.analysis.verdict.records import Verdict
+from oomscope.analysis.verdict.suspects import LEAST_HOOKS
 from oomscope.model import Note, Snapshot
 from oomscope.wording import say
 from oomscope.wording.causes import CAUSES
@@ -87,6 +88,7 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.growth.exceptions": kept,
     "causes.growth.models": piled,
+    "causes.growth.hooks": lambda values, about: kept(values, about) and values["hooks"] >= LEAST_HOOKS,
     "causes.growth.passes": lambda values, about: piled(values, about) and values["per_pass"] > 0,
     "causes.growth.every": lambda values, about: piled(values, about) and values["each"] > 0 and values["every"] > 1,
     "causes.growth.rising": lambda values, about: (
@@ -170,6 +172,7 @@ CHECKS: dict[str, Check] = {
     "causes.capacity.tensor": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.rising": lambda values, about: values["bytes"] == about.needs.rise > 0,
     "causes.capacity.idle_model": lambda values, about: within(values["bytes"], about.request.totals.allocated),
+    "causes.capacity.untrained_model": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.capacity.asked": lambda values, about: values["size"] == about.request.size,
     "causes.capacity.allocated": lambda values, about: values["bytes"] == about.request.totals.allocated,
     "causes.capacity.short": lambda values, about: values["bytes"] > 0,

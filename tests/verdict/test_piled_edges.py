@@ -10,14 +10,17 @@ import pytest
 from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.passes.rising_request import RisingRequest
+from oomscope.analysis.remedies import bound_what_is_kept
 from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
+from oomscope.analysis.verdict.causes import growth as growth_cause
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.piled import MOST_GATHERED, LoopFacts, Piled, find_piled
 from oomscope.model import Snapshot
+from oomscope.wording import say
 from tests.analysis.programs import LOADING, MIB
 from tests.passes.scripts import Script
-from tests.verdict.stand_ins import growth, suspect
+from tests.verdict.stand_ins import circumstances, growth, outcome, suspect
 
 
 def kept(
@@ -180,6 +183,36 @@ def test_the_most_paths_of_a_suspect() -> None:
     study = study_device(holding(keeps("kept", 60 * MIB), tensors=told), 0)
     (one,) = suspects.find_suspects(study, study.history.entries - 1)
     assert one.path == tuple(f"kept[{at}]" for at in range(suspects.MOST_PATHS))
+
+
+@pytest.mark.parametrize(
+    ("name", "hooks", "kind", "passes"),
+    [
+        ("train: net.stem._forward_hooks[*] (closure) seen", suspects.LEAST_HOOKS, "hooks", 3),
+        ("train: net.stem._forward_hooks[*] (closure) seen", suspects.LEAST_HOOKS - 1, "dict", 0),
+        ("train: net.stem._forward_hooks[7] (closure) seen", 9, "dict", 0),
+        ("train: hooks[*]", 9, "dict", 0),
+    ],
+)
+def test_hooks_that_were_registered_again_and_again_pile_up(name: str, hooks: int, kind: str, passes: int) -> None:
+    study = study_device(holding(keeps(name, 60 * MIB, kind="dict", count=hooks)), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert (one.kind, one.passes) == (kind, passes)
+    assert one.earlier_bytes == (45 * MIB if passes else 0)  # one of the four may be in use
+
+
+def test_the_headline_of_hooks_names_the_module_and_the_advice_its_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_what_is_kept, "kept_rows", lambda _: None)
+    name = "train: net.stem._forward_hooks[*] (closure) seen"
+    kept_ = suspect(name, "hooks", retained=8000, passes=3)
+    one = circumstances(piled=Piled(grown=6000, passes=3, holder=kept_))
+    (told, *_) = growth_cause.headline(one, outcome("growth"))
+    assert say(told).startswith(
+        "4 hooks registered on `net.stem` (in train) keep alive 7.81 KiB of the 9.77 KiB in use"
+    )
+    assert say(told).endswith(", each with a `seen` of its own.")
+    (advice,) = bound_what_is_kept.propose(one)
+    assert (advice.slug, advice.values["holder"]) == ("bound_what_is_kept.hooks", "train: net.stem._forward_hooks")
 
 
 def test_what_only_a_signals_handler_keeps_is_told_as_one() -> None:

@@ -62,8 +62,11 @@ WRONG = {
     ("prompt_edit", False): "a store that is filled on purpose looks like one that grows",
     ("lanczos_modes", True): "a basis that each pass goes through looks like a list that grows",
     ("lanczos_modes", False): "a basis that each pass goes through looks like a list that grows",
-    ("dump_features", True): "a list that is as long as it was meant to be looks like one that grows",
-    ("dump_features", False): "a list that is as long as it was meant to be looks like one that grows",
+    ("serve_upscaler", False): "results that nobody takes look like a list that is as long as it was meant to be",
+    ("yolo_callbacks", False): "what makes each pass need more is not in a bare snapshot",
+    ("dreambooth_latents", True): "the model that is left over is named; a training step may use it",
+    ("dreambooth_latents", False): "which models are still in use is not in a bare snapshot",
+    ("fed_recommender", False): "which variables are read again is not in a bare snapshot",
     ("tgnwarm", True): "graphs of few passes before any backward may be gathered for one",
     ("tgnwarm", False): "graphs of few passes before any backward may be gathered for one",
     ("maml_unroll", False): "which backward is to come is not in a bare snapshot",
@@ -102,11 +105,13 @@ GROWS_BY_DESIGN = {
     "two_lanes": "results are kept in a list, as they should be, and are not what failed",
     "scene_halves": "a list of seven volumes is filled",
     "dump_features": "a list of shards is filled",
+    "eeg_preprocess": "a list of recordings is filled",
     "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""
 
 NO_ROWS = {
+    "yolo_callbacks": "hooks keep what the newest pass made; told as hooks, and by how much passes need more",
     "state_view": "recorded without a trace",
     "sweep": "whole models are kept, told as models and not by site",
     "prefetch_train": "what a thread's queue keeps is told by the queue, not by site",

@@ -22,5 +22,7 @@ def made_anew(study: DeviceStudy, entry: int) -> int:
     when = np.searchsorted(computed, lifetimes.born[rows])
     order = np.lexsort((when, size[rows], lifetimes.stack[rows]))
     rows, when = rows[order], when[order]
-    alike = (np.diff(lifetimes.stack[rows]) == 0) & (np.diff(size[rows]) == 0)
-    return int(size[rows[:-1]][alike & (np.diff(when) > 0)].sum())
+    changes = (np.diff(lifetimes.stack[rows]) != 0) | (np.diff(size[rows]) != 0)
+    kind = np.append(0, np.cumsum(changes))  # one number for all that a line has made in one size
+    newest = when[np.append(np.flatnonzero(changes), len(rows) - 1)]
+    return int(size[rows[when < newest[kind]]].sum())
