@@ -16,6 +16,7 @@ ANCHORS = (
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
     b"bytes are available", b"no space left on device",
+    b"enough resource: memory",
     b"% of the memory on node", b"out_of_host_memory", b"failed to mlock", b"out of host memory", b"cpu outofmemory",
     b"cpu out of memory", b"cpuretryoom", b"cpusplitandretryoom", b"commit_memory(", b"native memory allocation",
 )  # fmt: skip
@@ -214,6 +215,13 @@ WORDINGS = (
         "host.refused",
         "bytesareavailable",
         r"needs (?: about)? <requested:bytes> bytes but only <free:bytes> bytes are available",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "enoughresource:memory",
+        r"""Node did n''?t have enough resource: memory, requested: <requested:bytes> , used: \d{1,20} ,
+            capacity: <total:bytes>""",
     ),
     Wording(
         "host-ram",

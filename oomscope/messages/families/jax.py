@@ -91,6 +91,12 @@ WORDINGS = (
             Free memory / Total memory: <free:bytes> / <total:bytes>""",
     ),
     Wording(
+        "jax",
+        "jax.refused",
+        "xlafailedto|xlaranoutof|xlacouldnot|xlaisoutof|xlaoutof",
+        r"XLA (?: failed to allocate | could not allocate | (?: ran | is)? out of) [^.;:]{0,30}? memory",
+    ),
+    Wording(
         "shared-memory",
         "chip.tpu",
         "scopedvmemlimit",

@@ -10,6 +10,9 @@ from oomscope.messages.figures import exact, parse_figure
 from oomscope.messages.records import Reading
 from oomscope.messages.unwrap import ALONE, KILLED
 
+_CODE_ELSEWHERE = "返回码", "错误码", "退出码", "退出代码", "終了コード", "종료 코드"
+"""The code with which a process ended, in other languages."""
+
 ANCHORS = (
     b"oom-kill", b"oom_kill", b"oomkill", b"killed process", b"kill process", b"code 137",
     b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137", b"exit 137",
@@ -23,13 +26,14 @@ ANCHORS = (
     b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed",
     b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
     b"docker container: 137", b"killed out of memory", b"oom-killer",
-    *(word.encode().lower() for word in KILLED),
+    *(word.encode().lower() for word in (*KILLED, *_CODE_ELSEWHERE)),
 )  # fmt: skip
 
 _RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:([\d,]+)kB")
 _KIB = 1024
 
-_IDENTIFIER = r"(?! in | when | while | after | by | on | at | because | due | during) [a-z_]"
+_IDENTIFIER = r"""(?! in | when | while | after | by | on | at | because | due | during | for | with | and | again
+    | even | despite | until | since | once) [a-z_]"""
 """What goes on so is a name in a program, such as ``OOMKilledEvents``."""
 
 
@@ -189,6 +193,12 @@ WORDINGS = (
           | SIGKILL (?!_) (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
           | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.signal",
+        "|".join(words.replace(" ", "") for words in _CODE_ELSEWHERE),
+        rf"(?: {'|'.join(_CODE_ELSEWHERE)} ) (?: [:：=] | [为是は] )? (?: -9 | 137) (?! [\d.])",
     ),
     Wording(
         "oom-killer",

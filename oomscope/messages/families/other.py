@@ -16,7 +16,7 @@ ANCHORS = (
     b"enough space in the", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
     b"rmm failure", b"rmm allocated", b"maximum pool size", b"size exceeds device", b"::malloc] resource limit",
     b"sufficient workspace memory", b"not enough memory for", b"data of size", b"dispatched on the cpu",
-    b"worker memory limit", b"instead of /dev/shm",
+    b"worker memory limit", b"instead of /dev/shm", b"than total mem size",
 )  # fmt: skip
 
 
@@ -89,6 +89,13 @@ WORDINGS = (
         "other.program",
         "availablefailed",
         r"enforce allocating <= available failed, <requested:bytes> > <free:bytes>",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "totalmemsize",
+        r"""(?: TotalUsedMemStatistics: <allocated:bytes> .{0,160}? )? alloc size: <requested:bytes> is more than total
+            mem size: <total:bytes>""",
     ),
     Wording(
         "other",

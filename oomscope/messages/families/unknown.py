@@ -75,7 +75,15 @@ _ON_CARD = compiled(
 )
 
 
-def _by_words(reading: Reading, match: re.Match[str]) -> Reading:
+_ASKS = re.compile(r"(?:does(?:this|that|it)mean|is(?:this|that|it)(?:an?|the)|whether)[^.!?]{0,30}\Z", re.IGNORECASE)
+_ASKED = re.compile(r"[^.!?]{0,60}[?？]")
+
+
+def _by_words(reading: Reading, match: re.Match[str]) -> Reading | None:
+    """The kind and the figures that the words around name; None where somebody but asks whether memory was short."""
+    before = match.string[max(0, match.start() - 60) : match.start()]
+    if _ASKS.search(before) and _ASKED.match(match.string, match.end()):
+        return None
     around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND]
     around = _PATH.sub("", around)
     kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
