@@ -50,7 +50,8 @@ NEAR_CARD = Wording(
     "driver.near",
     "outofmemory|out-of-memory",
     r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | Vulkan | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
-        [^.,;=]{0,60}? (?: out of memory (?! Error) | out-of-memory) | (?: GPU | device) OutOfMemoryError""",
+        [^.,;=]{0,60}? (?<! 避免) (?<! 防止) (?: out of memory (?! Error) | out-of-memory)
+      | (?: GPU | device) OutOfMemoryError""",
 )
 """Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
 

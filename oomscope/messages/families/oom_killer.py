@@ -58,8 +58,9 @@ WORDINGS = (
     Wording(
         "other",
         "other.guess",
-        "oomkiller",
-        r"""(?: common causes include | potential root causes) [.:]? \(1\) the process (?: is | was) killed by
+        "oomkiller|memorylimit",
+        r"""may have exceeded [^.]{0,30}? memory limits?
+          | (?: common causes include | potential root causes) [.:]? \(1\) the process (?: is | was) killed by
             (?: SIGKILL by)? (?: the)? OOM killer (?: due to high memory usage)?""",
     ),
     Wording(
@@ -203,9 +204,11 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.by_name",
-        "killedbyoom|killedbytheoom|killedoutofmemory",
+        "killedbyoom|killedbytheoom|outofmemory|out-of-memory",
         rf"""(?<! may be) (?<! can be) (?<! could be) (?<! might be) (?<! {ALONE}) killed
-            (?: by (?: the)? OOM -? killer | out of memory (?! :))""",
+            (?: by (?: the)? OOM -? killer | out of memory (?! :)
+              | (?: because of | due to) [^.;:]{{0,30}}? out -? of -? memory)
+          | out -? of -? memory [^.;:]{{0,30}}? (?: causes? | caused | made | makes) (?: the)? kernel (?: to)? kill""",
     ),
     Wording("oom-killer", "killed.signal", "killed:9", r"(?<! [a-z]) Killed: 9 (?! \d)"),
     Wording(

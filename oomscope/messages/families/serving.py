@@ -134,7 +134,7 @@ WORDINGS = (
         "serving-budget",
         "ollama.system",
         "moresystemmemory",
-        r"model requires more system memory \( <requested> \) than is available \( <free> \)",
+        r"model requires more system memory (?: \( <requested> \) than is available \( <free> \) )?",
     ),
     Wording(
         "serving-budget",

@@ -27,7 +27,8 @@ ANCHORS = (
     b"to commit memory", b"allocation fail", b"allocation error", b"memory is not", b"out_of_memory",
     b"exceeds the", b"exceeds available", b"exceeds max", b"than the available", b"than available", b"than the max",
     b"memory limit exceeded", b"memory exhausted", b"exhausted memory", b"exhausted gpu", b"not fit in", b"n't fit in",
-    b"to fit in", b"by rematerialization", b" oom", b"(oom",
+    b"to fit in", b"ram fill", b"ram is full", b"ram gets full", b"ram is filled", b"ram full", b"memory is full",
+    b"memory fill", b"memory is filled", b"by rematerialization", b" oom", b"(oom",
     *(words.encode() for words in (*_ELSEWHERE, *_CHINESE)),
 )  # fmt: skip
 
@@ -60,19 +61,31 @@ _ROLES = {
     "requested": compiled(
         rf"""(?: request (?: ed | s)? | need (?: ed | s)? | require (?: d | s)? | necessary | tried to allocate
             | allocat (?: e | ing)) {_BETWEEN} {_SIZED} <a>
-          | {_SIZED} <b> (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)
+          | (?<! at least) (?<! minimum of) {_SIZED} <b>
+            (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)
+          | (?<! 已) (?<! 已经) (?: 分配 | 申请 | 需要) {_SIZED} <c>
           | (?: requested | required | allocation) size (?: of | is | [:=])? (?P<count>\d{{4,20}}) (?! \.?\d)"""
     ),
     "free": compiled(
         rf"""(?: available | free | remaining | left | have | has) {_BETWEEN} {_SIZED} <a> (?! total | in use | used)
-          | {_SIZED} <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)"""
+          | {_SIZED} <b> \)? (?: is | are | of)? (?: memory | VRAM | RAM)? (?: available | free | left | remaining)
+          | (?: 可用 | 剩余) (?: 显存 | 内存)? (?: 仅 | 只)? (?: 为 | 有 | 剩)? {_SIZED} <c:letter>"""
     ),
-    "total": compiled(rf"capacity {_BETWEEN} {_SIZED} <a>"),
+    "total": compiled(rf"capacity {_BETWEEN} {_SIZED} <a> | (?: 总 | 容量) (?: 显存 | 内存)? 为? {_SIZED} <b>"),
+    "allocated": compiled(rf"已 (?: 经)? (?: 被)? (?: 分配 | 占用 | 使用) 了? {_SIZED} <a>"),
 }
 """Sizes that the words right beside them name."""
 _ON_CARD = compiled(
-    r"(?: on | for) (?: GPU | device | cuda) (?: id | ordinal)? [:=#]? (?P<device>\d{1,3}) (?! [\d.] | [KMG]i?B)"
+    r"""(?: on | for) (?: GPU | device | cuda) (?: id | ordinal)? [:=#]? (?P<device>\d{1,3}) (?! [\d.] | [KMG]i?B)
+      | (?: GPU | 显卡) (?P<card>\d{1,3}) 上"""
 )
+
+
+_RAM = re.compile(r"(?<!V)RAM")
+
+
+def _named_in(words: str) -> str | None:
+    return next((kind for kind, names in _WHOSE if names.search(words)), None)
 
 
 _ASKS = re.compile(r"(?:does(?:this|that|it)mean|is(?:this|that|it)(?:an?|the)|whether)[^.!?]{0,30}\Z", re.IGNORECASE)
@@ -86,10 +99,13 @@ def _by_words(reading: Reading, match: re.Match[str]) -> Reading | None:
         return None
     around = match.string[max(0, match.start() - _AROUND) : match.end() + _AROUND]
     around = _PATH.sub("", around)
-    kind = next((kind for kind, words in _WHOSE if words.search(around)), "other")
+    kind = "host-ram" if _RAM.search(match[0]) else _named_in(match[0]) or _named_in(around) or "other"
     count = match.groupdict().get("count")
     own = {**reading.figures, "requested": parse_figure(count)} if count else reading.figures
-    cards = {int(card["device"]) for card in _ON_CARD.finditer(match.string, match.start(), match.end() + _AROUND)}
+    cards = {
+        int(card["device"] or card["card"])
+        for card in _ON_CARD.finditer(match.string, match.start(), match.end() + _AROUND)
+    }
     device = cards.pop() if len(cards) == 1 else None
     return with_figures(replace(reading, kind=kind, device=device), {**_sizes_around(match), **own})
 
@@ -160,12 +176,21 @@ WORDINGS = (
             (?: failed | failure | error) (?! [a-z_]* [:=]? 0)""",
         finish=_by_words,
     ),
+    Wording(
+        "other",
+        SLUG,
+        "ramfill|ramis|ramget|ramgot|ramwas|ramfull|memoryis|memoryget|memorygot|memorywas|memoryfill",
+        r"""(?: (?-i: V?RAM) | (?: GPU | system | device | host | video) memory) (?: is | gets? | got | was)?
+            (?: full (?! [a-z]) | fill (?: s | ing | ed) up (?! to))""",
+        finish=_by_words,
+    ),
     Wording("other", SLUG, "_out_of_", r"(?-i: [A-Z]) (?-i: [A-Z0-9_]){2,40} _OUT_OF_MEMORY", finish=_by_words),
     Wording(
         "other",
         SLUG,
         "outofmemory",
-        r"(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?: out of memory | OutOfMemoryError)",
+        r"""(?<! running) (?<! mayrun) (?<! torun) (?<! avoid) (?<! 避免) (?<! 防止)
+            (?: out of memory | OutOfMemoryError)""",
         finish=_by_words,
     ),
     Wording(
