@@ -127,6 +127,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"
     " CUDA error.",
+    "message_proofs.killed_said": "It says that the process was killed; that is no CUDA error.",
     "message_proofs.only_a_warning": "This is a warning: nothing was refused.",
     "message_proofs.only_guesses": "The message lists what may have ended the process; which of them did, it does not"
     " say.",

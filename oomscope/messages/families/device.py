@@ -70,6 +70,12 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "device.refused",
+        "toallocateabuffer:",
+        r"Failed to allocate a buffer: (?: [\w/]{1,30} :)? size : <requested:bytes> bytes",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
         "outofgpumemory",
         r"Out of GPU memory (?: trying to allocate <requested> | (?= Stacktrace) | (?! \w))",
     ),

@@ -19,7 +19,7 @@ ANCHORS = (
 )  # fmt: skip
 
 _REFUSED = r"""
-    (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
+    (?: CUDA | HIP | ROCm | SYCL | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
   | (?: CUDA | HIP) error \d* (?: in | at) [^;]{1,160}? (?: : | - | , | \d \)) (?: \d+ \()? out of memory
   | (?: CUDA | HIP) failed with error out of memory
   | out of memory (?: in | at | from | during | when calling)? (?-i: (?: cu | cuda | hip | hsa | ze) [A-Z]) \w{2,40} \(

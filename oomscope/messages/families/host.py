@@ -61,7 +61,8 @@ EXCEPTION = Wording(
     "host.plain",
     "memoryerror",
     rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}-]) (?: _Array)? MemoryError (?! ['\w,)\]])
-          | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError))
+          | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError)
+          | (?: get (?: s | ting)? | got | with | hits?) (?-i: MemoryError) | (?-i: MemoryError) in Python)
         (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)
         (?: : \W? (?: unable to | cannot | could not | failed to) allocate <requested>)?""",
     finish=_unless_a_card,

@@ -26,6 +26,7 @@ ANCHORS = (
     b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed",
     b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
     b"docker container: 137", b"killed out of memory", b"oom-killer",
+    b"get killed", b"gets killed", b"got killed", b"was killed", b"is killed", b"being killed", b"been killed",
     *(word.encode().lower() for word in (*KILLED, *_CODE_ELSEWHERE)),
 )  # fmt: skip
 
@@ -209,6 +210,14 @@ WORDINGS = (
             (?: by (?: the)? OOM -? killer | out of memory (?! :)
               | (?: because of | due to) [^.;:]{{0,30}}? out -? of -? memory)
           | out -? of -? memory [^.;:]{{0,30}}? (?: causes? | caused | made | makes) (?: the)? kernel (?: to)? kill""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.said",
+        "getkilled|getskilled|gotkilled|waskilled|iskilled|beingkilled|beenkilled",
+        r"""(?: process | program | job | pod | container | training | script) (?: es | s)?
+            (?: get | gets | got | was | is | being | has been | have been)+ killed
+            (?! by (?: (?: the)? user | hand | signal (?! :? (?: 9 (?! \d) | (?: SIG)? KILL))))""",
     ),
     Wording("oom-killer", "killed.signal", "killed:9", r"(?<! [a-z]) Killed: 9 (?! \d)"),
     Wording(

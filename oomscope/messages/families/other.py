@@ -17,6 +17,7 @@ ANCHORS = (
     b"rmm failure", b"rmm allocated", b"maximum pool size", b"size exceeds device", b"::malloc] resource limit",
     b"sufficient workspace memory", b"not enough memory for", b"data of size", b"dispatched on the cpu",
     b"worker memory limit", b"instead of /dev/shm", b"than total mem size",
+    b"gpu free memory is",
 )  # fmt: skip
 
 
@@ -150,6 +151,7 @@ WORDINGS = (
         r"""(?: Worker is at \d{1,3} % memory usage | memory use is high) .{0,300}? memory: <process_in_use>
             -- Worker memory limit: <allowed>""",
     ),
+    Wording("other", "other.warning", "gpufreememoryis", r"current GPU free memory is <free>"),
     Wording(
         "other",
         "other.warning",

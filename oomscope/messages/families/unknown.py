@@ -50,8 +50,8 @@ _WHOSE = (
     ),
 )
 """What the words around name, the surest first."""
-_PATH = re.compile(r"[/\\][\w./\\-]+")
-"""A file of a program is called ``cuda`` whatever memory it speaks of."""
+_PATH = re.compile(r"[/\\][\w./\\-]+|[\w-]+=(?!=)")
+"""A file of a program is called ``cuda``, and a setting ``num_gpu``, whatever memory it speaks of."""
 
 _BEFORE, _AFTER = 120, 200
 _BETWEEN = r"(?: memory | VRAM | RAM | size | of | is | was | about | only | at least | [:=~(] ){0,4}"
