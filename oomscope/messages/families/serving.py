@@ -17,6 +17,7 @@ ANCHORS = (
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
     b"vram for model and cache", b"vram in split for model", b"kv cache exhausted", b"failed to allocate",
     b"failed to fit params", b"no enough blocks", b"kvcache tokens", b"need_size", b"enough resources to",
+    b"allocate any layers", b"any model layers", b"than available vram", b"than available ram",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -142,6 +143,19 @@ WORDINGS = (
         "toolargeforsystem",
         r"""model request too large for system" requested=" <requested> " available=" <free> "
             (?: total=" <total> ")?""",
+    ),
+    Wording(
+        "serving-budget",
+        "ollama.layers",
+        "anylayers|anymodellayers",
+        r"""GPU has too little memory to allocate any layers (?: .{0,300}? total=" <total> "available=" <free> " )?
+          | insufficient VRAM to load any model layers""",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.estimate",
+        "thanavailable",
+        r"estimated (?: VRAM | RAM | memory) usage is (?: greater | larger | more | higher) than available V?RAM",
     ),
     Wording(
         "serving-budget",

@@ -28,6 +28,7 @@ ANCHORS = (
     b"exceeds the", b"exceeds available", b"exceeds max", b"than the available", b"than available", b"than the max",
     b"memory limit exceeded", b"memory exhausted", b"exhausted memory", b"exhausted gpu", b"not fit in", b"n't fit in",
     b"to fit in", b"ram fill", b"ram is full", b"ram gets full", b"ram is filled", b"ram full", b"memory is full",
+    b" been consumed", b"used up",
     b"memory fill", b"memory is filled", b"by rematerialization", b" oom", b"(oom",
     *(words.encode() for words in (*_ELSEWHERE, *_CHINESE)),
 )  # fmt: skip
@@ -179,9 +180,11 @@ WORDINGS = (
     Wording(
         "other",
         SLUG,
-        "ramfill|ramis|ramget|ramgot|ramwas|ramfull|memoryis|memoryget|memorygot|memorywas|memoryfill",
+        "ramfill|ramis|ramget|ramgot|ramwas|ramhas|ramfull|memoryis|memoryget|memorygot|memorywas|memoryhas|memoryfill",
         r"""(?: (?-i: V?RAM) | (?: GPU | system | device | host | video) memory) (?: is | gets? | got | was)?
-            (?: full (?! [a-z]) | fill (?: s | ing | ed) up (?! to))""",
+            (?: full (?! [a-z]) | fill (?: s | ing | ed) up (?! to))
+          | all (?: the | available){0,2} (?: (?-i: V?RAM) | memory) (?: is | was | has been)
+            (?: consumed | used up)""",
         finish=_by_words,
     ),
     Wording("other", SLUG, "_out_of_", r"(?-i: [A-Z]) (?-i: [A-Z0-9_]){2,40} _OUT_OF_MEMORY", finish=_by_words),
