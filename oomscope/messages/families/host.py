@@ -147,6 +147,8 @@ WORDINGS = (
         "sharedmemory",
         r"""Unexpected bus error encountered in worker .{0,120}? shared memory (?: \(shm\))?
           | insufficient shared memory \(shm\) | dataloader's workers are out of shared memory
+          | unable to open shared memory object \< .{1,200}? \> .{0,40}? :
+            (?: Cannot allocate memory | No space left on device)
           | unable to allocate shared memory \(shm\) for file \< .{1,200}? \> :
             (?: Resource temporarily unavailable | Cannot allocate memory | No space left on device)""",
     ),
@@ -203,7 +205,11 @@ WORDINGS = (
     Wording("host-ram", "host.refused", "allocatevector", r"cannot allocate vector of size <requested:letter>"),
     Wording("host-ram", "host.refused", "pageallocationfailure", r"page allocation failure: order: \d+"),
     Wording(
-        "host-ram", "host.shared", "objectstoreisfull|objectstorefull", r"ObjectStoreFullError | object store is full"
+        "host-ram",
+        "host.shared",
+        "objectstoreisfull|objectstorefull",
+        r"""(?: ObjectStoreFullError | object store is full)
+            (?: .{0,160}? Object size is <requested:bytes> bytes)?""",
     ),
     Wording(
         "host-ram",
@@ -245,6 +251,7 @@ WORDINGS = (
         r"""failed to allocate (?: CPU | (?<= cpu_buffer_type_alloc_buffer:failedtoallocate)) buffer of size
             <requested:bytes>""",
     ),
+    Wording("host-ram", "host.refused", "(attemptedto", r"insufficient memory \( attempted to allocate <requested> \)"),
     Wording("host-ram", "host.refused", "mallocofsize", r"malloc of size <requested:bytes> failed"),
     Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
     Wording(

@@ -55,6 +55,12 @@ WORDINGS = (
     Wording(
         "shared-memory",
         "chip.launch",
+        "muchsharedmemory",
+        r"too much shared memory (?: requested)? :? <requested:bytes> > <allowed:bytes>",
+    ),
+    Wording(
+        "shared-memory",
+        "chip.launch",
         "exceedslimit",
         r"local memory \( <requested:bytes> \) exceeds limit \( <allowed:bytes> \)",
     ),

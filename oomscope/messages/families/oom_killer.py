@@ -27,6 +27,7 @@ ANCHORS = (
     b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
     b"docker container: 137", b"killed out of memory", b"oom-killer",
     b"get killed", b"gets killed", b"got killed", b"was killed", b"is killed", b"being killed", b"been killed",
+    b"memory: usage", b"due to memory used",
     *(word.encode().lower() for word in (*KILLED, *_CODE_ELSEWHERE)),
 )  # fmt: skip
 
@@ -124,6 +125,13 @@ WORDINGS = (
     ),
     Wording(
         "oom-killer",
+        "killed.early",
+        "duetomemory",
+        r"Killed / [^:;]{1,240}? due to memory (?: pressure | used)",
+    ),
+    Wording("oom-killer", "killed.kernel", "memory:usage", r"memory: usage \d{1,18} kB, limit <allowed> , failcnt"),
+    Wording(
+        "oom-killer",
         "killed.slurm",
         "cgroupoutofmemory",
         r"Memory cgroup out of memory: killed \d+ tasks? (?: .{0,120}? memory\.peak = <process_in_use:letter>)?",
@@ -193,7 +201,7 @@ WORDINGS = (
         "code-9|code:-9|code=-9|status-9|sigkill|signal9|signal:9",
         r"""(?: exit)? (?: code | status) :? =? ['"]? -9 (?!\d) (?: \( pid: <pid:count> \))?
           | SIGKILL (?!_) (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
-          | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
+          | (?: terminated | killed | shutdown) (?: by | with) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),
     Wording(
@@ -232,7 +240,7 @@ WORDINGS = (
         "killed.signal",
         "|".join(("killed", *(word.lower() for word in KILLED))),
         rf"""(?: it/s | s/it) [^\]]{{0,80}}? \] Killed | {ALONE} \*{{0,2}} (?: Killed | {" | ".join(KILLED)} )
-          | : line \d+ : \d+ Killed""",
+          | : line \d+ : \d+ Killed | (?: zsh | bash) : killed""",
     ),
     Wording(
         "oom-killer",

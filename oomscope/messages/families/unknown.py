@@ -135,7 +135,7 @@ WORDINGS = (
         "other",
         SLUG,
         "toalloc|notalloc|toreserve|tocommitmemory",
-        r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not)
+        r"""(?: fail (?: ed | ure)? to | unable to | could not | cannot | can not | can ['’]t)
             (?: alloc (?: ate)? | reserve | commit)
             (?: [^.;:]{0,40}? (?<! [\d-]) (?! -) <requested>
             | [^.;:]{0,40}? \.? size [=:]? (?P<count>\d{1,20}) (?! \.?\d)
