@@ -42,6 +42,7 @@ SETS = (
     "twentyseventh",
     "twentyeighth",
     "twentyninth",
+    "thirtieth",
 )
 _SCALES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 

@@ -198,10 +198,10 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.signal",
-        "code-9|code:-9|code=-9|status-9|sigkill|signal9|signal:9",
+        "code-9|code:-9|code=-9|status-9|killed-9|sigkill|signal9|signal:9",
         r"""(?: exit)? (?: code | status) :? =? ['"]? -9 (?!\d) (?: \( pid: <pid:count> \))?
           | SIGKILL (?!_) (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
-          | (?: terminated | killed | shutdown) (?: by | with) signal :? 9 (?!\d)
+          | killed -9 (?!\d) | (?: terminated | killed | shutdown | exited) (?: by | with | on) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),
     Wording(

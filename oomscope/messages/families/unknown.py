@@ -21,14 +21,14 @@ _CHINESE = "显存", "内存"
 
 ANCHORS = (
     b"out of memory", b"outofmemory", b"out of vram", b"out of graphics", b"out of video", b"out of device",
-    b"out of shared", b"out of host", b"out of system", b"out of gpu", b"out of cuda", b"out of ram",
+    b"out of shared", b"out of host", b"out of system", b"out of gpu", b"out of cuda", b"out of ram", b"out of hbm",
     b"insufficient", b"not enough", b"have enough", b"not sufficient", b"have sufficient", b"no free memory",
     b"no available memory", b"no more memory", b"to allocate", b"not allocate", b"failed to reserve",
     b"to commit memory", b"allocation fail", b"allocation error", b"memory is not", b"out_of_memory",
     b"exceeds the", b"exceeds available", b"exceeds max", b"than the available", b"than available", b"than the max",
     b"memory limit exceeded", b"memory exhausted", b"exhausted memory", b"exhausted gpu", b"not fit in", b"n't fit in",
     b"to fit in", b"ram fill", b"ram is full", b"ram gets full", b"ram is filled", b"ram full", b"memory is full",
-    b" been consumed", b"used up",
+    b" been consumed", b"used up", b"malloc fails",
     b"memory fill", b"memory is filled", b"by rematerialization", b" oom", b"(oom",
     *(words.encode() for words in (*_ELSEWHERE, *_CHINESE)),
 )  # fmt: skip
@@ -38,6 +38,7 @@ _AROUND = 100
 _WHOSE = (
     ("other", re.compile(r"wasm|\.m?js\b|RangeError", re.IGNORECASE)),
     ("pinned-host", re.compile(r"pinned|page-?locked|hostalloc", re.IGNORECASE)),
+    ("jax", re.compile(r"(?<!OU)TPU(?!T)")),
     ("serving-budget", re.compile(r"kv_?cache|cacheblock|pagedcache|max_?model_?len|maxbatch", re.IGNORECASE)),
     (
         "cuda-driver",
@@ -60,7 +61,7 @@ _SIZED = r"(?<! [\d-]) (?! -)"
 """No size begins in the midst of a number, and none is negative."""
 _ROLES = {
     "requested": compiled(
-        rf"""(?: request (?: ed | s)? | need (?: ed | s)? | require (?: d | s)? | necessary | tried to allocate
+        rf"""(?: request (?: ed | s)? | need (?: ed | s)? | (?<! to) require (?: d | s)? | necessary | tried to allocate
             | allocat (?: e | ing)) {_BETWEEN} {_SIZED} <a>
           | (?<! at least) (?<! minimum of) {_SIZED} <b>
             (?: of)? (?: memory | VRAM | RAM)? (?: is | are)? (?: required | needed | requested)
@@ -123,8 +124,9 @@ def _sizes_around(match: re.Match[str]) -> dict[str, Figure | None]:
 
 
 _MEMORY = r"""(?:
-    (?: GPU | CUDA | CPU | device | free | available | system | video | graphics | host | virtual | physical | unified
-      | shared | local | pinned | workspace | heap | contiguous | main | working | remaining | dedicated ){0,4}
+    (?: GPU | CUDA | CPU | HBM | device | free | available | system | video | graphics | host | virtual | physical
+      | unified | shared | local | pinned | workspace | heap | contiguous | main | working | remaining
+      | dedicated ){0,4}
     (?: memory | VRAM | (?-i: RAM) ) )"""
 _MORE_THAN = (
     r"(?: exceeds | (?: larger | greater | bigger) than) (?: the)? (?: available | max (?: imum)? | total | free)"
@@ -146,7 +148,7 @@ WORDINGS = (
         "other",
         SLUG,
         "insufficient|enough|sufficient|outofvram|outofgraph|outofvideo|outofdevice|outofmemorygraphics|outofshared|"
-        "outofhost|outofsystem|outofgpu|outofcuda|outofram|nofreemem|noavailablemem|nomoremem",
+        "outofhost|outofsystem|outofgpu|outofcuda|outofram|outofhbm|nofreemem|noavailablemem|nomoremem",
         rf"""(?<! \#) (?: insufficient | no (?: free | available | more)
             | (?: not | n['’]t) (?: have)? (?: enough | sufficient) | out of (?! memory)) {_MEMORY}
           | insufficient system resources
@@ -187,6 +189,7 @@ WORDINGS = (
             (?: consumed | used up)""",
         finish=_by_words,
     ),
+    Wording("cuda-driver", SLUG, "mallocfails", r"(?: cuda | hip) Malloc (?: Async | Managed)? fails (?! with | :)"),
     Wording("other", SLUG, "_out_of_", r"(?-i: [A-Z]) (?-i: [A-Z0-9_]){2,40} _OUT_OF_MEMORY", finish=_by_words),
     Wording(
         "other",
@@ -215,7 +218,7 @@ WORDINGS = (
         SLUG,
         "oom",
         r"""(?<! (?-i: [A-Z_./-])) (?<! avoid) (?<! avoids) (?<! prevent) (?<! prevents) (?<! without) (?<! handle)
-            (?<! catch) (?-i: OOM) (?: s | ed)? (?! (?-i: [A-Z_/=(]) | -? kill | \. [a-z])
+            (?<! catch) (?-i: OOM) (?! scenario) (?: s | ed)? (?! (?-i: [A-Z_/=]) | \*{0,2} \( | -? kill | \. [a-z])
           | (?: into | gets? | got | hits? | an | causes? | goes | went | CUDA | GPU | VRAM) oom (?! [-_] | kill)""",
         finish=_by_words,
     ),
