@@ -37,7 +37,7 @@ def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomM
     one, two = last.reading.figures, new.reading.figures
     if len(one) >= _SURE and dict(one) == dict(two):
         return replace(last, times=last.times + 1) if ends_traceback or not gap else None
-    if gap > NEAR or not _agree(one, two):
+    if gap > NEAR or not _agree(one, two, reworded=last.reading.wording != new.reading.wording):
         return None
     if last.kind.startswith("torch") and one and two:
         return None
@@ -51,10 +51,15 @@ def _names_others(last: Reading, new: Reading) -> bool:
     return before is not None and (before != after if after is not None else "name" in new.values)
 
 
-def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure]) -> bool:
-    """Whether no figure contradicts; allocators round what was asked for, so sizes may differ by a little."""
+def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure], *, reworded: bool) -> bool:
+    """Whether no figure contradicts.
+
+    Allocators round what was asked for, so sizes may differ by a little; but not where one wording prints both rounded.
+    """
     for name in one.keys() & two.keys():
-        if abs(one[name].value - two[name].value) > max(one[name].off_by, two[name].off_by, one[name].value // 100):
+        rounded = reworded or not (one[name].off_by and two[name].off_by)
+        little = one[name].value // 100 if rounded else 0
+        if abs(one[name].value - two[name].value) > max(one[name].off_by, two[name].off_by, little):
             return False
     return True
 

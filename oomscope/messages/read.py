@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from oomscope.frozen import frozen
 from oomscope.messages.families import LAST_RESORT, WORDINGS, device, host
-from oomscope.messages.merge import absorbed
+from oomscope.messages.merge import NEAR, absorbed
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
 from oomscope.messages.scan import Passage, Scan, Stream
@@ -27,6 +27,8 @@ _CODES = ("host.errno", device.CODE)
 """Names of codes, which say neither what was asked for nor by whom."""
 _AFTERMATH = 8
 """Lines after a refusal in which a program names the code that came of it."""
+_OUT_OF = re.compile(r"[a-z]{2,}(?:_[a-z]+)*_out_of_[a-z]+")
+"""A code for a shortage, in lower case."""
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
 _ENDS_IN_RANK = re.compile(r"\srank=(\d{1,6})\s*\Z")
 _RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")
@@ -61,6 +63,8 @@ class _Collector:
         place = self._last.get((found.owner, message.kind, vague))
         if place is not None and _absorb(into, place, found):
             return
+        if into and into[-1] is self._lately.get(found.owner) and _only_mentions(into[-1], message):
+            into.pop()
         if len(into) >= MOST_MESSAGES:
             self.left_out += 1
             return
@@ -78,6 +82,13 @@ class _Collector:
             and cause.kind in ("cuda-driver", "pinned-host")
             and found.message.line - cause.line <= _AFTERMATH
         )
+
+
+def _only_mentions(last: OomMessage, new: OomMessage) -> bool:
+    """Whether `last` but names the code of the failure that `new` tells, as people do above the log that they quote."""
+    if last.reading.figures or not new.reading.figures or new.line - last.line > NEAR or last.kind == new.kind:
+        return False
+    return not set(_OUT_OF.findall(last.text.lower())).isdisjoint(_OUT_OF.findall(new.text.lower()))
 
 
 def _absorb(into: list[OomMessage], place: tuple[int, bool], found: _Found) -> bool:

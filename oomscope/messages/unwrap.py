@@ -29,6 +29,8 @@ ALONE = "\x1e"
 """Stands before a line of one word that says something only as a line of its own."""
 SEAM = "\x7f"
 """Stands between two numbers, which would be one where blanks are left out. What reads a number ends at it."""
+_SOURCE_COLUMN = re.compile(r"\s{3,}[\w-]{1,60}\.py:\d{1,6}\s*\Z")
+"""Where a logger says at the right margin which line of a program spoke."""
 _TWO_NUMBERS = re.compile(r"(\d\.?)(?=[ \t]{1,3}\d)")
 """More blanks may be the margin of a terminal, in the midst of a number."""
 _ENDS_IN_NUMBER = re.compile(r"\d\.?\Z")
@@ -190,7 +192,7 @@ def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
         within = 0
         for piece in _pieces(shown):
             prefix, text = split_prefix(piece[:LONGEST_LINE])
-            text = _TWO_NUMBERS.sub(rf"\1{SEAM}", text)
+            text = _TWO_NUMBERS.sub(rf"\1{SEAM}", _SOURCE_COLUMN.sub("", text) if ".py:" in text else text)
             packed = "".join(text.split())
             if packed in _WORDS_ALONE:
                 text = packed = f"{ALONE}{packed}"

@@ -60,6 +60,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.budget": "The engine's own check of its budget refused; the card did not.",
     "message_proofs.budget_sized": "The engine's own check of its budget refused, not the card: it wants {wanted:size},"
     " and {left:size} is left for it.",
+    "message_proofs.reckoned": "The engine reckoned that the model does not fit; the card refused nothing.",
     "message_proofs.startup": "{used:size} of the card's {total:size} was in use before the engine started; it wanted"
     " {wanted:size}.",
     "message_proofs.kv_cache": "The cache for one request of {length:count} tokens needs {needed:size}; {left:size} is"
@@ -127,6 +128,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"
     " CUDA error.",
+    "message_proofs.killed_said": "It says that the process was killed; that is no CUDA error.",
     "message_proofs.only_a_warning": "This is a warning: nothing was refused.",
     "message_proofs.only_guesses": "The message lists what may have ended the process; which of them did, it does not"
     " say.",

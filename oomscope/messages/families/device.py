@@ -15,7 +15,7 @@ ANCHORS = (
     b"out of memory", b"out_of_device_memory", b"outofdevicememory", b"insufficient memory", b"gpu video memory",
     b"memory allocation of size", b"out of gpu memory", b"vkallocatememory", b"unable to allocate",
     b"failed to allocate", b"dev_id =", b"dev_id=", b"oom while allocating", b"no memory is available",
-    b"out of gpu and", b"out of gpu resources",
+    b"out of gpu and", b"out of gpu resources", b"memory on device",
 )  # fmt: skip
 
 CODE = "device.code"
@@ -66,6 +66,26 @@ WORDINGS = (
         "device.refused",
         "gpuvideomemory",
         r"Could not allocate tensor with <requested:bytes> bytes \. There is not enough GPU video memory available",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "bytesofmemoryondevice|bytesmemoryondevice",
+        r"""can ['’]? (?: not | t) (?: allocate | malloc) <requested:bytes> Bytes (?: of)? memory on device
+            (?P<device>\d{1,3})?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "amemoryregionof",
+        r"""Failed to allocate a memory region of <requested:bytes> bytes
+            (?: .{0,360}? Memory info: free: <free:letter> , used: [\d.]{1,12} [KMG] , total: <total:letter>)?""",
+    ),
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "toallocateabuffer:",
+        r"Failed to allocate a buffer: (?: [\w/]{1,30} :)? size : <requested:bytes> bytes",
     ),
     Wording(
         "cuda-driver",

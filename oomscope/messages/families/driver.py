@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from oomscope.messages.families.wording import Wording
+from oomscope.messages.families.wording import Wording, compiled, with_figures
+from oomscope.messages.figures import parse_figure
 from oomscope.messages.records import Reading
 
 ANCHORS = (
@@ -16,10 +17,11 @@ ANCHORS = (
     b"cuda context", b"alloc fail type", b"cufft_alloc", b"cufft_internal_error", b"cuffterror(",
     b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
     b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
+    b"aclrtmalloc",
 )  # fmt: skip
 
 _REFUSED = r"""
-    (?: CUDA | HIP | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
+    (?: CUDA | HIP | ROCm | SYCL | NPU | MUSA) (?: driver | runtime)? error :? (?: \(? \d+ \)? :?)? ['"]? out of memory
   | (?: CUDA | HIP) error \d* (?: in | at) [^;]{1,160}? (?: : | - | , | \d \)) (?: \d+ \()? out of memory
   | (?: CUDA | HIP) failed with error out of memory
   | out of memory (?: in | at | from | during | when calling)? (?-i: (?: cu | cuda | hip | hsa | ze) [A-Z]) \w{2,40} \(
@@ -50,7 +52,8 @@ NEAR_CARD = Wording(
     "driver.near",
     "outofmemory|out-of-memory",
     r"""(?<! PYTORCH_) (?: CUDA | cuMem | GPU | Vulkan | nvinfer | \[TRT\] | hipMalloc | thrust | parallel_for)
-        [^.,;=]{0,60}? (?: out of memory (?! Error) | out-of-memory) | (?: GPU | device) OutOfMemoryError""",
+        [^.,;=]{0,60}? (?<! 避免) (?<! 防止) (?: out of memory (?! Error) | out-of-memory)
+      | (?: GPU | device) OutOfMemoryError""",
 )
 """Where no wording fits, but the card is named right before; people say so too, of a failure that a program told."""
 
@@ -60,6 +63,18 @@ def _on_card(reading: Reading, match: re.Match[str]) -> Reading:
     if reading.device is not None or match["card"] is None:
         return reading
     return replace(reading, device=int(match["card"][:6]))
+
+
+_SIZE = compiled(r"(?: failed to | unable to | cannot | could not) allocate (?: an?)? <requested> (?! of)")
+_BESIDE = 100
+"""Characters before and after a code in which its program may say how much it asked for."""
+
+
+def _with_size(reading: Reading, match: re.Match[str]) -> Reading:
+    """The size beside the code, where one is told in words."""
+    start, end = max(0, match.start() - _BESIDE), match.end() + _BESIDE
+    sizes = {one["requested"] for one in _SIZE.finditer(match.string, start, end)}
+    return with_figures(reading, {"requested": parse_figure(sizes.pop())}) if len(sizes) == 1 else reading
 
 
 WORDINGS = (
@@ -72,8 +87,9 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
-        "failed:outofmemory",
-        r"allocating <requested> on device (?P<device>\d+) : (?: cuda | hip | musa) Malloc failed: out of memory",
+        "failed:outofmemory|aclrtmalloc",
+        r"""allocating <requested> on device (?P<device>\d+) :
+            (?: (?: cuda | hip | musa) Malloc failed: out of memory | aclrt Malloc failed)""",
     ),
     Wording(
         "cuda-driver",
@@ -162,6 +178,7 @@ WORDINGS = (
         "cudacontext",
         r"(?: creat (?: e | ing)) (?: a)? CUDA context [^.;]{0,30}? : 0x0{0,7} 2 (?! [\da-f])",
     ),
+    Wording("cuda-driver", "driver.refused", "207001", r"aclrt Malloc \w{0,20} [^;]{0,40}? 207001"),
     Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),
     Wording(
         "cuda-driver",
@@ -194,5 +211,6 @@ WORDINGS = (
         "allocation_failure|allocationfailure|clcreatebuffer|openclbuffer|"
         "nvmapmem|allocator_fail|allocation_fail|cuffterror(code",
         rf"(?: {_REFUSED} ) (?: (?: current device: | ; GPU=) (?P<device>\d+))?",
+        finish=_with_size,
     ),
 )

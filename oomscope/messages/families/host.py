@@ -16,6 +16,7 @@ ANCHORS = (
     b"shared memory", b"write to file </torch", b"cpuallocator.cpp", b"memory allocation of", b"malloc of size",
     b"dev/shm", b"allocate vector", b"object store is full", b"objectstorefull", b"page allocation failure",
     b"bytes are available", b"no space left on device",
+    b"enough resource: memory",
     b"% of the memory on node", b"out_of_host_memory", b"failed to mlock", b"out of host memory", b"cpu outofmemory",
     b"cpu out of memory", b"cpuretryoom", b"cpusplitandretryoom", b"commit_memory(", b"native memory allocation",
 )  # fmt: skip
@@ -60,7 +61,8 @@ EXCEPTION = Wording(
     "host.plain",
     "memoryerror",
     rf"""(?: {ALONE} MemoryError | (?<![\w.{ALONE}-]) (?: _Array)? MemoryError (?! ['\w,)\]])
-          | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError))
+          | (?: get (?: s | ting)? | got | with | raise [sd]? | throws? | threw) an? (?-i: MemoryError)
+          | (?: get (?: s | ting)? | got | with | hits?) (?-i: MemoryError) | (?-i: MemoryError) in Python)
         (?! :std::bad_alloc:\w | :cu[A-Z] | : .{{0,360}}? :CUDAerror)
         (?: : \W? (?: unable to | cannot | could not | failed to) allocate <requested>)?""",
     finish=_unless_a_card,
@@ -145,6 +147,8 @@ WORDINGS = (
         "sharedmemory",
         r"""Unexpected bus error encountered in worker .{0,120}? shared memory (?: \(shm\))?
           | insufficient shared memory \(shm\) | dataloader's workers are out of shared memory
+          | unable to open shared memory object \< .{1,200}? \> .{0,40}? :
+            (?: Cannot allocate memory | No space left on device)
           | unable to allocate shared memory \(shm\) for file \< .{1,200}? \> :
             (?: Resource temporarily unavailable | Cannot allocate memory | No space left on device)""",
     ),
@@ -201,7 +205,11 @@ WORDINGS = (
     Wording("host-ram", "host.refused", "allocatevector", r"cannot allocate vector of size <requested:letter>"),
     Wording("host-ram", "host.refused", "pageallocationfailure", r"page allocation failure: order: \d+"),
     Wording(
-        "host-ram", "host.shared", "objectstoreisfull|objectstorefull", r"ObjectStoreFullError | object store is full"
+        "host-ram",
+        "host.shared",
+        "objectstoreisfull|objectstorefull",
+        r"""(?: ObjectStoreFullError | object store is full)
+            (?: .{0,160}? Object size is <requested:bytes> bytes)?""",
     ),
     Wording(
         "host-ram",
@@ -214,6 +222,13 @@ WORDINGS = (
         "host.refused",
         "bytesareavailable",
         r"needs (?: about)? <requested:bytes> bytes but only <free:bytes> bytes are available",
+    ),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "enoughresource:memory",
+        r"""Node did n''?t have enough resource: memory, requested: <requested:bytes> , used: \d{1,20} ,
+            capacity: <total:bytes>""",
     ),
     Wording(
         "host-ram",
@@ -236,6 +251,7 @@ WORDINGS = (
         r"""failed to allocate (?: CPU | (?<= cpu_buffer_type_alloc_buffer:failedtoallocate)) buffer of size
             <requested:bytes>""",
     ),
+    Wording("host-ram", "host.refused", "(attemptedto", r"insufficient memory \( attempted to allocate <requested> \)"),
     Wording("host-ram", "host.refused", "mallocofsize", r"malloc of size <requested:bytes> failed"),
     Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
     Wording(

@@ -15,6 +15,7 @@ ANCHORS = (
     b"that was not possible",
     b"failed to allocate",
     b"scoped allocation",
+    b"program hbm requirement",
 )
 
 _ON_CHIP = {"vmem", "smem", "cmem", "sflag"}
@@ -39,6 +40,14 @@ def _whose(reading: Reading, match: re.Match[str]) -> Reading:
     return reading
 
 
+_HEAD = re.compile(r"Ranoutofmemoryinmemoryspace", re.IGNORECASE)
+
+
+def _without_head(reading: Reading, match: re.Match[str]) -> Reading | None:
+    """The table of a program's memory, where the line that begins the message is missing."""
+    return None if _HEAD.search(match.string, max(0, match.start() - 400), match.start()) else reading
+
+
 WORDINGS = (
     Wording(
         "jax",
@@ -48,6 +57,13 @@ WORDINGS = (
             (?P<space> hbm | vmem | smem | cmem | sflag | \w{1,20}?) (?= \W | while | $)
             (?: .{0,160}? Used <requested:letter> of <total:letter>)?""",
         finish=_by_space,
+    ),
+    Wording(
+        "jax",
+        "jax.space",
+        "hbmrequirement",
+        r"Total hbm usage >= [\d.]{1,12} [KMGT]? : .{0,300}? Program hbm requirement <requested:letter>",
+        finish=_without_head,
     ),
     Wording(
         "jax",
@@ -89,6 +105,12 @@ WORDINGS = (
         "cumemallocasync",
         r"""cuMemAllocAsync failed to allocate <requested:bytes> bytes .{0,100}?
             Free memory / Total memory: <free:bytes> / <total:bytes>""",
+    ),
+    Wording(
+        "jax",
+        "jax.refused",
+        "xlafailedto|xlaranoutof|xlacouldnot|xlaisoutof|xlaoutof",
+        r"XLA (?: failed to allocate | could not allocate | (?: ran | is)? out of) [^.;:]{0,30}? memory",
     ),
     Wording(
         "shared-memory",

@@ -6,7 +6,7 @@ from oomscope.messages.families.wording import Wording
 
 ANCHORS = (
     b"blas_status_", b"cublas runtime error", b"dnn_status_", b"dnn algorithm", b"find an engine", b"miopenstatus",
-    b"convolution algorithm", b"algorithm failed", b"blas initialization",
+    b"convolution algorithm", b"algorithm failed", b"blas initialization", b"create cublas handle",
 )  # fmt: skip
 
 WORDINGS = (
@@ -35,6 +35,12 @@ WORDINGS = (
             (?: ; GPU= (?P<device>\d+))?""",
     ),
     Wording("cublas", "cublas.status", "blas_status_success(", r"cublas_status_success \( \d+ vs \. 0 \)"),
+    Wording(
+        "cublas",
+        "cublas.status",
+        "cublashandle:the",
+        r"failed to create cublas handle: the (?P<status> [a-z-]{4,60}? failed | [a-z-]{4,60}? error)",
+    ),
     Wording("cublas", "cublas.status", "blasinitializationfailed", r"cublas initialization failed"),
     Wording("cudnn", "cudnn.status", "dnn_status_success(", r"cudnn_status_success \( \d+ vs \. 0 \)"),
     Wording("cudnn", "cudnn.status", "algorithmfailed", r"(?-i: cudnn [A-Z]) \w{3,60}? Algorithm failed"),

@@ -8,7 +8,7 @@ from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
-ANCHORS = (b"out of resource", b"too much shared data", b"shared memory", b"local memory (", b"allocated in sb")
+ANCHORS = (b"out of resource", b"shared data", b"shared memory", b"local memory (", b"allocated in sb")
 
 
 def _hexadecimal(reading: Reading, match: re.Match[str]) -> Reading:
@@ -44,6 +44,19 @@ WORDINGS = (
         "allocatedinsb",
         r"""couldn't be allocated in SB
             (?: .{0,440}? per partition by instruction: <requested:bytes> Total SB Partition Size: <allowed:bytes>)?""",
+    ),
+    Wording(
+        "shared-memory",
+        "chip.triton",
+        "shareddata|sharedmemory",
+        r"""kernels? (?: needs? | requires? | uses?) (?: > | more than | over | too much) (?: \d{1,7} k? (?: i?B)?)?
+            (?: of)? shared (?: data | memory)""",
+    ),
+    Wording(
+        "shared-memory",
+        "chip.launch",
+        "muchsharedmemory",
+        r"too much shared memory (?: requested)? :? <requested:bytes> > <allowed:bytes>",
     ),
     Wording(
         "shared-memory",

@@ -10,6 +10,9 @@ from oomscope.messages.figures import exact, parse_figure
 from oomscope.messages.records import Reading
 from oomscope.messages.unwrap import ALONE, KILLED
 
+_CODE_ELSEWHERE = "返回码", "错误码", "退出码", "退出代码", "終了コード", "종료 코드"
+"""The code with which a process ended, in other languages."""
+
 ANCHORS = (
     b"oom-kill", b"oom_kill", b"oomkill", b"killed process", b"kill process", b"code 137",
     b"code: 137", b"code is 137", b"code=137", b"code:137", b"status 137", b"status: 137", b"status=137", b"exit 137",
@@ -23,13 +26,16 @@ ANCHORS = (
     b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed",
     b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
     b"docker container: 137", b"killed out of memory", b"oom-killer",
-    *(word.encode().lower() for word in KILLED),
+    b"get killed", b"gets killed", b"got killed", b"was killed", b"is killed", b"being killed", b"been killed",
+    b"memory: usage", b"due to memory used",
+    *(word.encode().lower() for word in (*KILLED, *_CODE_ELSEWHERE)),
 )  # fmt: skip
 
 _RESIDENT = re.compile(r"(?:anon|file|shmem)-rss:([\d,]+)kB")
 _KIB = 1024
 
-_IDENTIFIER = r"(?! in | when | while | after | by | on | at | because | due | during) [a-z_]"
+_IDENTIFIER = r"""(?! in | when | while | after | by | on | at | because | due | during | for | with | and | again
+    | even | despite | until | since | once) [a-z_]"""
 """What goes on so is a name in a program, such as ``OOMKilledEvents``."""
 
 
@@ -54,8 +60,9 @@ WORDINGS = (
     Wording(
         "other",
         "other.guess",
-        "oomkiller",
-        r"""(?: common causes include | potential root causes) [.:]? \(1\) the process (?: is | was) killed by
+        "oomkiller|memorylimit",
+        r"""may have exceeded [^.]{0,30}? memory limits?
+          | (?: common causes include | potential root causes) [.:]? \(1\) the process (?: is | was) killed by
             (?: SIGKILL by)? (?: the)? OOM killer (?: due to high memory usage)?""",
     ),
     Wording(
@@ -116,6 +123,13 @@ WORDINGS = (
         r"""sending SIG (?: TERM | KILL) to process <pid:count> (?: uid \d+)? "? (?P<name> [^":]{1,40}) .{0,80}?
             VmRSS <process_in_use>""",
     ),
+    Wording(
+        "oom-killer",
+        "killed.early",
+        "duetomemory",
+        r"Killed / [^:;]{1,240}? due to memory (?: pressure | used)",
+    ),
+    Wording("oom-killer", "killed.kernel", "memory:usage", r"memory: usage \d{1,18} kB, limit <allowed> , failcnt"),
     Wording(
         "oom-killer",
         "killed.slurm",
@@ -184,18 +198,34 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.signal",
-        "code-9|code:-9|code=-9|status-9|sigkill|signal9|signal:9",
+        "code-9|code:-9|code=-9|status-9|killed-9|sigkill|signal9|signal:9",
         r"""(?: exit)? (?: code | status) :? =? ['"]? -9 (?!\d) (?: \( pid: <pid:count> \))?
           | SIGKILL (?!_) (?: :9)? (?: \) received by PID (?P<pid2> \d{1,12}))?
-          | (?: terminated | killed) (?: by | with) signal :? 9 (?!\d)
+          | killed -9 (?!\d) | (?: terminated | killed | shutdown | exited) (?: by | with | on) signal :? 9 (?!\d)
           | (?: terminated | killed) (?: by | with) signal :? SIGKILL""",
     ),
     Wording(
         "oom-killer",
+        "killed.signal",
+        "|".join(words.replace(" ", "") for words in _CODE_ELSEWHERE),
+        rf"(?: {'|'.join(_CODE_ELSEWHERE)} ) (?: [:：=] | [为是は] )? (?: -9 | 137) (?! [\d.])",
+    ),
+    Wording(
+        "oom-killer",
         "killed.by_name",
-        "killedbyoom|killedbytheoom|killedoutofmemory",
+        "killedbyoom|killedbytheoom|outofmemory|out-of-memory",
         rf"""(?<! may be) (?<! can be) (?<! could be) (?<! might be) (?<! {ALONE}) killed
-            (?: by (?: the)? OOM -? killer | out of memory (?! :))""",
+            (?: by (?: the)? OOM -? killer | out of memory (?! :)
+              | (?: because of | due to) [^.;:]{{0,30}}? out -? of -? memory)
+          | out -? of -? memory [^.;:]{{0,30}}? (?: causes? | caused | made | makes) (?: the)? kernel (?: to)? kill""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.said",
+        "getkilled|getskilled|gotkilled|waskilled|iskilled|beingkilled|beenkilled",
+        r"""(?: process | program | job | pod | container | training | script) (?: es | s)?
+            (?: get | gets | got | was | is | being | has been | have been)+ killed
+            (?! by (?: (?: the)? user | hand | signal (?! :? (?: 9 (?! \d) | (?: SIG)? KILL))))""",
     ),
     Wording("oom-killer", "killed.signal", "killed:9", r"(?<! [a-z]) Killed: 9 (?! \d)"),
     Wording(
@@ -210,7 +240,7 @@ WORDINGS = (
         "killed.signal",
         "|".join(("killed", *(word.lower() for word in KILLED))),
         rf"""(?: it/s | s/it) [^\]]{{0,80}}? \] Killed | {ALONE} \*{{0,2}} (?: Killed | {" | ".join(KILLED)} )
-          | : line \d+ : \d+ Killed""",
+          | : line \d+ : \d+ Killed | (?: zsh | bash) : killed""",
     ),
     Wording(
         "oom-killer",

@@ -16,7 +16,9 @@ ANCHORS = (
     b"enough space in the", b"available failed", b"memory is insufficient", b"memory limit", b"max size of memory",
     b"rmm failure", b"rmm allocated", b"maximum pool size", b"size exceeds device", b"::malloc] resource limit",
     b"sufficient workspace memory", b"not enough memory for", b"data of size", b"dispatched on the cpu",
-    b"worker memory limit", b"instead of /dev/shm",
+    b"worker memory limit", b"instead of /dev/shm", b"than total mem size",
+    b"gpu free memory is", b"max working set size", b"insufficient workspace",
+    b"smaller than requested bytes",
 )  # fmt: skip
 
 
@@ -93,6 +95,13 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
+        "totalmemsize",
+        r"""(?: TotalUsedMemStatistics: <allocated:bytes> .{0,160}? )? alloc size: <requested:bytes> is more than total
+            mem size: <total:bytes>""",
+    ),
+    Wording(
+        "other",
+        "other.program",
         "memoryisn'tenough",
         r"""Device \(id: (?P<device>\d+) \) memory isn't enough and alloc failed .{0,160}?
             alloc size: <requested:letter>""",
@@ -143,6 +152,27 @@ WORDINGS = (
         r"""(?: Worker is at \d{1,3} % memory usage | memory use is high) .{0,300}? memory: <process_in_use>
             -- Worker memory limit: <allowed>""",
     ),
+    Wording(
+        "other",
+        "other.warning",
+        "maxworkingsetsize",
+        r"""(?: allocated buffer, size = <requested:bare> , \( <allocated:number> / <allowed:number> \) .{0,120}? )?
+            current allocated size is greater than the recommended max working set size""",
+        unit="MiB",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "insufficientworkspace",
+        r"Could not find any implementation for node .{1,240}? due to insufficient workspace",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "smallerthanrequested",
+        r"Available memory of <free:bytes> is smaller than requested bytes of <requested:bytes>",
+    ),
+    Wording("other", "other.warning", "gpufreememoryis", r"current GPU free memory is <free>"),
     Wording(
         "other",
         "other.warning",

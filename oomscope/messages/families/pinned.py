@@ -12,7 +12,11 @@ ANCHORS = (
     b"pinned system memory",
     b"cudaallocmapped",
     b"cuda_host_mem",
-    b"hostalloc failed",
+    b"hostalloc",
+    b"hostregister",
+    b"mallochost",
+    b"hostmalloc",
+    b"allochost",
 )
 
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
@@ -59,6 +63,7 @@ WORDINGS = (
         "pinned.refused",
         "hostalloc|mallochost|hostmalloc|hostregister|allochost",
         rf"""{_CALL} .{{0,60}}? (?: out of memory | OUT_OF_MEMORY | MemoryAllocation) | out of memory .{{0,40}}? {_CALL}
-          | {_CALL} failed (?: : OS call failed)?""",
+          | {_CALL} [`'")]{{0,3}} (?: has)? fail (?: ed | s) (?: : OS call failed)?
+          | fail (?: ed | s | ure) (?: on | in | at | of) [`'"]? {_CALL}""",
     ),
 )

@@ -17,6 +17,9 @@ ANCHORS = (
     b"inpagedkvcache", b"for kv cache is -", b"enough kv cache space", b"buffer for kv cache",
     b"vram for model and cache", b"vram in split for model", b"kv cache exhausted", b"failed to allocate",
     b"failed to fit params", b"no enough blocks", b"kvcache tokens", b"need_size", b"enough resources to",
+    b"allocate any layers", b"any model layers", b"memory layout cannot",
+    b"capacity of block_manager", b"cpu swap space", b"too large swap space",
+    b"than available vram", b"than available ram",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -100,7 +103,7 @@ WORDINGS = (
         "serving-budget",
         "sglang.static",
         "mem-fraction-static",
-        r"""Not enough memory [.;,]? (?: Please)? (?: try to)? increase --mem-fraction-static \.?
+        r"""Not enough memory [.;,!]? (?: Please)? (?: try to)? increase --mem-fraction-static \.?
             (?: .{0,40}? mem_fraction_static= <fraction:number>)?""",
     ),
     Wording(
@@ -134,7 +137,7 @@ WORDINGS = (
         "serving-budget",
         "ollama.system",
         "moresystemmemory",
-        r"model requires more system memory \( <requested> \) than is available \( <free> \)",
+        r"model requires more system memory (?: \( <requested> \) than is available \( <free> \) )?",
     ),
     Wording(
         "serving-budget",
@@ -142,6 +145,19 @@ WORDINGS = (
         "toolargeforsystem",
         r"""model request too large for system" requested=" <requested> " available=" <free> "
             (?: total=" <total> ")?""",
+    ),
+    Wording(
+        "serving-budget",
+        "ollama.layers",
+        "anylayers|anymodellayers|memorylayout",
+        r"""GPU has too little memory to allocate any layers (?: .{0,300}? total=" <total> "available=" <free> " )?
+          | insufficient VRAM to load any model layers | memory layout cannot be allocated""",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.estimate",
+        "thanavailable",
+        r"estimated (?: VRAM | RAM | memory) usage is (?: greater | larger | more | higher) than available V?RAM",
     ),
     Wording(
         "serving-budget",
@@ -168,6 +184,19 @@ WORDINGS = (
         "enoughkvcachespace|bufferforkvcache",
         r"(?: there)? is not enough KV cache space | failed to allocate buffer for kv cache",
         finish=_unless_told,
+    ),
+    Wording(
+        "serving-budget",
+        "engine.cache",
+        "capacityofblock_manager|cpuswapspace",
+        r"""Input prompt \( <tokens:count> tokens \) .{0,40}? is too long and exceeds the capacity of block_manager
+          | due to the lack of CPU swap space""",
+    ),
+    Wording(
+        "serving-budget",
+        "vllm.swap",
+        "toolargeswapspace",
+        r"Too large swap space \. <requested> out of the <total> total CPU memory is allocated for the swap space",
     ),
     Wording("serving-budget", "engine.cache", "kvcacheexhausted", r"KV cache exhausted (?: : no free blocks)?"),
     Wording(

@@ -13,6 +13,7 @@ from oomscope.messages.records import Reading
 ANCHORS = (
     b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
     b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory", b"exhaustederror: oom",
+    b"op_requires failed",
 )  # fmt: skip
 
 _ITEM = {
@@ -81,6 +82,12 @@ WORDINGS = (
         "failedtoallocatememory",
         r"""failed to allocate memory \[Op: \w{1,60} \]?
           | op_kernel\.cc: \d+ \] (?: RESOURCE_EXHAUSTED | Resource exhausted) : failed to allocate memory""",
+    ),
+    Wording(
+        "tensorflow",
+        "tensorflow.tensor",
+        "exhausted",
+        r"OP_REQUIRES failed at \w{1,60} \.cc : \d+ : (?: RESOURCE_EXHAUSTED | Resource exhausted) (?! : [a-z])",
     ),
     Wording("tensorflow", STATS, "stats:limit:", r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>"),
     Wording("tensorflow", "tensorflow.tensor", "exhaustederror:oom", r"ResourceExhaustedError : OOM (?! when)"),

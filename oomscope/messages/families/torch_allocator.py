@@ -150,7 +150,8 @@ WORDINGS = (
         "torch.tried",
         "outofmemory|outofthememory|out-of-memory",
         r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out -? of (?: the | -)? memory (?:\.|:|!)?
-            (?: \*{0,2} \(? Tried to allocate (?: <requested> | more than 1EB memory) )?""",
+            (?: \*{0,2} \(? (?: \w{1,40} Allocator)? (?: Tried | Try | Trying) to allocate
+                (?: <requested> | more than 1EB memory) )?""",
         finish=_with_clauses,
     ),
     Wording(

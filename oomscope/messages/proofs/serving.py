@@ -17,6 +17,8 @@ def judge(message: OomMessage) -> Judgement:
         "cache.tokens": _tokens,
         "vllm.no_blocks": _no_room,
         "ollama.system": _system,
+        "ollama.layers": _reckoned,
+        "engine.estimate": _reckoned,
     }
     judge_one = by_wording.get(message.reading.wording)
     if judge_one is not None:
@@ -85,7 +87,14 @@ def _no_room(_: OomMessage, judgement: Judgement) -> None:
     judgement.cannot_tell.append(note("message_gaps.rest_of_card"))
 
 
+def _reckoned(_: OomMessage, judgement: Judgement) -> None:
+    """An estimate before anything was loaded; engines go on without the card, or with less of it."""
+    judgement.proves.append(note("message_proofs.reckoned"))
+
+
 def _system(message: OomMessage, judgement: Judgement) -> None:
     needed, left = message.figure("requested"), message.figure("free")
-    if needed is not None and left is not None and needed.exceeds(left):
+    if needed is None or left is None:
+        judgement.proves.append(note("message_proofs.budget"))
+    elif needed.exceeds(left):
         judgement.proves.append(note("message_proofs.system_memory", needed=needed.value, left=left.value))
