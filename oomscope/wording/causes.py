@@ -168,6 +168,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.ended_training": _ended_training,
     "causes.retained.calls": "{retained:bytes} of the {live:bytes} in use were left by calls that have returned[, most "
     "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
+    "causes.retained.statements": "{retained:bytes} of the {live:bytes} in use were there before the work underway "
+    "began[, most of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
     "causes.retained.former_model": _former_model,
     "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "
     "card[ at {place:place}][, in {holder:holder}]; tensors of the same sizes were made for what was copied from it.",

@@ -293,6 +293,13 @@ LET_GO: dict[str, RemedyWords] = {
         "none, if it is not read again",
         "faq",
     ),
+    "release_results.statements": RemedyWords(
+        "If nothing reads it any more, let go of what was allocated[ at {place:place}] before the work that follows: "
+        "`del` it, or keep it on the CPU.",
+        "{bytes:bytes} were there before the work underway began.",
+        "none, if it is not read again",
+        "faq",
+    ),
     "release_checkpoint": RemedyWords(
         'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`, `device="cpu"`), or `del` it once '
         "`load_state_dict` has copied it[, before {before:work}].",

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.passes.left_by_calls import LEAST_SHARE, LeftByCalls, find_left_by_calls
+from oomscope.analysis.passes.left_by_calls import (
+    LEAST_SHARE,
+    LeftByCalls,
+    find_left_by_calls,
+    find_left_by_statements,
+)
 from oomscope.analysis.study import study_device
 from tests.analysis.programs import MIB
 from tests.passes.scripts import Script
@@ -42,3 +47,24 @@ def test_data_that_a_function_has_loaded() -> None:
 
 def test_work_that_has_gone_round_with_it_may_need_it() -> None:
     assert found(50, loops=True) is None
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize(("least", "is_told"), [(60, True), (61, False)])
+def test_what_is_older_than_the_forward_and_its_loop(least: int, is_told: bool, loops: bool) -> None:
+    script = Script()
+    script.at(3, 40)
+    script.at(4, 20)
+    for _ in range(3 if loops else 1):
+        output = script.layer(20, 11, 10)
+        if loops:
+            script.at(21, 1)
+            script.free(output)
+    script.fails(20, 80)
+    study = study_device(script.snapshot(), 0)
+    left = find_left_by_statements(study, study.history.entries - 1, least * MIB)
+    assert (left is not None) is is_told
+    if left is not None:
+        assert (left.bytes, left.returned) == (60 * MIB, False)
+        assert left.place is not None
+        assert left.place.line == 3

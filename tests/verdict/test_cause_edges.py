@@ -24,7 +24,7 @@ from oomscope.analysis.verdict.causes import (
     oversized_request,
     private_pools,
 )
-from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.circumstances import MUCH_OLDER, Circumstances
 from oomscope.analysis.verdict.evidence import gather_evidence
 from oomscope.analysis.verdict.idle_models import IdleModel
 from oomscope.analysis.verdict.piled import LoopFacts, Piled
@@ -376,6 +376,23 @@ def test_which_models_may_take_no_part(
     monkeypatch.setattr(facts, "find_untrained_models", lambda _: ("untrained",))
     one: Any = SimpleNamespace(asked=Asked(phase), trains=trains, is_in_forward=in_forward, study=None)
     assert Circumstances.idle_models.func(one) == ((found,) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("more", "least"),
+    [
+        ({}, 6000),  # 2,000 are missing, and 4,000 of 10,000 are ample
+        ({"growth": (stand_ins.growth(),)}, None), ({"is_in_forward": False}, None),
+        ({"in_progress": (CallsInProgress("serve", "serve.py", 5, 20),)}, None),
+    ],
+)  # fmt: skip
+def test_what_is_older_than_a_forward_is_left_over_where_there_would_be_ample_room(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], least: int | None
+) -> None:
+    assert MUCH_OLDER == 0.4
+    monkeypatch.setattr(facts, "find_left_by_calls", lambda *_: None)
+    monkeypatch.setattr(facts, "find_left_by_statements", lambda _study, _entry, asked: asked)
+    assert Circumstances._left_unread.fget(circumstances(**more)) == least  # type: ignore[attr-defined]
 
 
 def test_models_without_gradients_are_those_beside_one_that_has_some(monkeypatch: pytest.MonkeyPatch) -> None:

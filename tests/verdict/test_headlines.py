@@ -119,6 +119,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.loaded": kept,
     "causes.retained.also": kept_beside,
     "causes.retained.calls": kept,
+    "causes.retained.statements": kept,
     "causes.retained.former_model": kept,
     "causes.retained.frozen": kept,
     "causes.retained.graph": kept,

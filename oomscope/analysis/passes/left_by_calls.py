@@ -1,7 +1,8 @@
-"""What calls that ran a model have left when they returned: told from the trace alone, which cannot tell who reads it.
+"""What earlier work has left while a forward runs: told from the trace alone, which cannot tell who reads it.
 
-Scores of an evaluation, what a sampler drew, a baseline with its graph. Where another forward runs, at its first pass,
-more often than not they are left over; data that a function has loaded is needed, but runs no model.
+Calls that ran a model and have returned leave the scores of an evaluation, what a sampler drew, a baseline with its
+graph; so do statements before the one underway, and what ran before its loop. More often than not that is left over;
+data that a function has loaded is needed, but runs no model, and is seldom most of what the card has.
 """
 
 from __future__ import annotations
@@ -10,20 +11,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oomscope.analysis.passes.left_from_before import ended_function, may_be_left
+from oomscope.analysis.passes.left_from_before import (
+    ended_function,
+    may_be_left,
+    rows_from_before,
+    rows_of_other_statements,
+)
 from oomscope.analysis.passes.script_stacks import MODULE
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.model import IntArray
 
 LEAST_SHARE = 0.3
 """Of the allocated bytes: less than that is what any earlier work leaves for the next."""
 
 
 class LeftByCalls(NamedTuple):
-    """`bytes` that calls have left which ran a model; most was allocated at `place`."""
+    """`bytes` that earlier work has left; most was allocated at `place`.
+
+    By calls that have `returned`, or else by statements before the one underway or before its loop.
+    """
 
     bytes: int
     place: Location | None
+    returned: bool = True
 
 
 def find_left_by_calls(study: DeviceStudy, entry: int) -> LeftByCalls | None:
@@ -37,8 +48,21 @@ def find_left_by_calls(study: DeviceStudy, entry: int) -> LeftByCalls | None:
     }
     of_model = np.isin(ended, list(runs_model)) & (ended >= 0)
     rows = np.flatnonzero(may_be_left(study, entry) & of_model[lifetimes.stack])
-    left = int(size[rows].sum())
-    if left < LEAST_SHARE * max(study.history.curves.at(entry)[0], 1):
+    if int(size[rows].sum()) < LEAST_SHARE * max(study.history.curves.at(entry)[0], 1):
         return None
-    largest = int(lifetimes.stack[rows[np.argmax(size[rows])]])
-    return LeftByCalls(left, study.sites.location(int(study.sites.caller_of[largest])))
+    return _told(study, rows, returned=True)
+
+
+def find_left_by_statements(study: DeviceStudy, entry: int, least: int) -> LeftByCalls | None:
+    """What is older than the forward that runs at `entry` and its loop; None where it is less than `least` bytes."""
+    choices = (rows_from_before(study, entry), rows_of_other_statements(study, entry, in_forward=True))
+    rows = max(map(np.flatnonzero, choices), key=lambda found: int(study.history.size[found].sum()))
+    if not len(rows) or int(study.history.size[rows].sum()) < least:
+        return None
+    return _told(study, rows, returned=False)
+
+
+def _told(study: DeviceStudy, rows: IntArray, *, returned: bool) -> LeftByCalls:
+    size, stack = study.history.size[rows], study.history.lifetimes.stack[rows]
+    largest = int(stack[np.argmax(size)])
+    return LeftByCalls(int(size.sum()), study.sites.location(int(study.sites.caller_of[largest])), returned)

@@ -14,7 +14,12 @@ from oomscope.model.ordering import is_any
 
 
 def left_from_before(study: DeviceStudy, entry: int) -> int:
-    """Allocated bytes that the work underway at `entry` may not need, and that are no part of a model.
+    """Bytes of `rows_from_before`."""
+    return int(study.history.size[rows_from_before(study, entry)].sum())
+
+
+def rows_from_before(study: DeviceStudy, entry: int) -> BoolArray:
+    """bool[lifetimes]: what the work underway at `entry` may not need, and that is no part of a model.
 
     Within a loop, what was made before the outermost one began. Else what functions made that have returned. A model,
     what is loaded for it, and workspaces are made once for all that follows; results, data and what an earlier training
@@ -25,7 +30,7 @@ def left_from_before(study: DeviceStudy, entry: int) -> int:
         older = study.history.lifetimes.born < study.loops.runs[running[0]].begin
     else:
         older = (ended_function(study, entry) >= 0)[study.history.lifetimes.stack]
-    return int(study.history.size[older & may_be_left(study, entry)].sum())
+    return np.asarray(older & may_be_left(study, entry))
 
 
 def may_be_left(study: DeviceStudy, entry: int) -> BoolArray:
@@ -37,7 +42,12 @@ def may_be_left(study: DeviceStudy, entry: int) -> BoolArray:
 
 
 def made_by_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool) -> int:
-    """Allocated bytes, outside of any loop, that are of no model and that other statements made than the one underway.
+    """Bytes of `rows_of_other_statements`."""
+    return int(study.history.size[rows_of_other_statements(study, entry, in_forward=in_forward)].sum())
+
+
+def rows_of_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool) -> BoolArray:
+    """bool[lifetimes]: what is of no model and other statements made than the one underway, outside of any loop.
 
     A forward may go through several statements, and its inputs are made by one before it; so may anything else be that
     nobody reads again. Only a recording tells. A backward needs what other statements of its own function made before
@@ -45,15 +55,14 @@ def made_by_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool
     """
     last = _last_stack(study, entry)
     if last is None or study.loops.running(entry):
-        return 0
+        return np.zeros(len(study.history.lifetimes), np.bool_)
     script, lifetimes = study.loops.script, study.history.lifetimes
     lines = [_statement(path) if in_forward else script.lines_on(path)[:-1] for path in script.paths]
     underway = lines[script.path_of[last]]
     others = np.ones(len(script.path_of) + 1, np.bool_)
     others[:-1] = [lines[path] != underway for path in script.path_of.tolist()]
     found = may_be_left(study, entry) & others[lifetimes.stack]
-    found &= ~is_any(study.categories, (GRADIENT, OPTIMIZER_STATE))
-    return int(study.history.size[found].sum())
+    return np.asarray(found & ~is_any(study.categories, (GRADIENT, OPTIMIZER_STATE)))
 
 
 def call_begin(study: DeviceStudy, entry: int) -> int:

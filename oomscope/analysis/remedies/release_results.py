@@ -1,4 +1,4 @@
-"""Let go of what calls have left, if nothing reads it any more."""
+"""Let go of what earlier work has left, if nothing reads it any more."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ SLUG = "release_results"
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
-    """Where the trace shows that calls which ran a model have left much."""
+    """Where the trace shows that earlier work has left much."""
     left = circumstances.piled.left
     if isinstance(left, LeftByCalls):
+        slug = SLUG if left.returned else f"{SLUG}.statements"
         values = {"place": left.place, "bytes": left.bytes}
-        yield Advice(SLUG, values, left.bytes, enough_by_sum(circumstances, left.bytes), at=left.place)
+        yield Advice(slug, values, left.bytes, enough_by_sum(circumstances, left.bytes), at=left.place)

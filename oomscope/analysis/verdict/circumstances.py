@@ -23,7 +23,7 @@ from oomscope.analysis.passes.former_model import find_former_model
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
 from oomscope.analysis.passes.last_pass import left_by_finished_passes, left_by_last_pass
-from oomscope.analysis.passes.left_by_calls import find_left_by_calls
+from oomscope.analysis.passes.left_by_calls import LeftByCalls, find_left_by_calls, find_left_by_statements
 from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
@@ -59,6 +59,8 @@ from oomscope.model.ordering import ascending
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
 """Kinds of holders whose memory no pass to come needs."""
+MUCH_OLDER = 0.4
+"""Of the limit: what is older than a forward, and would leave so much beyond the request, is no mere data as a rule."""
 _PLAIN = re.compile(r": \w+$")
 """A variable of a call, and nothing within it."""
 _CACHE = (" (lru_cache)", ".<_lru_cache_wrapper>")
@@ -152,9 +154,19 @@ class Circumstances:
             optimizes_within(study, entry),
             find_loaded_copies(study, entry) if traced else None,
             find_former_model(study, entry) if traced else None,
-            find_left_by_calls(study, entry) if unread and self.is_in_forward and not self.in_progress else None,
+            self._left_unread if unread else None,
             run is not None and gathers_for(study, study.loops.location(run)) is not None,
         )
+
+    @property
+    def _left_unread(self) -> LeftByCalls | None:
+        """What earlier work has left while a forward runs, so much that the request would have had ample room."""
+        study, request = self.study, self.request
+        if not self.is_in_forward or self.in_progress:
+            return None
+        least = request.totals.reserved + request.size - request.limit.low + int(MUCH_OLDER * request.limit.low)
+        found = find_left_by_calls(study, request.entry)
+        return found or (None if self.growth else find_left_by_statements(study, request.entry, max(least, 1)))
 
     @cached_property
     def idle_models(self) -> tuple[IdleModel, ...]:

@@ -143,7 +143,8 @@ def _by_trace(circumstances: Circumstances) -> Note:
         holder = None if keeper is None else keeper.holder
         return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
     if isinstance(left, LeftByCalls):
-        return note("causes.retained.calls", retained=left.bytes, live=live, place=left.place)
+        code = "causes.retained.calls" if left.returned else "causes.retained.statements"
+        return note(code, retained=left.bytes, live=live, place=left.place)
     if left is not None:
         return _ended(circumstances, left)
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
