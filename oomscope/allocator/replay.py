@@ -23,6 +23,7 @@ from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
 from oomscope.allocator.torch_releases import LATEST, Release
 from oomscope.frozen import frozen
 from oomscope.model import Action, IntArray
+from oomscope.model.ordering import numbered
 
 
 @frozen
@@ -55,6 +56,7 @@ class Replay:
         retries: how often all cached blocks were released to serve a request (num_alloc_retries).
         same_caps: (least, end): under any cap from `least` to below `end` the replay is the same; None where garbage
             collection makes every cap different. `end` is None where nothing was refused.
+        refused: whether the limit ever refused memory, be it that the request was served after a release.
         failures: the requests that could not be served. The program ends at the first that the recorded one was
             served; it goes on after those that it was refused itself.
         addresses: for each request in the order of the program, where its block lay; -1 where it failed. Empty if they
@@ -71,6 +73,7 @@ class Replay:
     segment_allocs: int
     retries: int
     same_caps: tuple[int, int | None] | None
+    refused: bool
     failures: tuple[Failure, ...]
     addresses: list[int] = field(repr=False)
     segment_events: list[tuple[Action, int, int]] = field(repr=False)
@@ -152,6 +155,7 @@ class Replayer:
             segment_allocs=allocator.num_device_alloc,
             retries=allocator.num_alloc_retries,
             same_caps=_same_caps(allocator),
+            refused=allocator.missing > 0,
             failures=tuple(failures),
             addresses=noted,
             segment_events=allocator.segment_events,
@@ -180,7 +184,9 @@ class Replayer:
         requests = self._compiled_requests[rounding]
         done = core.run(self.program, requests, self._capturing, config, limit, addresses, stop_at_failure, note)
         failures = [_failure(self.program, *refused) for refused in done.refused]
-        return done.allocator, failures, done.addresses()
+        noted = done.addresses()
+        done.allocator.store.let_go()
+        return done.allocator, failures, noted
 
     def _requests(self, allocator: DeviceCachingAllocator) -> list[_Request]:
         """What `allocator` is asked for, by number; equal requests are one object, for the sake of the cache."""
@@ -195,10 +201,10 @@ class Replayer:
         return list(map(requests.__getitem__, kind_of))
 
     def _distinct(self, rounded: IntArray) -> tuple[list[tuple[int, int, int]], list[int]]:
-        streams, stream = np.unique(self.program.stream, return_inverse=True)
+        streams, stream = numbered(self.program.stream)
         owners = int(self.program.owner.max(initial=0)) + 1
         kinds = (rounded * owners + self.program.owner) * max(len(streams), 1) + stream
-        distinct, which = np.unique(kinds, return_inverse=True)
+        distinct, which = numbered(kinds)
         size_and_owner, stream_row = np.divmod(distinct, max(len(streams), 1))
         size, owner = np.divmod(size_and_owner, owners)
         return list(zip(size.tolist(), owner.tolist(), streams[stream_row].tolist(), strict=True)), which.tolist()
@@ -225,9 +231,8 @@ class _Run:
 
     def steps(self, codes: list[int], stop_at_failure: bool) -> None:
         """Take every step. The two that make up nearly all of a program are told apart by their sign alone."""
-        allocator, blocks, requests = self.allocator, self.blocks, self.requests
-        malloc = allocator.malloc if self.addresses is None else self._malloc_and_note
-        free_block, rare = allocator.free_block, len(requests)
+        allocator, blocks, requests, addresses = self.allocator, self.blocks, self.requests, self.addresses
+        malloc, free_block, rare = allocator.malloc, allocator.free_block, len(requests)
         for code in codes:
             if code < 0:
                 block = blocks[~code]
@@ -241,16 +246,12 @@ class _Run:
                 if block is None:
                     self._fail(code, recorded=False)
                     return
+                if addresses is not None:
+                    addresses.append(block.address)
             else:
                 self._rare_step(code - rare)
                 if stop_at_failure and self.failures:
                     return
-
-    def _malloc_and_note(self, size: int, home: StreamPool, least_key: int) -> Block | None:
-        block = self.allocator.malloc(size, home, least_key)
-        assert self.addresses is not None
-        self.addresses.append(-1 if block is None else block.address)
-        return block
 
     def _rare_step(self, step: int) -> None:
         op, argument = int(self.program.op[step]), int(self.program.argument[step])
@@ -270,15 +271,18 @@ class _Run:
             self._try_malloc(argument)
 
     def _try_malloc(self, number: int) -> None:
-        malloc = self.allocator.malloc if self.addresses is None else self._malloc_and_note
-        block = malloc(*self.requests[number])
+        block = self.allocator.malloc(*self.requests[number])
         if block is None:
             self._fail(number, recorded=True)
             return
+        if self.addresses is not None:
+            self.addresses.append(block.address)
         self.allocator.allocated -= block.size
         self.allocator.free_block(block)
 
     def _fail(self, number: int, *, recorded: bool) -> None:
+        if self.addresses is not None:
+            self.addresses.append(-1)
         self.failures.append(_failure(self.program, number, recorded, self.allocator.missing))
 
 

@@ -42,22 +42,27 @@ def draw(trace: Trace, layout: Layout, lifetimes: Lifetimes, size: IntArray) -> 
     shrinks = trace.entries(Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
     reserved[grows + 1] = trace.size[grows]
     reserved[shrinks + 1] = -trace.size[shrinks]
+    begun = _begun(entries, lifetimes.born, size)
     return Curves(
-        allocated=_anchored(_changes(entries, lifetimes.born, lifetimes.freed, size), layout.allocated),
-        active=_anchored(_changes(entries, lifetimes.born, lifetimes.gone, size), layout.active),
+        allocated=_anchored(begun - _ended(entries, lifetimes.freed, size), layout.allocated),
+        active=_anchored(begun - _ended(entries, lifetimes.gone, size), layout.active),
         reserved=_anchored(reserved, layout.reserved),
     )
 
 
-def _changes(entries: int, born: IntArray, ended: IntArray, size: IntArray) -> IntArray:
-    """What each entry adds; row 0 is the start."""
-    changes = np.zeros(entries + 1, np.int64)
+def _begun(entries: int, born: IntArray, size: IntArray) -> IntArray:
+    """What begins at each entry; row 0 is the start."""
+    begun = np.zeros(entries + 1, np.int64)
     begins = born > BEFORE
-    changes[born[begins] + 1] = size[begins]  # one entry gives birth to one block
+    begun[born[begins] + 1] = size[begins]  # one entry gives birth to one block
+    return begun
+
+
+def _ended(entries: int, ended: IntArray, size: IntArray) -> IntArray:
+    """What ends at each entry; row 0 is the start."""
     ends = (ended > BEFORE) & (ended < entries)
     # Sums of float64 are exact up to 2**53 bytes, and far faster than adding at indices.
-    changes -= np.bincount(ended[ends] + 1, weights=size[ends], minlength=entries + 1).astype(np.int64)
-    return changes
+    return np.bincount(ended[ends] + 1, weights=size[ends], minlength=entries + 1).astype(np.int64)
 
 
 def _anchored(changes: IntArray, final: int) -> IntArray:

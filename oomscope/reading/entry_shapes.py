@@ -163,6 +163,7 @@ class Entries:
     Attributes:
         at: where each begins, ascending.
         next: where the next begins; 0 where the entry has no known shape.
+        is_followed: whether that is the next of `at`, maybe after the end of a batch.
         shape: the number of its shape.
         action: numbers of `Action`.
         numbers: the integers, by key; 0 where an entry lacks the key.
@@ -175,6 +176,7 @@ class Entries:
 
     at: IntArray
     next: IntArray
+    is_followed: BoolArray
     shape: IntArray
     action: ByteArray
     numbers: Mapping[str, IntArray]
@@ -193,6 +195,7 @@ def read_entries(data: bytes, start: int, shapes: Sequence[Shape], texts: Mappin
     found = Entries(
         at=at,
         next=np.zeros(count, np.int64),
+        is_followed=np.zeros(count, np.bool_),
         shape=np.full(count, -1, np.int64),
         action=np.full(count, _UNKNOWN_ACTION, np.uint8),
         numbers={key: np.zeros(count, np.int64) for key in sorted(_INTEGERS)},
@@ -209,6 +212,7 @@ def read_entries(data: bytes, start: int, shapes: Sequence[Shape], texts: Mappin
             break
         left = _match(octets, words, found, left, number, shape, texts)
     _read_stacks(octets, words, found, shapes, len(data))
+    _follow(octets, found)
     return found
 
 
@@ -378,13 +382,8 @@ def _factors(count: int) -> npt.NDArray[np.uint64]:
     return mixed
 
 
-def runs_of(found: Entries, data: bytes) -> BoolArray:
-    """Which entries are followed, maybe after the end of a batch (APPENDS MARK), by the next candidate."""
-    if not len(found.at):
-        return np.zeros(0, np.bool_)
-    octets = np.frombuffer(data + bytes(2), np.uint8)
+def _follow(octets: ByteArray, found: Entries) -> None:
+    """See which entries are followed, maybe after the end of a batch (APPENDS MARK), by the next candidate."""
     ends_batch = (octets[found.next] == _APPENDS) & (octets[found.next + 1] == _MARK) & (found.next > 0)
     found.next += 2 * ends_batch
-    following = np.append(found.at[1:], -1)
-    result: BoolArray = found.next == following
-    return result
+    found.is_followed[:-1] = found.next[:-1] == found.at[1:]

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from oomscope.errors import SnapshotError
-from oomscope.model import BoolArray, IntArray
-from oomscope.reading.entry_shapes import Entries, Shape, read_entries, runs_of, shape_of
+from oomscope.model import IntArray
+from oomscope.reading.entry_shapes import Entries, Shape, read_entries, shape_of
 from oomscope.reading.entry_walk import EntryWalk, UnfitError
 from oomscope.reading.framing import Framing, check_boundary
 from oomscope.reading.instructions import Instructions
@@ -153,11 +153,11 @@ class TraceReader:
         self._slow = self._fast = 0
         data, places = self._frames.without(framed, start)
         is_last = is_last and len(data) + 9 * len(places) == len(framed)
-        entries, slots, is_followed = self._read(data, at)
+        entries, slots = self._read(data, at)
         while self._state == "inside":
             row = int(np.searchsorted(entries.at, at))
-            if row < len(entries.at) and entries.at[row] == at and is_followed[row]:
-                rest = is_followed[row:]
+            if row < len(entries.at) and entries.at[row] == at and entries.is_followed[row]:
+                rest = entries.is_followed[row:]
                 end = row + (len(rest) if rest.all() else int(np.argmin(rest)))
                 begun, at = at, int(entries.next[end - 1])
                 for place in (place for place in places if begun < place < at):
@@ -181,15 +181,15 @@ class TraceReader:
             shape = None if is_known else self._learn(data, at, walk)
             at = self._slow_entry(found, data, at, walk, parts)
             if shape is not None:
-                entries, slots, is_followed = self._read(data, at)
+                entries, slots = self._read(data, at)
         at += 9 * sum(place < at for place in places)
         found.walked = start + at
         self._frames.pass_over(framed, start, found.walked)
         return at
 
-    def _read(self, data: bytes, at: int) -> tuple[Entries, IntArray, BoolArray]:
+    def _read(self, data: bytes, at: int) -> tuple[Entries, IntArray]:
         entries = read_entries(data, at, self._shapes, self._texts)
-        return entries, self._slots_of(entries), runs_of(entries, data)
+        return entries, self._slots_of(entries)
 
     def _learn(self, data: bytes, at: int, walk: EntryWalk) -> Shape | None:
         if len(self._shapes) >= _MOST_SHAPES:

@@ -26,16 +26,17 @@ class Framing:
 
     def without(self, data: bytes, begin: int) -> tuple[bytes, list[int]]:
         """`data`, which begins at the byte `begin`, without FRAMEs; and where in it each of them stood."""
-        parts: list[bytes] = []
+        parts: list[memoryview] = []
         places: list[int] = []
+        view = memoryview(data)  # so that each byte is copied once only
         at = 0
         following = None if self._next is None else self._next - begin
         while following is not None and following + self._size <= len(data):
             places.append(following - self._size * len(places))
-            parts.append(data[at:following])
+            parts.append(view[at:following])
             at, following = following + self._size, self._after(data, following)
         # One that is cut in two has to wait.
-        parts.append(data[at:] if following is None else data[at:following])
+        parts.append(view[at:] if following is None else view[at:following])
         return b"".join(parts), places
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import weakref
 from typing import Any
 
 import numpy as np
@@ -126,6 +128,19 @@ def test_a_long_capture_is_replayed_to_the_same_addresses():
     subject = subject_of(shared_snapshot("big_history"))
     for conf in ("", "expandable_segments:True"):
         assert not difference(subject.replayer, AllocatorConfig.parse(conf), Limit(), subject.addresses)
+
+
+def test_nothing_of_a_replay_stays_but_its_figures():
+    """Blocks and columns refer to each other; without Python's collector, a search would keep those of every replay."""
+    subject = subject_of(sample("oom_fragmentation"))
+    run = importlib.import_module("oomscope.allocator.compiled.run")
+    requests = run.requests_of(subject.replayer.program, AllocatorConfig())
+    done = run.run(subject.replayer.program, requests, (), AllocatorConfig(), Limit(), None, False, True)
+    store, peak = done.allocator.store, done.allocator.peak_allocated
+    gone = [weakref.ref(column) for column in (store.state.request, store.state.block, store.state.order)]
+    store.let_go()
+    assert not any(column() is not None for column in gone)
+    assert done.allocator.peak_allocated == peak
 
 
 def test_blocks_that_need_an_alignment_are_left_to_the_plain_model():

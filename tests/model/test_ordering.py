@@ -34,9 +34,10 @@ def test_each_value_has_the_number_that_unique_gives(values: np.ndarray):
     assert np.array_equal(number, inverse)
 
 
-@given(columns, st.randoms(use_true_random=False))
-def test_sums_are_those_of_a_dictionary(keys: np.ndarray, random: Random):
-    values = np.array([random.randrange(-(1 << 40), 1 << 40) for _ in keys], np.int64)
+@pytest.mark.parametrize("bits", [40, 52, 57])
+@given(keys=columns, random=st.randoms(use_true_random=False))
+def test_sums_are_those_of_a_dictionary(bits: int, keys: np.ndarray, random: Random):
+    values = np.array([random.randrange(-(1 << bits), 1 << bits) for _ in keys], np.int64)
     wanted: dict[int, int] = {}
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):
         wanted[key] = wanted.get(key, 0) + value

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from oomscope.allocator import AllocatorConfig
+from oomscope.allocator.limits import Limit
+from oomscope.allocator.replay import Replay, Replayer
 from oomscope.analysis.whatif import EXPANDABLE, least, whatif
 from oomscope.analysis.whatif.least import Least, least_memory
 from oomscope.wording.whatif_table import notes_text
@@ -75,3 +78,33 @@ def test_long_programs_are_tried_fewer_times(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(least, "PROOF_STEPS", steps)
         least_memory(subject.replayer, config, subject.addresses)
     assert spent == [32, 5, 1]
+
+
+@pytest.mark.parametrize("setting", ["", EXPANDABLE, "max_split_size_mb:24", "garbage_collection_threshold:0.5"])
+def test_no_limit_is_replayed_twice(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a replay has told of other limits is not replayed again, nor is one that was made before."""
+    subject, config = subject_of(passing().snapshot()), AllocatorConfig.parse(setting)
+    known = subject.replayer.run(config, addresses=subject.addresses())
+    tried: list[Replay] = []
+    run = Replayer.run
+
+    def watched(self: Replayer, *arguments: Any, **options: Any) -> Replay:
+        cap = arguments[1].cap
+        assert not any(one.same_caps and one.same_caps[0] <= cap < (one.same_caps[1] or 1 << 63) for one in tried)
+        tried.append(run(self, *arguments, **options))
+        return tried[-1]
+
+    monkeypatch.setattr(Replayer, "run", watched)
+    alone = least_memory(subject.replayer, config, subject.addresses)
+    count = len(tried)
+    tried.clear()
+    assert least_memory(subject.replayer, config, subject.addresses, known=known) == alone
+    assert len(tried) == count - (known.same_caps is not None and not config.garbage_collection_threshold)
+
+
+def test_a_replay_that_was_refused_memory_tells_nothing_of_larger_limits() -> None:
+    subject, config = subject_of(passing().snapshot()), AllocatorConfig()
+    alone = least_memory(subject.replayer, config, subject.addresses)
+    bound = subject.replayer.run(config, Limit(capacity=alone.cap), subject.addresses())
+    assert bound.refused
+    assert least_memory(subject.replayer, config, subject.addresses, known=bound) == alone

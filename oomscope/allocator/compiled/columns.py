@@ -114,6 +114,12 @@ class Store:
             self.segments.append(segment)
         return self._numbers[id(segment)]
 
+    def let_go(self) -> None:
+        """Drop what only steps need. Objects and columns refer to each other: they would stay for long without use."""
+        none = np.zeros((0, 0), np.int64)
+        self.state = self.state._replace(block=none, spare=none.ravel(), order=none, request=none)
+        self._blocks.clear()
+
     def note_unmapped(self) -> None:
         """Tell compiled code which homes have unmapped blocks."""
         for number, home in enumerate(self.homes):

@@ -18,6 +18,7 @@ from oomscope.allocator.program import Op, Program
 from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
 from oomscope.errors import ReplayError
 from oomscope.model import IntArray
+from oomscope.model.ordering import numbered
 
 
 class Requests(NamedTuple):
@@ -37,7 +38,7 @@ class Requests(NamedTuple):
 def requests_of(program: Program, config: AllocatorConfig) -> Requests:
     """The same for all settings that round alike."""
     rounded = round_sizes(program.size, config)
-    streams, stream = np.unique(program.stream, return_inverse=True)
+    streams, stream = numbered(program.stream)
     owners = int(program.owner.max(initial=0)) + 1
     wide = (stream * owners + program.owner) * 2 + (rounded <= SMALL_SIZE)
     present = np.bincount(wide, minlength=1) > 0

@@ -10,6 +10,7 @@ from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.history.lifetimes import BEFORE, Lifetimes
 from oomscope.model import NO_STACK, Action, IntArray, Layout, Snapshot, Trace, UInt8Array
+from oomscope.model.ordering import stable_order
 
 DEFAULT_POOL = 0
 
@@ -147,7 +148,7 @@ def _numbers(lifetimes: Lifetimes, trace: Trace) -> tuple[IntArray, IntArray, In
     """
     ooms = trace.entries(Action.OOM)
     made = np.concatenate([lifetimes.born, ooms])
-    order = np.argsort(made, kind="stable")
+    order = stable_order(made)
     row = np.where(order < len(lifetimes), order, -1)
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
@@ -235,7 +236,7 @@ def _freeable_pools(trace: Trace) -> _Operations:
 
 def _in_order(steps: list[_Operations]) -> tuple[UInt8Array, IntArray, IntArray]:
     """All steps by their keys."""
-    order = np.argsort(np.concatenate([part.key for part in steps]), kind="stable")
+    order = stable_order(np.concatenate([part.key for part in steps]))
     op = np.concatenate([np.full(len(part.argument), part.op, np.uint8) for part in steps])
     argument = np.concatenate([part.argument for part in steps])
     entry = np.concatenate([part.entry for part in steps])

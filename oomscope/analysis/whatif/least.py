@@ -52,6 +52,7 @@ def least_memory(
     order: Callable[[], Addresses],
     device_total: int | None = None,
     may_go_on: Callable[[], bool] = lambda: True,
+    known: Replay | None = None,
 ) -> Least:
     """The least cap from which on every request of the program is served.
 
@@ -68,11 +69,19 @@ def least_memory(
         order: makes the addresses of new segments.
         device_total: the memory of the device, where known.
         may_go_on: whether there is time to try larger caps.
+        known: a replay of the program under `config` in that order, on that device.
     """
+    # Where nothing was refused, it went as it does without a bound; garbage is collected only under one.
+    is_free = known is not None and not known.refused and not config.garbage_collection_threshold
+    replays = [known] if known is not None and is_free else []
 
     def run(cap: int) -> Replay:
+        for one in replays:
+            if one.same_caps is not None and one.same_caps[0] <= cap < (one.same_caps[1] or UNBOUNDED + 1):
+                return one
         limit = Limit(cap=cap, device_total=device_total)
-        return replayer.run(config, limit, order(), stop_at_failure=True)
+        replays.append(replayer.run(config, limit, order(), stop_at_failure=True))
+        return replays[-1]
 
     found = _bisected(run, replayer, config)
     if found.proven_to in (None, found.cap):

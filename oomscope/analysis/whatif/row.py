@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from oomscope.allocator.addresses import Addresses
 from oomscope.allocator.config import AllocatorConfig
@@ -114,7 +115,7 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
     notes += _about_the_cap(case, own)
     higher = _at_the_higher_cap(case, own)
     oom, verdict_note = _verdict(case, own, others, higher)
-    least, least_notes = _least(case, effort)
+    least, least_notes = _least(case, effort, own)
     failure = own.failures[0] if own.failures else None
     optional = failure is not None and not failure.recorded and _is_optional(case, failure)
     notes += [*filter(None, (verdict_note, skipped)), *least_notes, *([WORKSPACE] if optional else [])]
@@ -208,7 +209,7 @@ def _holds_for_all_caps(case: Case, own: Replay) -> bool:
     return own.same_caps is not None and (own.same_caps[1] is None or own.same_caps[1] > case.alternative.cap)
 
 
-def _least(case: Case, effort: Effort) -> tuple[Least | None, list[Note]]:
+def _least(case: Case, effort: Effort, own: Replay) -> tuple[Least | None, list[Note]]:
     """The least memory, and what to know of it; or, with the reason, none."""
     if not effort.least_memory:
         return None, []
@@ -218,7 +219,9 @@ def _least(case: Case, effort: Effort) -> tuple[Least | None, list[Note]]:
         return None, [note("whatif.least_memory_not_searched")]
     # Whatever card is asked for, the ranges of expandable segments are those of the recorded one.
     total = case.subject.limit.limit.device_total
-    found = least_memory(case.replayer, case.config, case.subject.addresses, total, lambda: effort.clock.allows(1))
+    known = own if case.limit.address_space == Limit(device_total=total).address_space else None
+    may_go_on = partial(effort.clock.allows, 1)
+    found = least_memory(case.replayer, case.config, case.subject.addresses, total, may_go_on, known)
     return found, _about_the_least(case.replayer.program, found)
 
 
