@@ -16,16 +16,16 @@ from oomscope.commands.common.heap import keep_freed_memory
 import numpy as np
 if sys.argv[1] == "keep":
     keep_freed_memory()
-np.ones(1 << 20)
+np.ones(2 << 20)
 begun = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
-    np.ones(1 << 20)
+    np.ones(2 << 20)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - begun)
 """
 
 
 def faults(how: str) -> int:
-    """How many pages a fresh process was given for columns of 8 MiB, one after the other."""
+    """How many pages a fresh process was given for columns of 16 MiB, one after the other."""
     done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
     return int(done.stdout)
 

@@ -6,10 +6,9 @@ import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Of mallopt, in malloc.h of glibc."""
-_LARGEST = 16 << 20
-"""Bytes of a piece that is kept: a column of two million entries. With more, gaps between the pieces take memory."""
-_KEPT = 64 << 20
-"""Bytes that may lie unused at the end of the heap."""
+_LARGEST = 32 << 20
+"""Bytes; glibc takes no more as its threshold."""
+_KEPT = 128 << 20
 
 
 def keep_freed_memory() -> None:
