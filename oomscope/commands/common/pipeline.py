@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oomscope.commands.common.heap import keep_freed_memory
 from oomscope.commands.common.options import has_limits
 from oomscope.commands.common.output import STDOUT
 from oomscope.commands.common.progress import Progress
@@ -29,7 +28,6 @@ def read(snapshot: str, progress: Progress) -> Snapshot:
     """Load `snapshot`, a path or ``-`` for stdin."""
     from oomscope.reading import load
 
-    keep_freed_memory()
     source = sys.stdin.buffer if snapshot == STDOUT else snapshot
     loaded = load(source, progress=progress.read, limits=has_limits())
     for one in loaded.notes:
