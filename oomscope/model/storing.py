@@ -33,6 +33,11 @@ def stored_name(holder: str, kind: str) -> tuple[str, str] | None:
     return "" if where.endswith(".py") else where.rpartition(".")[2], name
 
 
+def is_attribute_of_item(holder: str) -> bool:
+    """Whether a holder's way ends in an attribute of an item, as ``f: averages['loss'].total`` does."""
+    return _ATTRIBUTE_OF_ITEM.search(name_at_end(holder)) is not None
+
+
 def name_at_end(holder: str) -> str:
     """What a person calls the object: ``failures`` for ``largest_batch: failures[0]``."""
     return _ENDS.sub("", holder.rpartition(": ")[2])

@@ -56,11 +56,6 @@ def _stream(values: Mapping[str, Any]) -> str:
     return "the default stream" if stream == 0 else f"stream 0x{stream & (1 << 64) - 1:x}"
 
 
-def _as_larger(values: Mapping[str, Any]) -> str:
-    times = f"{values['ratio']:.3g} × the one before"
-    return f"If all of this pass is {times}, it needs about {format_bytes(values['bytes'])}."
-
-
 def _fragmented(values: Mapping[str, Any]) -> str:
     usable, size = format_bytes(values["usable"]), format_bytes(values["size"])
     pieces = f"in pieces of at most {format_bytes(values['largest'])}"
@@ -136,10 +131,10 @@ CAUSES: dict[str, Sentence] = {
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
     "causes.growth.reached": "{holder:holder} reaches {bytes:bytes} of it.",
-    "causes.growth.without": "Without {it}, the failed request and all else in use would have come to {needs:bytes} of "
-    "the {limit:bytes} that this process may hold.",
-    "causes.growth.without_capped": "Without {it}, the failed request and all else in use would have come to "
-    "{needs:bytes}; this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
+    "causes.growth.without": "Without {it}, all else in use and this request come to {needs:bytes} of the "
+    "{limit:bytes} that this process may hold.",
+    "causes.growth.without_capped": "Without {it}, all else in use and this request come to {needs:bytes}; "
+    "this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
     "causes.in_pieces": "Another {usable:bytes} was free, but in pieces of at most {largest:bytes}.",
     "causes.retained.beside_holes": "That alone would not have been enough: another {usable:bytes} was free, but in "
     "pieces of at most {largest:bytes}.",
@@ -230,7 +225,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.rising": "On average, each of the last passes needed {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
-    "causes.capacity.as_larger": _as_larger,
+    "causes.capacity.as_larger": "If the rest of this pass is larger by as much, it needs about {bytes:bytes}.",
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
@@ -252,8 +247,8 @@ CAUSES: dict[str, Sentence] = {
         else f"{format_bytes(values['bytes'])} of it are of the pass before, and still alive."
     ),
     "causes.pass.longer": _longer,
-    "causes.pass.staircase": "The batches grow: from {first:bytes} in the first pass to {last:bytes} in this one[, at "
-    "{place:place}].",
+    "causes.pass.staircase": "The input grows from pass to pass: {first:bytes} in the first, {last:bytes} in this "
+    "one[, at {place:place}].",
     "causes.cap": "This process is capped at {cap:bytes}, while the card has {free:bytes} free.",
     "causes.cap.inferred": "This process is capped (at about {limit:bytes}), while the card has {free:bytes} free.",
 }

@@ -29,7 +29,7 @@ DRIVERS = {
     "kv_cache": DriverWords("key-value cache", "key-value cache"),
     "retained_graph": DriverWords("autograd graphs kept from earlier passes", "autograd graphs of earlier passes"),
     "accumulated_tensors": DriverWords("tensors kept from earlier passes", "tensors kept from earlier passes"),
-    "duplicate_model": DriverWords("second copy of the model", "second copy of the model"),
+    "duplicate_model": DriverWords("second model", "a second model"),
     "cuda_graphs": DriverWords("memory of CUDA graphs", "memory of CUDA graphs"),
     "workspace": DriverWords("workspaces", "library workspaces"),
     "unknown": DriverWords("unknown", "tensors of unknown kind"),

@@ -209,7 +209,7 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
     if oom.verdict.cause == "growth" and advice.values["passes"]:
         far = f"only delays it, by {plural(advice.values['passes'], 'pass', 'passes')}"
     elif oom.verdict.cause == "retained":
-        far = "enough for this request only"
+        far = ENOUGH_SO_FAR
     else:
         far = _enough(advice, oom)
     return f"{takes} · {far}"

@@ -20,8 +20,8 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
 
 def _bound_batch(values: Mapping[str, Any]) -> str:
     if values["stairs"]:
-        return f"Stop the batches from growing at {place(values['place'])}."
-    return f"Limit the batch at {place(values['place'])}: samples, length or resolution."
+        return f"Stop the input from growing at {place(values['place'])}."
+    return f"Limit the input at {place(values['place'])}: samples, length or resolution."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -70,25 +70,25 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "The program needs {needed:bytes}; the rest is for holes[ and {passes:n more pass/more passes}]. The card has "
-        "{free:bytes} free.",
+        "Of that, {needed:bytes} are for what is known to be needed, the rest for holes[ and {passes:n more pass/more "
+        "passes}]. The card has {free:bytes} free.",
         "",
         "memory",
     ),
     "bound_batch": RemedyWords(
         _bound_batch,
-        "{passes:n pass/passes} with smaller batches had fitted.",
+        "{passes:n pass/passes} with smaller inputs had fitted.",
     ),
     "smaller_batch.training": RemedyWords(
         "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "
         "more].",
-        "{bytes:bytes} of what is in use grows with the batch.",
+        "[{bytes:bytes} of what is in use grows with the batch.]",
         "more, smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
         "Divide the batch by {divisor}[, if it has {samples} samples or more].",
-        "{bytes:bytes} of what is in use grows with the batch.",
+        "[{bytes:bytes} of what is in use grows with the batch.]",
         "more, smaller kernels",
         "faq",
     ),

@@ -39,7 +39,9 @@ def _detach_tensors(values: Mapping[str, Any]) -> str:
 
 
 def _detach_number(values: Mapping[str, Any]) -> str:
-    adds = f"Add `.item()` of the value, and not the tensor, to {holder(values['holder'])}"
+    adds = f"Add a number to {holder(values['holder'])} and not the tensor: take `.item()` of the value"
+    if values.get("called"):
+        adds += f" at {place(values['called'])}"
     if values["backward"] == "unknown":
         return f"{adds}; if it is summed for one backward, call `backward()` in every pass instead: gradients add up."
     return f"{adds}{_no_grad(values)}."
@@ -78,7 +80,7 @@ def _break_cycle(values: Mapping[str, Any]) -> str:
 
 
 def _release(values: Mapping[str, Any]) -> str:
-    before = work(values["before"])
+    before, what = work(values["before"]), _with_others(values)
     if values.get("stored"):
         how = "store `.detach()` of it, or compute it under `torch.no_grad()`," if values["graph"] else ""
         return (
@@ -86,11 +88,19 @@ def _release(values: Mapping[str, Any]) -> str:
             f"{place(values['stored'])}, or set it to `None` before {before or 'the work that follows'}."
         )
     if not before:
-        return (
-            f"Let go of {holder(values['holder'])} once it has been used: `del` it, or set it to `None`, before the "
-            "work that follows."
-        )
-    return f"Let go of {holder(values['holder'])} before {before}: `del` it, or set it to `None`."
+        return f"Let go of {what} once it has been used: `del` it, or set it to `None`, before the work that follows."
+    return f"Let go of {what} before {before}: `del` it, or set it to `None`."
+
+
+def _with_others(values: Mapping[str, Any]) -> str:
+    """The variable, with others that keep some of the same: it is not free before they go, too."""
+    others = [f"`{one.rpartition(': ')[2]}`" for one in values.get("others") or ()]
+    known = f"{holder(values['holder'])}"
+    return (
+        f"{known}, and of {' and '.join(others)}, which {'refers' if len(others) == 1 else 'refer'} to it,"
+        if others
+        else known
+    )
 
 
 def _release_suspended(values: Mapping[str, Any]) -> str:

@@ -723,3 +723,16 @@ def test_a_view_without_gradients_shows_values_alone():
     assert graphs(found) == {"outputs": 256}
     model.zero_grad()
     assert shown[0].numel() == 4 * len(rows)
+
+
+def test_what_else_refers_to_it_has_to_go_as_well():
+    def main():
+        optimizer = {"state": kib(64)}
+        scheduler = [optimizer]
+        use = len(scheduler) + len(optimizer)
+        return unread(), use
+
+    found, _ = main()
+    (row,) = found.values()
+    named = {row["holder"].rpartition(": ")[2], *(one.rpartition(": ")[2] for one in row["others"])}
+    assert named == {"optimizer", "scheduler"}

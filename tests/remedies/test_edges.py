@@ -480,3 +480,32 @@ def test_a_setting_is_not_enough_where_the_optimizer_asks_for_more_than_is_spare
     (advice,) = allocator_setting.propose(circumstances(state_to_come=(1000, needs), study=of_torch("2.11.0")))
     assert advice.enough is enough
     assert advice.values["to_come"] == (None if enough else needs - 1000)
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ((), "`adam` (in main)"),
+        (("main: cosine",), "`adam` (in main), and of `cosine`, which refers to it,"),
+        (("main: a", "main: b"), "`adam` (in main), and of `a` and `b`, which refer to it,"),
+    ],
+)
+def test_what_else_keeps_a_variable_is_named(others: tuple[str, ...], named: str) -> None:
+    values = {"holder": "main: adam", "bytes": 1, "before": None, "reads": "", "stored": None, "graph": False}
+    action = advice_text(Advice("release_variable", values | {"others": others})).action
+    assert action.startswith(f"Let go of {named} once it has been used")
+
+
+@pytest.mark.parametrize(
+    ("per_pass", "rise", "ratio", "passes"),
+    [(100, 0, 4.0, 10), (None, 30, 1.0, 10), (None, 30, 4.0, None), (None, 0, 1.0, None)],
+)
+def test_a_cap_has_room_for_passes_unless_the_input_grows(
+    per_pass: int | None, rise: int, ratio: float, passes: int | None
+) -> None:
+    failing = FailingPass(PLACE, 5, 5, ratio=ratio)
+    one = circumstances(
+        cap=10_000, device_free=1 << 20, piled=Piled(per_pass=per_pass), rise=rise, failing_pass=failing
+    )
+    (advice,) = raise_cap.propose(one)
+    assert advice.values["passes"] == passes

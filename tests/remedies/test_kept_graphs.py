@@ -41,7 +41,7 @@ def first_advice(name: str) -> Advice:
 @pytest.mark.parametrize(
     ("name", "way", "said", "no_grad"),
     [
-        ("oom_leak_total_loss", "number", "Add `.item()` of the value", True),
+        ("oom_leak_total_loss", "number", "Add a number to `total_loss` (in evaluate) and not the tensor", True),
         ("oom_leak_in_validation", "tensors", "Store `.detach().cpu()` of each tensor in `metric.outputs`", False),
         ("unet_volumes", "numbers", "Store `.item()` of each value in `val_losses`", True),
         ("log_lines", "numbers", "Store `.item()` of each value in `buffer.buffer`", True),

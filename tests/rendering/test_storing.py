@@ -142,3 +142,16 @@ def test_the_line_that_fills_a_dict_of_jobs_is_told_for_the_error_of_one():
     assert keeps_error(one)
     assert not keeps_error(suspect("f: errors[0]"))
     assert stored_note(name_of(one), kept=True) == "kept in jobs, filled here"
+
+
+@pytest.mark.parametrize(
+    ("stores", "line"),
+    [(("update",), 30), (("__init__",), 2), (("update", "reset"), None)],
+)
+def test_an_attribute_that_an_item_was_given_later_is_stored_by_its_method(
+    stores: tuple[str, ...], line: int | None
+) -> None:
+    kept = suspect("f: averages['loss'].total", kind="graph")
+    kept = replace(kept, stores=tuple(Location("job.py", 30 + at, name) for at, name in enumerate(stores)))
+    found = store_line(kept, sources("def f():", "    averages = {'loss': Average()}", "    return averages"))
+    assert (None if found is None else found.line) == line

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from oomscope.analysis.passes.callers import called_at
 from oomscope.analysis.passes.finished import training_entries
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
@@ -48,6 +49,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             "passes": piled.passes,
             "per_pass": piled.per_pass,
             "places": _places(circumstances),
+            "called": called_at(circumstances.study, told.stores) if told else None,
         },
         saves,
         enough_by_sum(circumstances, saves) if enough is None else enough,

@@ -23,7 +23,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     case, free = circumstances.shortage, circumstances.request.device_free
     if not case.cap_binds or free is None:
         return
-    needed, lasting = _needed(circumstances), max(circumstances.piled.per_pass or 0, circumstances.needs.rise)
+    needed, lasting = _needed(circumstances), _lasting(circumstances)
     # Room for what any allocator leaves in holes, and for growth.
     least = int(needed * (1 + MARGIN)) + PASSES_OF_ROOM * lasting
     more = least - case.limit.low
@@ -37,11 +37,19 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "free": free,
         "fraction": None if not case.total else -(-least * 10_000 // case.total) / 10_000,
         "grows": circumstances.piled.per_pass,
-        "rise": circumstances.needs.rise or None,
+        "rise": lasting if lasting and not circumstances.piled.per_pass else None,
         "passes": PASSES_OF_ROOM if lasting else None,
         "whole_pass": circumstances.needs.as_larger is not None,
     }
     yield Advice(SLUG, values, None, True)
+
+
+def _lasting(circumstances: Circumstances) -> int:
+    """By how many bytes each pass to come needs more; 0 where the input grows, for nobody knows how far."""
+    failing = circumstances.failing_pass
+    if failing is not None and failing.is_larger and not circumstances.piled.per_pass:
+        return 0
+    return max(circumstances.piled.per_pass or 0, circumstances.needs.rise)
 
 
 def _needed(circumstances: Circumstances) -> int:

@@ -35,7 +35,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     code = f"{SLUG}.training" if circumstances.trains else SLUG
     samples = None if _holds(circumstances, divisor) else divisor
     whole = bool(enough) and circumstances.needs.as_larger is not None
-    values = {"divisor": divisor, "bytes": there, "samples": samples, "whole_pass": whole}
+    values = {"divisor": divisor, "bytes": there or None, "samples": samples, "whole_pass": whole}
     yield Advice(code, values, saves, enough)
 
 

@@ -7,8 +7,9 @@ import numpy as np
 from oomscope.analysis.passes.loop_that_matters import may_pass
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
+from oomscope.history import DeviceHistory
 from oomscope.model import Action, IntArray
-from oomscope.model.ordering import ascending
+from oomscope.model.ordering import among, ascending
 
 
 def left_by_failed_tries(study: DeviceStudy, entry: int) -> int:
@@ -26,16 +27,23 @@ def from_before_a_failure(study: DeviceStudy, entry: int) -> int:
     Where only the trace is there, nobody can tell whether the call that failed goes on, or an exception keeps them. A
     failure after which the same line asks again is no end: libraries try plans until one fits.
     """
-    history = study.history
-    events = history.trace.entries(Action.ALLOC, Action.OOM)
-    events = events[events <= entry]
-    stack, action = history.trace.stack[events], history.trace.action[events]
-    given_up = np.flatnonzero((action[:-1] == Action.OOM) & (stack[:-1] != stack[1:]))
+    failed = study.history.trace.entries(Action.OOM)
+    given_up = failed[(failed < entry) & ~among(failed, failures_tried_again(study.history))]
     if not len(given_up):
         return 0
-    lifetimes = history.lifetimes
-    before = lifetimes.allocated_at(entry) & may_pass(study) & (lifetimes.born < events[given_up[-1]])
-    return int(history.size[before].sum())
+    lifetimes = study.history.lifetimes
+    before = lifetimes.allocated_at(entry) & may_pass(study) & (lifetimes.born < given_up[-1])
+    return int(study.history.size[before].sum())
+
+
+def failures_tried_again(history: DeviceHistory) -> IntArray:
+    """int64[failures]: the entries of failures after which the same line asked again at once.
+
+    Libraries that try one plan after another, each with a smaller workspace, go on as if nothing had been.
+    """
+    events = history.trace.entries(Action.ALLOC, Action.OOM)
+    stack, action = history.trace.stack[events], history.trace.action[events]
+    return np.asarray(events[:-1][(action[:-1] == Action.OOM) & (stack[:-1] == stack[1:])])
 
 
 def _rows(study: DeviceStudy, entry: int) -> IntArray:

@@ -72,6 +72,7 @@ class Suspect:
             how sure that is: ``proven`` or ``likely``; None for all else.
         shows: bytes that its tensors show of `retained`, where they are views of a small part of it; None for all else.
         reads: the parts of such a variable that are read again.
+        others: further variables that keep some of the same, and have to go as well.
         part: what of its items nearly all of it is, such as ``.memory`` or ``['loss']``; None where it is no one thing.
     """
 
@@ -94,6 +95,7 @@ class Suspect:
     unread: str | None = None
     shows: int | None = None
     reads: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     part: str | None = None
 
 

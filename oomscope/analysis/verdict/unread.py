@@ -76,6 +76,7 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
         stores=(told,) if told is not None and one.place == "attribute" else (),
         unread="proven" if one.place == SUSPENDED or (one.place == "local" and one.since == "before") else "likely",
         reads=one.reads,
+        others=one.others,
     )
 
 

@@ -340,6 +340,13 @@ def _words(steps: tuple[tuple[str, str | int], ...]) -> str:
     return "".join(f".{key}" if kind == "." else f"[{key!r}]" for kind, key in steps)
 
 
+def _note_sharers(variable: Variable, parts: Iterable[int], owner: Mapping[int, Variable]) -> None:
+    """Add `variable` to the others of each variable that owns one of its parts: without both gone none is free."""
+    for first in {id(found): found for part in parts if (found := owner.get(part)) is not None}.values():
+        if first.holder != variable.holder and variable.holder not in first.others:
+            first.others.append(variable.holder)
+
+
 def _tell(holding: Holding, kept: Kept, variables: list[Variable], read: set[int], told: dict[Key, str]) -> None:
     """Put each storage that is not `told` yet down to the first variable that keeps it, outermost call first."""
     owner: dict[int, Variable] = {}
@@ -348,6 +355,7 @@ def _tell(holding: Holding, kept: Kept, variables: list[Variable], read: set[int
         if one.node in owner and owner[one.node].holder != one.holder:
             owner[one.node].others.append(one.holder)
         nodes = kept.reach(holding, [one.node], seen)
+        _note_sharers(one, [child for node in nodes for child in holding.children[node]], owner)
         owner.update(dict.fromkeys(nodes, one))
         for key in kept.storages(holding, nodes) - in_use - told.keys():
             if kept.is_shared_unseen(holding, key):

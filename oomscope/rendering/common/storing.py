@@ -11,16 +11,19 @@ import re
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom, Suspect
 from oomscope.analysis.verdict.unread import GRAPH
-from oomscope.model.storing import name_at_end, stored_name, storing_lines
+from oomscope.model.storing import is_attribute_of_item, name_at_end, stored_name, storing_lines
 from oomscope.rendering.common.sources import Sources
 
 
 def store_line(suspect: Suspect, sources: Sources) -> Location | None:
     """The one known line that stores into what `suspect` names; None where none or several do.
 
-    First those of the function that holds it, then those of other methods where it is an attribute. The text of a few
-    lines does not tell which function they are of; the recording does of those in a method.
+    First those of the function that holds it, then those of other methods where it is an attribute; only those of an
+    attribute that an item of a collection was given after it was made. The text of a few lines does not tell which
+    function they are of; the recording does of those in a method.
     """
+    if is_attribute_of_item(suspect.holder) and [one.function for one in suspect.stores] not in ([], ["__init__"]):
+        return suspect.stores[0] if len(suspect.stores) == 1 else None
     named = stored_name(suspect.holder, suspect.kind)
     of_methods = {(one.file, one.line) for one in suspect.stores if named is not None and one.function != named[0]}
     found = [] if named is None else _told_by_text(suspect, named[0], sources)

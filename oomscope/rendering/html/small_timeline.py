@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oomscope.analysis.findings import DeviceFindings, Findings
+from oomscope.analysis.verdict.failed_tries import failures_tried_again
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
@@ -218,10 +219,11 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
 
 
 def _earlier(device: DeviceFindings, last: int, right: float) -> tuple[tuple[str, str], ...]:
-    """Earlier failures: one label for all whose own would overprint each other."""
+    """Earlier failures, but for those of a library that tried another plan: one label where several would overprint."""
+    tried_again = set(failures_tried_again(device.history).tolist())
     groups: list[list[int]] = []
     for entry in sorted(oom.entry for oom in device.ooms[-_MOST_MARKED:] if oom is not device.oom):
-        if not 0 <= entry <= last or (device.oom is not None and entry == device.oom.entry):
+        if not 0 <= entry <= last or entry in tried_again or (device.oom is not None and entry == device.oom.entry):
             continue
         if groups and entry - groups[-1][-1] < LABEL_ROOM * last:
             groups[-1].append(entry)

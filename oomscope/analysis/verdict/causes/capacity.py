@@ -141,9 +141,12 @@ def _as_larger(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 def _rising(circumstances: Circumstances) -> tuple[Note, ...]:
-    """That each of the last passes has needed more than the one before, where ten more like that would matter."""
-    rise = circumstances.needs.rise
-    if LASTING_PASSES * rise < MARGIN * circumstances.request.limit.low or circumstances.needs.as_larger is not None:
+    """That each of the last passes has needed more than the one before, where ten more like that would matter.
+
+    Not where the input is said to grow.
+    """
+    rise, failing = circumstances.needs.rise, circumstances.failing_pass
+    if LASTING_PASSES * rise < MARGIN * circumstances.request.limit.low or (failing is not None and failing.is_larger):
         return ()
     return (note("causes.capacity.rising", bytes=rise),)
 
