@@ -77,7 +77,7 @@ SAVED = {
     shard_parameters: ("parameters", shard_parameters.HALF, 0.5),
     shard_optimizer_state: ("optimizer_state", shard_optimizer_state.IN_EIGHT_BITS, 0.75),
     drop_gradients: ("gradients", drop_gradients.ALL, 1.0),
-    fused_attention: ("attention_scores", fused_attention.ALL, 1.0),
+    fused_attention: (fused_attention.DRIVER, 1.0, 1.0),
     fused_optimizer: ("optimizer_temporaries", fused_optimizer.ALL, 1.0),
     load_once: ("duplicate_model", load_once.ALL, 1.0),
 }
@@ -100,6 +100,17 @@ def test_a_model_that_takes_no_part_can_wait_on_the_cpu(bytes_: int, advised: bo
     assert bool(list(move_idle_model.propose(circumstances(idle_models=(IdleModel("encoder", bytes_),))))) is advised
     (advice,) = move_idle_model.propose(circumstances(idle_models=(IdleModel("encoder", 4000), IdleModel("judge", 10))))
     assert (advice.values["holder"], advice.saves_bytes, advice.enough) == ("encoder", 4000, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "saves"),
+    [("Attention.forward: bias", 3000), ("f: causal_mask", 3000), ("f: scores", 4000), ("f: masks[0].rows", 4000)],
+)
+def test_a_fused_kernel_reads_what_is_added_to_the_scores(name: str, saves: int) -> None:
+    kept = suspect(name, kind="tensor", retained=1000)
+    one = circumstances(drivers=(driver("attention_scores", 4000),), suspects=(kept,))
+    (advice,) = fused_attention.propose(one)
+    assert advice.saves_bytes == saves
 
 
 @pytest.mark.parametrize("remedy", SAVED, ids=lambda remedy: remedy.SLUG)

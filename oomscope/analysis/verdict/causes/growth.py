@@ -29,6 +29,8 @@ AMPLE = 0.1
 
 EARLIER = "what finished passes left in it"
 """What could go of an object that the pass underway fills as well."""
+OTHERS = "the older ones"
+"""The same of hooks: the newest may be in use."""
 
 _CLOSURE = re.compile(r"^ \(closure\) ")
 LOOKS_LIKE = ("layers_of_one_forward", "gradient_accumulation", "unrolled_recurrence", "calls_in_progress", "window")
@@ -84,7 +86,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         held = clauses.state_of(circumstances, piled.grown)
     without = _told_without(circumstances, tested.qualifying[0].bytes)
     of_this_pass = piled.holder is not None and first.values.get("this") and piled.holder.retained > without
-    spared = clauses.without(circumstances, without, EARLIER if of_this_pass else "it")
+    it = OTHERS if first.code == "causes.growth.hooks" else EARLIER if of_this_pass else "it"
+    spared = clauses.without(circumstances, without, it)
     return (first, *held, spared, *clauses.in_pieces(circumstances))
 
 
