@@ -17,6 +17,7 @@ from oomscope.analysis.attribution.sites import SiteTable
 from oomscope.analysis.labels.categories import categorize
 from oomscope.analysis.labels.phases import phase_of
 from oomscope.analysis.labels.stack_roles import StackRoles, find_roles
+from oomscope.analysis.passes.loop_bodies import LoopBodies
 from oomscope.analysis.passes.loops import Loops
 from oomscope.analysis.passes.records import Steps
 from oomscope.analysis.passes.script_stacks import ScriptStacks, find_script
@@ -170,7 +171,8 @@ class DeviceStudy:
     @cached_property
     def loops(self) -> Loops:
         """The loops of the script and their passes."""
-        return Loops(self.history, self._whole.script, self.roles)
+        bodies = LoopBodies(self.snapshot.recorded.sources)
+        return Loops(self.history, self._whole.script, self.roles, bodies)
 
     @cached_property
     def steps(self) -> Steps:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oomscope.analysis.passes.loop_bodies import LoopBodies
 from oomscope.analysis.passes.script_stacks import MODULE, ScriptStacks
 from oomscope.model import IntArray
 
@@ -26,6 +27,8 @@ LEAST_ON_ONE_LINE = 16
 """Allocations of one line with one stack. An expression makes a few tensors; no one writes sixteen on a line."""
 LEAST_LINES = 3
 """Lines of a first pass from which on one line that comes back makes a second; fewer may be one expression's lines."""
+NEARLY_EACH = 0.75
+"""Of the passes in which a loop's lines run: what runs in fewer stands in a condition."""
 LEAST_SHARED = 2
 """Lines that two passes share, where there are only two."""
 _DEEPEST = 16
@@ -83,6 +86,7 @@ class LoopFinder:
         *,
         midway: bool = False,
         straight: Mapping[int, Set[int]] = MappingProxyType({}),
+        bodies: LoopBodies | None = None,
     ) -> None:
         """Find them.
 
@@ -92,10 +96,12 @@ class LoopFinder:
             path: int64[events], which of the script's paths each was made by.
             midway: whether the program ran before the first event, so that it may lie within a pass.
             straight: of functions that a Module's call runs, lines that are known to be no loop within the call.
+            bodies: tells which lines are one loop's body, where their text is known.
         """
         self.straight: dict[int, set[int]] = {}
         self.calls_again = False
         self._known_straight = straight
+        self._bodies = bodies or LoopBodies()
         self.runs: list[FoundRun] = []
         self.places: list[int] = []
         self._depths: list[int] = []
@@ -186,7 +192,8 @@ class LoopFinder:
     ) -> None:
         """Record the loop that `groups` make, and find those in its passes."""
         paths, is_first = [self._path[group.low] for group in groups], groups[0].low == 0
-        starts = pass_starts(keys, paths, midway=self._midway and is_first)
+        one_body = not below and self._is_one_body(groups)
+        starts = pass_starts(keys, paths, midway=self._midway and is_first, one_body=one_body)
         if not starts or nest == _DEEPEST:
             if not below:
                 for group in groups:
@@ -209,6 +216,13 @@ class LoopFinder:
                 self._segments(inner, depth, number, nest + 1)
             else:
                 self._walk(inner[0].low, inner[0].high, depth + 1, number, nest + 1)
+
+    def _is_one_body(self, groups: list[_Group]) -> bool:
+        """Whether all lines are known to be those of one loop of one function."""
+        tokens = {group.token for group in groups}
+        if min(tokens) < 0 or len({self._function[token] for token in tokens}) > 1:
+            return False
+        return self._bodies.hold(self._script.frames[min(tokens)].filename, [self._line[token] for token in tokens])
 
     def _number(
         self, groups: list[_Group], keys: list[tuple[int, int]], depth: int, parent: int, *, below: bool
@@ -264,19 +278,25 @@ class LoopFinder:
             self._depths.append(len(path))
 
 
-def pass_starts(keys: Sequence[tuple[int, int]], paths: Sequence[int], *, midway: bool = False) -> list[int]:
+def pass_starts(
+    keys: Sequence[tuple[int, int]], paths: Sequence[int], *, midway: bool = False, one_body: bool = False
+) -> list[int]:
     """Where, in lines that come back, the passes of the outermost loop begin; empty where there is none.
 
     Args:
         keys: what orders the lines, in the order in which they were run; neighbours differ.
         paths: what each line calls first.
         midway: whether the first line may lie within a pass that began before.
+        one_body: whether the lines are known to be of one loop, so that its last line need not be in each pass.
     """
     count = Counter(keys)
     again = [key for key, times in count.items() if times > 1]
     if not again:
         return []
     last, lowest = max(again), min(again)
+    if one_body and len(again) > 1:
+        most = max(count[key] for key in again if key != lowest)
+        last = max(key for key in again if key != lowest and count[key] >= NEARLY_EACH * most)
     starts = _alternations(keys, lowest, last)
     if keys[0] in again and keys[0] != lowest and not midway:
         # A call on several lines goes back to its own line last; the pass begins with its first argument.

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from oomscope.analysis.labels.stack_roles import Role, StackRoles
+from oomscope.analysis.passes.loop_bodies import LoopBodies
 from oomscope.analysis.passes.loop_finder import FoundRun, LoopFinder
 from oomscope.analysis.passes.script_stacks import MAIN, THREAD, ScriptStacks
 from oomscope.analysis.records import Location
@@ -59,8 +60,10 @@ class LoopRun:
 class Loops:
     """All loops of the script on one device."""
 
-    def __init__(self, history: DeviceHistory, script: ScriptStacks, roles: StackRoles) -> None:
-        self.script = script
+    def __init__(
+        self, history: DeviceHistory, script: ScriptStacks, roles: StackRoles, bodies: LoopBodies | None = None
+    ) -> None:
+        self.script, self._bodies = script, bodies
         self.entries = history.entries
         self.runs: list[LoopRun] = []
         self._places: list[int] = []
@@ -80,10 +83,12 @@ class Loops:
         path = np.where(loads, self.script.maker_of[stack], self.script.path_of[stack])
         first = ~loads | np.append(True, (path[1:] != path[:-1]) | ~loads[:-1])[: len(path)]
         events, stack, path, loads = events[first], stack[first], path[first], loads[first]
-        finder = LoopFinder(self.script, stack, path, midway=self._midway)
+        finder = LoopFinder(self.script, stack, path, midway=self._midway, bodies=self._bodies)
         if finder.calls_again and finder.straight:
             # What one call of a Module runs straight through is no loop within it elsewhere: it is called again.
-            finder = LoopFinder(self.script, stack, path, midway=self._midway, straight=finder.straight)
+            finder = LoopFinder(
+                self.script, stack, path, midway=self._midway, straight=finder.straight, bodies=self._bodies
+            )
         known = len(self._places)
         self._places += finder.places
         after = np.append(events, self.entries)

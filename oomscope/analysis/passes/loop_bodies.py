@@ -1,0 +1,65 @@
+"""Which lines are one loop's body: by their indentation, where a dump brought the text of its lines.
+
+Line numbers alone cannot tell two loops from one whose body holds a block that only some passes run, such as a log or
+an evaluation every hundred steps.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from oomscope.model.recorded_stacks import RecordedSource
+
+_LOOPS = ("for ", "while ", "async for ")
+_DEFINITIONS = ("def ", "async def ", "class ")
+
+
+class LoopBodies:
+    """The text of lines, by file.
+
+    Args:
+        sources: as the recording has them: a few lines each.
+    """
+
+    def __init__(self, sources: Iterable[RecordedSource] = ()) -> None:
+        self._text: dict[str, dict[int, str]] = defaultdict(dict)
+        for one in sources:
+            self._text[one.filename].update(enumerate(one.text, one.first))
+
+    def hold(self, filename: str, lines: Sequence[int]) -> bool:
+        """Whether `lines` are known to lie all in the body of the innermost loop around the first of them."""
+        known = self._text.get(filename, {})
+        depths = [_depth_at(known, line) for line in lines]
+        first = min(lines)
+        header = _header(known, first)
+        return header is not None and all(depth > header for depth in depths)
+
+
+def _header(known: dict[int, str], line: int) -> int | None:
+    """How deep the head of the innermost loop around `line` is indented; None where it is not known."""
+    depth, number = _depth(known.get(line, "")), line - 1
+    while depth > 0 and number in known:
+        text = known[number].strip()
+        if text and not text.startswith("#") and _depth(known[number]) < depth:
+            depth = _depth(known[number])
+            if text.startswith(_LOOPS):
+                return depth
+            if text.startswith(_DEFINITIONS):
+                return None
+        number -= 1
+    return None
+
+
+def _depth_at(known: dict[int, str], line: int) -> int:
+    """How deep a line is indented at least; -1 where that is not known."""
+    above = known.get(line - 1, "")
+    if line not in known and above.rstrip().endswith(":"):
+        return _depth(above) + 1  # the first line of a block
+    return _depth(known.get(line, ""))
+
+
+def _depth(text: str) -> int:
+    """By how many columns a line is indented; -1 for one without text."""
+    expanded = text.expandtabs()
+    return len(expanded) - len(expanded.lstrip()) if expanded.strip() else -1
