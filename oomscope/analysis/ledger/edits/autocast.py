@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
+from oomscope.analysis.ledger.cross_entropy import in_half, with_copies
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.precision import cast_copies, halves
 from oomscope.analysis.ledger.run import Run
@@ -19,6 +20,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return None
     everything = run.size > 0
     drafts = [
-        cast_copies(run, run.draft.scaled(factor, everything)) for factor in (found.likely, found.least, found.most)
+        with_copies(run, cast_copies(run, run.draft.scaled(in_half(run, factor), everything)))
+        for factor in (found.likely, found.least, found.most)
     ]
     return Edited(drafts[0], tuple(drafts[1:]), doubt=0.05)
