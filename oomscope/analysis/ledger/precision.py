@@ -59,11 +59,13 @@ class Halves:
 
     Attributes:
         likely, least, most: float64[requests]: factors.
+        originals: float64[requests]: what of each is there beside the copies that are kept, until Python lets it go.
     """
 
     likely: FloatArray
     least: FloatArray
     most: FloatArray
+    originals: FloatArray
 
 
 def halves(run: Run) -> Halves:
@@ -86,7 +88,7 @@ def halves(run: Run) -> Halves:
     gates, in_place = _gates(run, rows, formulas), activated_in_place(run, rows, known)
     # A power needs what goes into it in full precision, beside the half of that which the formula begins with.
     begins = formulas & run.saved & (run.stack != np.roll(run.stack, 1))
-    copied = np.zeros(len(run.size), np.bool_)
+    copied, originals = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size))
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
         if begins[row]:
             likely[row] = 1.5
@@ -98,8 +100,10 @@ def halves(run: Run) -> Halves:
             likely[row] = softmaxes[row]
         elif copies and not half[row] and not gates[row] and not _keeps_result(known[int(run.stack[row])][-1]):
             likely[row] = 0.5 * copies + (1.0 if in_place[row] else 0.0)
-            copied[row] = True
-    return _with_doubts(run, likely, doubtful, copied)
+            copied[row], originals[row] = True, 0.0 if in_place[row] else 1.0
+        elif half[row]:
+            originals[row] = 0.5
+    return _with_doubts(run, likely, doubtful, copied, originals)
 
 
 def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
@@ -166,7 +170,9 @@ def _made(run: Run) -> IntArray:
     return np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
 
 
-def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray) -> Halves:
+def _with_doubts(
+    run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray, originals: FloatArray
+) -> Halves:
     """Factors of a forward with those of the backward, and what they may be where nothing tells the precision."""
     likely = _with_backward(run, forward, copied)
     least = _with_backward(run, np.where(doubtful | (forward < 1), np.minimum(forward, 0.5), forward), copied)
@@ -180,7 +186,7 @@ def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: Boo
     likely[layouts] = least[layouts] = 0.5
     whole = whole_numbers(run) | promoted(run) | written_by_torch(run)
     likely[whole] = least[whole] = most[whole] = 1.0
-    return Halves(likely, least, most)
+    return Halves(likely, least, most, originals)
 
 
 def _copies_of_convolutions(run: Run) -> BoolArray:
