@@ -12,7 +12,7 @@ from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, blocks
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
-from oomscope.model import package_path
+from oomscope.model import IntArray, package_path
 
 SLUG = "checkpoint"
 _NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
@@ -52,7 +52,7 @@ def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]
     dropped = np.repeat([block.end for block in found], [len(block.inner) for block in found])
     again = np.concatenate(rows)
     draft = draft.lasting(inner, end=dropped)
-    draft = _with_inputs(run, draft, found, [int(one[0]) if len(one) else NEVER for one in begins])
+    draft = _with_inputs(run, draft, found, [int(one.max(initial=-1)) for one in ends])
     draft = draft.added(run.size[again], np.concatenate(begins), np.concatenate(ends), again)
     at = np.array(moments, np.int64)
     return draft.added(np.array(beside, np.int64), at, at + 1, np.array(largest, np.int64))
@@ -64,22 +64,25 @@ def _largest_beside(run: Run, block: Block) -> int:
     return int(others[np.argmax(run.size[others])]) if len(others) else -1
 
 
-def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
-    """`draft` in which what goes into each block is there until the block is made again."""
+def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], until: Sequence[int]) -> Draft:
+    """`draft` in which what goes into each block is there until the block has gone backward: its arguments are kept."""
     before = [None, *found]
     inputs = [
-        (_input_of(run, block, other), moment) for block, other, moment in zip(found, before[:-1], again, strict=True)
+        (row, moment)
+        for block, other, moment in zip(found, before[:-1], until, strict=True)
+        for row in _inputs_of(run, block, other).tolist()
     ]
-    wanted = [(row, moment) for row, moment in inputs if row >= 0 and draft.end[row] < moment < NEVER]
+    wanted = [(row, moment) for row, moment in inputs if draft.end[row] < moment]
     rows = np.array([row for row, _ in wanted], np.int64)
     return draft.lasting(rows, end=np.array([moment for _, moment in wanted], np.int64))
 
 
-def _input_of(run: Run, block: Block, before: Block | None) -> int:
-    """What goes into a block: the last large thing that its forward made, if it is still there; -1 where none is.
+def _inputs_of(run: Run, block: Block, before: Block | None) -> IntArray:
+    """What goes into a block: the last large thing that its forward made, if it is still there, and others beside it.
 
     It is what the block `before` returned, or goes when this one returns: a block may return something beside it, which
-    the model adds up, say. What goes later went into something else.
+    the model adds up, say. What goes later went into something else. Where several things go as this one returns, it
+    returns as many in their place.
     """
     first, following = int(block.rows[0]), min(int(block.rows[-1]) + 1, len(run.size) - 1)
     step = run.rows_of_step(int(run.step[first]))
@@ -90,7 +93,10 @@ def _input_of(run: Run, block: Block, before: Block | None) -> int:
     if before is not None:
         found |= alive == before.output
         found &= ~np.isin(alive, before.rows) | np.isin(run.size[alive], list(before.returned))
-    return int(alive[found].max(initial=-1))
+    together = alive[found]
+    replaced = (run.end[together] > run.begin[block.rows[-1]]) | (together == together.max(initial=-1))
+    inputs: IntArray = together[replaced]
+    return inputs
 
 
 def _keeps_result(run: Run, block: Block) -> bool:
