@@ -8,13 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
-from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, blocks
+from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, forwards
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray, package_path
 
 SLUG = "checkpoint"
+AS_A_BLOCK = 0.5
+"""Of what a block leaves to a backward."""
 _NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
 _KEEPS_RESULT = re.compile(r"^(relu|sigmoid|tanh|softmax|log_softmax)$")
 """Functions whose backward needs the result; that of the others needs what went in."""
@@ -31,7 +34,27 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if not found:
         return None
     likely = _checkpointed(run, found, [_keeps_result(run, block) for block in found])
-    return Edited(likely, (_checkpointed(run, found, [False] * len(found)),), doubt=0.08)
+    others = [_checkpointed(run, found, [False] * len(found))]
+    if beside := _beside_blocks(run, found):
+        every = sorted([*found, *beside], key=lambda block: int(block.rows[0]))
+        others.append(_checkpointed(run, every, [_keeps_result(run, block) for block in every]))
+    return Edited(likely, tuple(others), doubt=0.08)
+
+
+def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
+    """Other calls of modules beside the blocks, which leave nearly as much: a program may make them again, too."""
+    known, inside = paths(run), {row for block in found for row in block.rows.tolist()}
+    parents = {(module_of(known[int(run.stack[block.rows[0]])][: block.depth]), block.depth) for block in found}
+    least = AS_A_BLOCK * float(np.median([run.size[block.inner].sum() for block in found]))
+    calls: dict[tuple[int, Path, object, int], list[int]] = {}
+    for number, rows in enumerate(forwards(run)):
+        for row in (one for one in rows.tolist() if one not in inside):
+            path = known[int(run.stack[row])]
+            for parent, depth in parents:
+                if len(path) > depth + 1 and module_of(path[:depth]) == parent:
+                    calls.setdefault((number, path[:depth], module_of(path[: depth + 1]), depth), []).append(row)
+    beside = [block_of(run, np.array(rows), depth) for (*_, depth), rows in calls.items()]
+    return [block for block in beside if len(block.inner) > 1 and run.size[block.inner].sum() >= least]
 
 
 def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
