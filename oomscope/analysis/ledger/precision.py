@@ -59,6 +59,7 @@ class Halves:
 
     Attributes:
         likely, least, most: float64[requests]: factors.
+        own: float64[requests]: factors of what the program itself has, without copies.
         originals: float64[requests]: what of each is there beside the copies that are kept, until Python lets it go.
     """
 
@@ -66,6 +67,7 @@ class Halves:
     least: FloatArray
     most: FloatArray
     originals: FloatArray
+    own: FloatArray
 
 
 def halves(run: Run) -> Halves:
@@ -103,7 +105,7 @@ def halves(run: Run) -> Halves:
             copied[row], originals[row] = True, 0.0 if in_place[row] else 1.0
         elif half[row]:
             originals[row] = 0.5
-    return _with_doubts(run, likely, doubtful, copied, originals)
+    return _with_doubts(run, likely, doubtful, copied, originals, np.where(half, 0.5, 1.0))
 
 
 def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
@@ -171,7 +173,7 @@ def _made(run: Run) -> IntArray:
 
 
 def _with_doubts(
-    run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray, originals: FloatArray
+    run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray, originals: FloatArray, own: FloatArray
 ) -> Halves:
     """Factors of a forward with those of the backward, and what they may be where nothing tells the precision."""
     likely = _with_backward(run, forward, copied)
@@ -186,7 +188,7 @@ def _with_doubts(
     likely[layouts] = least[layouts] = 0.5
     whole = whole_numbers(run) | promoted(run) | written_by_torch(run)
     likely[whole] = least[whole] = most[whole] = 1.0
-    return Halves(likely, least, most, originals)
+    return Halves(likely, least, most, originals, own)
 
 
 def _copies_of_convolutions(run: Run) -> BoolArray:

@@ -24,7 +24,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if (found.likely == 1).all():
         return None
     drafts = [_draft(run, found, factor) for factor in (found.likely, found.least, found.most)]
-    return Edited(drafts[0], tuple(drafts[1:]), doubt=0.05)
+    return Edited(drafts[0], tuple(drafts[1:]), doubt=0.05, own=found.own)
 
 
 def _draft(run: Run, found: Halves, factor: FloatArray) -> Draft:

@@ -38,7 +38,18 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if beside := _beside_blocks(run, found):
         every = sorted([*found, *beside], key=lambda block: int(block.rows[0]))
         others.append(_checkpointed(run, every, [_keeps_result(run, block) for block in every]))
-    return Edited(likely, tuple(others), doubt=0.08)
+    pairs = [(row, moment) for rows, moment in _arguments(run, found) for row in rows.tolist()]
+    given, again = (np.array([pair[one] for pair in pairs], np.int64) for one in (0, 1))
+    return Edited(likely, tuple(others), doubt=0.08, given=given, again=again)
+
+
+def _arguments(run: Run, found: Sequence[Block]) -> list[tuple[IntArray, int]]:
+    """What goes into each block, and when that is made again."""
+    before = [None, *found]
+    return [
+        (_inputs_of(run, block, other), int(run.end[block.inner].min(initial=NEVER)) - 1)
+        for block, other in zip(found, before[:-1], strict=True)
+    ]
 
 
 def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
