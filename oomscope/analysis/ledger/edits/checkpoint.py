@@ -9,13 +9,15 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, forwards
-from oomscope.analysis.ledger.draft import NEVER, Draft
+from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray, package_path
 
 SLUG = "checkpoint"
+LATER = 16
+"""Recorded steps from the last thing that a block needs of its own to what it was given."""
 AS_A_BLOCK = 0.5
 """Of what a block leaves to a backward."""
 _NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
@@ -44,12 +46,16 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 
 
 def _arguments(run: Run, found: Sequence[Block]) -> list[tuple[IntArray, int]]:
-    """What goes into each block, and when that is made again."""
-    before = [None, *found]
-    return [
-        (_inputs_of(run, block, other), int(run.end[block.inner].min(initial=NEVER)) - 1)
-        for block, other in zip(found, before[:-1], strict=True)
-    ]
+    """What goes into each block, and when that is made again: also what its own backward is the last to need."""
+    before, arguments = [None, *found], []
+    for block, other in zip(found, before[:-1], strict=True):
+        ends, row = run.end[block.inner], int(block.rows[0]) - 1
+        inputs = _inputs_of(run, block, other)
+        needed = len(ends) and run.saved[row] and ends.min() < run.end[row] <= ends.max() + LATER * SPACING
+        if needed and row not in inputs:
+            inputs = np.append(inputs, row)
+        arguments.append((inputs, int(ends.min(initial=NEVER)) - 1))
+    return arguments
 
 
 def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
