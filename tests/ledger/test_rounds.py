@@ -26,12 +26,14 @@ class Expected:
         median: of the errors, the most that it may be.
         far: the remedies that are off by more than 8 %, and the most that they may be off by.
         inexact: settings of the allocator of which the replay is not exact.
+        far_pairs: two remedies at once that are off by more than 5 % of the recorded peak.
     """
 
     remedies: int
     median: float
     far: dict[tuple[str, str], float] = field(default_factory=dict)
     inexact: frozenset[tuple[str, str]] = frozenset()
+    far_pairs: frozenset[tuple[str, str]] = frozenset()
 
 
 ROUNDS = {
@@ -49,17 +51,24 @@ ROUNDS = {
         frozenset({("pix2pix", "roundup_power2_divisions:8")}),
     ),
     Round("seventh"): Expected(51, 0.003),
+    # The program makes its convolutions again, too, which are no block; blocks are given what is copied in 16 bits.
+    Round("eighth"): Expected(
+        28,
+        0.004,
+        {("letters", "checkpoint"): 0.14},
+        far_pairs=frozenset({("letters", "checkpoint+sgd"), ("ddpm", "checkpoint+autocast"), ("ddpm", "bf16+sdpa")}),
+    ),
 }
 OFTEN_RIGHT = 0.08
 
 
 def every(*, pairs: bool = False, settings: bool = False) -> list[tuple[Round, str, str]]:
-    """Round, program and what was switched on, but for settings that are known to be inexact."""
+    """Round, program and what was switched on, but for settings and pairs that are known to be inexact."""
     return [
         (one, program, name)
         for one, expected in ROUNDS.items()
         for program, name in one.switched_on(pairs=pairs, settings=settings)
-        if (program, name) not in expected.inexact
+        if (program, name) not in expected.inexact | expected.far_pairs
     ]
 
 

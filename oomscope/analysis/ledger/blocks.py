@@ -75,7 +75,7 @@ def _blocks(run: Run) -> tuple[Block, ...]:
     tree = _Tree(paths(run))
     for least in (IN_A_MODEL, OF_THE_PROGRAM):
         loops = [
-            [_block(run, np.array(call, np.int64), depth) for call in calls]
+            [block_of(run, np.array(call, np.int64), depth) for call in calls]
             for rows in forwards(run)
             for outer in tree.blocks(rows.tolist(), run.stack[rows].tolist(), least)
             for calls, depth in _without_stages(run, tree, *outer)
@@ -156,7 +156,8 @@ def forwards(run: Run) -> list[IntArray]:
     return [part for part in parts if len(part)]
 
 
-def _block(run: Run, rows: IntArray, depth: int) -> Block:
+def block_of(run: Run, rows: IntArray, depth: int) -> Block:
+    """One call as a block: what it leaves, and what its backward needs."""
     end = int(run.begin[rows].max()) + SPACING - 1
     left = rows[(run.end[rows] > end) & ~run.recording.at_once[rows]]
     alive = left[run.saved[left]]

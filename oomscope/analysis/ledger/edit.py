@@ -7,9 +7,11 @@ from typing import Protocol
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
+from oomscope.model import IntArray
+from oomscope.model.arrays import FloatArray
 
 
-@frozen
+@frozen(eq=False)
 class Edited:
     """A program that follows a remedy.
 
@@ -17,11 +19,17 @@ class Edited:
         likely: the most likely program.
         others: programs that are possible as well; the range spans all.
         doubt: the share of what it saves by which the likely one may be off beside that.
+        own: float64[requests], as what share of it the program itself has what was recorded, without copies; or None.
+        given: the requests that go into what is made again, or None.
+        again: int64[given], the moment from which that is.
     """
 
     likely: Draft
     others: tuple[Draft, ...] = ()
     doubt: float = 0.05
+    own: FloatArray | None = None
+    given: IntArray | None = None
+    again: IntArray | None = None
 
 
 class Edit(Protocol):

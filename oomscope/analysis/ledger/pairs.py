@@ -66,9 +66,23 @@ def _exclude(one: str, other: str) -> bool:
 
 def both(recorded: Draft, one: Edited, other: Edited) -> Edited:
     """The program that follows two remedies, with what either leaves open."""
-    others = [merged(recorded, draft, other.likely) for draft in one.others]
-    others += [merged(recorded, one.likely, draft) for draft in other.others]
-    return Edited(merged(recorded, one.likely, other.likely), tuple(others), max(one.doubt, other.doubt))
+    drafts = [merged(recorded, one.likely, other.likely)]
+    drafts += [merged(recorded, draft, other.likely) for draft in one.others]
+    drafts += [merged(recorded, one.likely, draft) for draft in other.others]
+    for cast, made in ((one, other), (other, one)):
+        if cast.own is not None and made.given is not None and made.again is not None:
+            drafts = [_given_as_they_are(recorded, draft, cast.own, made.given, made.again) for draft in drafts]
+    return Edited(drafts[0], tuple(drafts[1:]), max(one.doubt, other.doubt))
+
+
+def _given_as_they_are(recorded: Draft, draft: Draft, own: FloatArray, given: IntArray, again: IntArray) -> Draft:
+    """`draft` in which what goes into a block is there without its copies, until the block makes those again."""
+    copies = np.maximum(draft.size[given] - np.round(own[given] * recorded.size[given]).astype(np.int64), 0)
+    size = draft.size.copy()
+    size[given] = np.round(own[given] * recorded.size[given]).astype(np.int64)
+    later = (again < recorded.end[given]) & (copies > 0)
+    added = replace(draft, size=size)
+    return added.added(copies[later], again[later], recorded.end[given][later], given[later])
 
 
 def merged(recorded: Draft, one: Draft, other: Draft) -> Draft:

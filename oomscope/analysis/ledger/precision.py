@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 import numpy as np
 
@@ -15,8 +14,9 @@ from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.casts import SMALL_WEIGHT
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.losses import losses
+from oomscope.analysis.ledger.norms import activated_in_place, given_to_both, needed_in_full
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
-from oomscope.analysis.ledger.products import CONVOLUTION, NEEDS_INPUT, products_fed
+from oomscope.analysis.ledger.products import is_norm, products_fed
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import of_triples, written_out
@@ -59,11 +59,15 @@ class Halves:
 
     Attributes:
         likely, least, most: float64[requests]: factors.
+        own: float64[requests]: factors of what the program itself has, without copies.
+        originals: float64[requests]: what of each is there beside the copies that are kept, until Python lets it go.
     """
 
     likely: FloatArray
     least: FloatArray
     most: FloatArray
+    originals: FloatArray
+    own: FloatArray
 
 
 def halves(run: Run) -> Halves:
@@ -80,23 +84,28 @@ def halves(run: Run) -> Halves:
     half, doubtful = in_half(run)
     products = products_fed(run, rows, known, learned_slopes(run))
     softmaxes = _softmaxes(run, known)
-    needed = _needed_in_full(run, rows, known)
+    needed = needed_in_full(run, rows, known)
+    shared = given_to_both(run, rows, known)
     formulas = _formulas(run, known)
-    gates, in_place = _gates(run, rows, formulas), _activated_in_place(run, rows, known)
+    gates, in_place = _gates(run, rows, formulas), activated_in_place(run, rows, known)
     # A power needs what goes into it in full precision, beside the half of that which the formula begins with.
     begins = formulas & run.saved & (run.stack != np.roll(run.stack, 1))
-    copied = np.zeros(len(run.size), np.bool_)
+    copied, originals = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size))
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
         if begins[row]:
             likely[row] = 1.5
         elif half[row] and not goes_into_norm:
             likely[row] = 0.5
+        elif half[row] and shared[row]:
+            likely[row] = 1.5
         elif softmaxes[row] > 0:
             likely[row] = softmaxes[row]
         elif copies and not half[row] and not gates[row] and not _keeps_result(known[int(run.stack[row])][-1]):
             likely[row] = 0.5 * copies + (1.0 if in_place[row] else 0.0)
-            copied[row] = True
-    return _with_doubts(run, likely, doubtful, copied)
+            copied[row], originals[row] = True, 0.0 if in_place[row] else 1.0
+        elif half[row]:
+            originals[row] = 0.5
+    return _with_doubts(run, likely, doubtful, copied, originals, np.where(half, 0.5, 1.0))
 
 
 def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
@@ -107,17 +116,25 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     sloped, softmaxes = learned_slopes(run), _softmaxes(run, known)
     always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0) | _formulas(run, known)
     last: dict[object, bool] = {}
+    # The last thing of each size that a block has made, if a norm did.
+    norms: dict[tuple[int, int], bool] = {}
     stream, begun = False, -2
     for row in _made(run).tolist():
         path = known[int(run.stack[row])]
         if run.step[row] != begun:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
+        block = inside.get(row)
+        made = (id(block), int(run.size[row]))
         told = False if always_full[row] else True if sloped[row] else _told(path[-1])
         if told is None:
-            half[row] = _followed(path, last, _least_depth(run, row, known, inside.get(row)), stream)
+            least = _least_depth(run, row, known, block)
+            if block is not None and least > block.depth and norms.get(made):
+                # A sum with what a norm has made is as precise as that.
+                stream = False
+            half[row] = _followed(path, last, least, stream)
         else:
             half[row] = told
-        doubtful[row] = told is None
+        doubtful[row], norms[made] = told is None, is_norm(path)
         for depth in range(len(path)):
             # What follows a softmax is a product with it.
             last[module_of(path[: depth + 1])] = bool(half[row] or softmaxes[row] > 0)
@@ -142,21 +159,6 @@ def _formulas(run: Run, known: dict[int, Path]) -> BoolArray:
     return found
 
 
-def _activated_in_place(run: Run, rows: IntArray, known: dict[int, Path]) -> BoolArray:
-    """bool[requests]: results of group norms before a convolution that an activation in place has become, unseen.
-
-    Its backward needs that in full precision, beside the copy for the convolution.
-    """
-    found = np.zeros(len(run.size), np.bool_)
-    # Its statistics come behind a result.
-    changes = np.flatnonzero(np.diff(run.stack[rows]))
-    firsts = rows[np.concatenate([[0], changes + 1])] if len(rows) else rows
-    for row, following in pairwise(firsts.tolist()):
-        norm = any(name == "group_norm" for _, _, name in known[int(run.stack[row])][-1])
-        found[row] = norm and bool(CONVOLUTION.search(known[int(run.stack[following])][-1][0][0]))
-    return found
-
-
 def _gates(run: Run, rows: IntArray, formulas: BoolArray) -> BoolArray:
     """bool[requests]: what formulas make that is multiplied with the product behind it, which is as large."""
     found = np.zeros(len(run.size), np.bool_)
@@ -170,7 +172,9 @@ def _made(run: Run) -> IntArray:
     return np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE) & (run.size >= SMALL))
 
 
-def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray) -> Halves:
+def _with_doubts(
+    run: Run, forward: FloatArray, doubtful: BoolArray, copied: BoolArray, originals: FloatArray, own: FloatArray
+) -> Halves:
     """Factors of a forward with those of the backward, and what they may be where nothing tells the precision."""
     likely = _with_backward(run, forward, copied)
     least = _with_backward(run, np.where(doubtful | (forward < 1), np.minimum(forward, 0.5), forward), copied)
@@ -184,7 +188,7 @@ def _with_doubts(run: Run, forward: FloatArray, doubtful: BoolArray, copied: Boo
     likely[layouts] = least[layouts] = 0.5
     whole = whole_numbers(run) | promoted(run) | written_by_torch(run)
     likely[whole] = least[whole] = most[whole] = 1.0
-    return Halves(likely, least, most)
+    return Halves(likely, least, most, originals, own)
 
 
 def _copies_of_convolutions(run: Run) -> BoolArray:
@@ -303,20 +307,6 @@ def _longest(run: Run, rows: BoolArray) -> BoolArray:
     for step in range(run.steps):
         backward = run.first_of(step, BACKWARD)
         found |= rows & (run.step == step) & (run.end > backward)
-    return found
-
-
-def _needed_in_full(run: Run, rows: IntArray, known: dict[int, Path]) -> list[bool]:
-    """For each of `rows`, whether what comes next needs it in its backward, in full precision.
-
-    A workspace that is given back at once does not come between.
-    """
-    found = [False] * len(rows)
-    lasting = np.flatnonzero(~run.recording.at_once[rows]).tolist()
-    for place, after in pairwise(lasting):
-        row, following = int(rows[place]), int(rows[after])
-        if run.saved[row] and run.size[following] == run.size[row]:
-            found[place] = any(NEEDS_INPUT.search(name) for _, _, name in known[int(run.stack[following])][-1])
     return found
 
 

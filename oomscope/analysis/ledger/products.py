@@ -70,17 +70,18 @@ def _products_of_call(
     They end with the next norm. A container calls its layers one after another; each is given what the last one made.
     """
     owner = known[int(stack[product])][:-1]
-    if owner[-1][0][0].startswith("torch/") or not _is_norm(known[int(stack[begin])]):
+    if owner[-1][0][0].startswith("torch/") or not is_norm(known[int(stack[begin])]):
         return 0, 0
     lines = list[int]()
     for place in range(product, len(stack)):
         path = known[int(stack[place])]
-        if _is_norm(path):
+        if is_norm(path):
             break
         if is_product[place] and module_of(path[:-1]) == module_of(owner):
             lines.append(int(stack[place]))
     return len(lines), len(set(lines))
 
 
-def _is_norm(path: Path) -> bool:
+def is_norm(path: Path) -> bool:
+    """Whether the innermost call is one of a norm, or the like."""
     return any(NEEDS_INPUT.search(name) for _, _, name in path[-1])

@@ -10,15 +10,15 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan import scores
-from oomscope.analysis.plan.hints import BATCH, LENGTH, kind_of
+from oomscope.analysis.plan.hints import BATCH, LENGTH, SIDE, kind_of
 from oomscope.analysis.plan.pairs import Made, of_pairs
-from oomscope.analysis.plan.scores import softmaxes_by_name
+from oomscope.analysis.plan.scores import between_projections, pixels, softmaxes_by_name
 from oomscope.analysis.plan.windows import windows as tokens_of_windows
 from oomscope.model import BoolArray
 
 
 def written_out(run: Run) -> BoolArray:
-    """bool[requests]: see `plan.scores`; the length is the one that the steps of the recording were told."""
+    """bool[requests]: see `plan.scores`; the length or side is the one that the steps of the recording were told."""
     return run.study.once("scores of the ledger", lambda: _written_out(run))
 
 
@@ -54,10 +54,10 @@ def _written_out(run: Run) -> BoolArray:
     found = np.zeros(len(run.size), np.bool_)
     softmax = softmaxes_by_name(run.study.snapshot.stacks, run.stack)
     linear = run.marked(Mark.LINEAR)
-    known = paths(run)
-    found[
-        scores.written_out(run.size, run.stack, rows, linear, known, told(run, LENGTH), steps, softmax, windows(run))
-    ] = True
+    cut, tokens = windows(run), told(run, LENGTH)
+    found[scores.written_out(run.size, run.stack, rows, linear, paths(run), tokens, steps, softmax, cut)] = True
+    tokens |= set() if cut else pixels(told(run, SIDE))
+    found[between_projections(run.size, run.stack, rows, linear, tokens)] = True
     return found
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
-from oomscope.analysis.plan.hints import LEAST_WORKSPACE, SIDE, hints, kind_of
+from oomscope.analysis.plan.facts import LEAST_WORKSPACE
+from oomscope.analysis.plan.hints import SIDE, hints, kind_of
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit

@@ -1,7 +1,8 @@
 """Scores of attention that a program writes out, where no name says attention: told by their sizes.
 
 The square of the number of tokens divides them, and does not divide what the linear layers beside them make; or a
-softmax makes one of them; or one call makes several as large, beside its queries, keys and values.
+softmax makes one of them; or one call makes several as large, beside or between its queries, keys and values and the
+layer behind them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ LEAST_OF_A_WINDOW = 1 << 20
 MOST = 0.5
 PROJECTIONS, STAGES = 3, 3
 """Linear layers of an attention, and what it makes of the size of its scores."""
+HALVINGS = 6
+"""Of the side of an image, down to the pixels that attend to one another."""
+LEAST_HEAD, WIDEST_HEAD = 8, 512
+"""Channels of a head."""
 _ELEMENTWISE = re.compile(r"torch/nn/modules/(dropout|activation)\.py")
 LEAST_CALLS = 2
 """Of such a module in a step: a model has several layers."""
@@ -68,6 +73,44 @@ def written_out(
     return np.unique(np.concatenate(found))
 
 
+def between_projections(
+    size: IntArray, stack: IntArray, rows: IntArray, is_linear: BoolArray, told: Iterable[int]
+) -> IntArray:
+    """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
+
+    The first may be one layer of all three or three layers. What a module has beside its attention does not matter.
+    Arguments as of `written_out`.
+    """
+    edges = np.flatnonzero(np.diff(is_linear[rows] * (stack[rows] + 1))) + 1
+    parts = [part for part in np.split(rows, edges) if len(part)]
+    found = [np.zeros(0, np.int64)]
+    for place, part in enumerate(parts[1:-1], 1):
+        before, after = parts[place - 1], parts[place + 1]
+        if is_linear[part[0]] or not (is_linear[before[0]] and is_linear[after[0]]):
+            continue
+        each = int(size[after[0]])
+        packed = int(size[before[0]]) == PROJECTIONS * each
+        three = [int(size[one[0]]) for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
+        if packed or three == [each] * PROJECTIONS:
+            found += [part[size[part] == one] for one in _scores_among(size[part], each, set(told))]
+    return np.concatenate(found)
+
+
+def _scores_among(sizes: IntArray, each: int, told: set[int]) -> list[int]:
+    """Those of `sizes` that can be scores of queries of `each` bytes, of a whole number of channels a head."""
+    return [
+        one
+        for one, count in zip(*(column.tolist() for column in np.unique(sizes, return_counts=True)), strict=True)
+        if one > LARGER * each and count >= STAGES and any(_is_of_heads(one, each, tokens) for tokens in told)
+    ]
+
+
+def _is_of_heads(scores: int, each: int, tokens: int) -> bool:
+    channels, rest = divmod(each * tokens, scores)
+    whole = not rest and scores % (tokens * tokens) == 0
+    return tokens >= LEAST_TOKENS and whole and LEAST_HEAD <= channels <= WIDEST_HEAD
+
+
 def _by_size(outputs: IntArray, tokens: int) -> bool:
     """Whether the linear layers have so many tokens, most of them, and none the square of that."""
     linear = outputs % tokens == 0
@@ -102,6 +145,12 @@ def _are_of_one_size(sizes: IntArray) -> bool:
 def _without_dropout(path: Path) -> Path:
     """A path without the dropout or softmax module that it ends in."""
     return path[:-1] if len(path) > 1 and _ELEMENTWISE.search(path[-1][0][0]) else path
+
+
+def pixels(sides: Iterable[int]) -> set[int]:
+    """How many pixels of an image may attend to one another, of each of its `sides`: as halved by convolutions."""
+    halved = ((side, 1 << power) for side in sides for power in range(HALVINGS + 1))
+    return {(side // part) ** 2 for side, part in halved if side % part == 0 and side > part}
 
 
 def softmaxes_by_name(stacks: StackTable, stack: IntArray) -> BoolArray:

@@ -13,7 +13,7 @@ from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.states import first_states
-from oomscope.model import IntArray
+from oomscope.model import BoolArray, IntArray
 
 SLUG = "adafactor"
 VECTOR = 64 << 10
@@ -39,17 +39,17 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     matrix = run.states & (run.size > VECTOR)
     dropped = run.of(OPTIMIZER_STATE) & ~first
     draft = _with_workspace(run, run.draft.without(dropped | run.optimizer_temporaries))
-    known = _factors(run)
+    known = _factors(run, run.size[first])
     if known:
         rows = first & np.isin(run.size, np.array(list(known)))
         share = np.array([known[size] for size in run.size[rows].tolist()])
-        return Edited(_one_at_a_time(run, draft.scaled(share, rows)), doubt=0.03)
+        return Edited(_one_at_a_time(run, draft.scaled(share, rows), first), doubt=0.03)
     plain = draft.scaled(_rows_and_columns(run.size[first & matrix]) / run.size[first & matrix], first & matrix)
-    plain = _one_at_a_time(run, plain)
+    plain = _one_at_a_time(run, plain, first)
     if not _convolves(run):
         return Edited(plain, doubt=0.03)
     factored = draft.scaled(2 / _side(run.size[first & matrix]), first & matrix)
-    factored = _one_at_a_time(run, factored)
+    factored = _one_at_a_time(run, factored, first)
     likely, other = (plain, factored) if _mostly_matrices(run) else (factored, plain)
     return Edited(likely, (other,), doubt=0.05)
 
@@ -70,17 +70,20 @@ def _with_workspace(run: Run, draft: Draft) -> Draft:
     return draft.added(np.array([size]), begins.min(keepdims=True), np.array([NEVER]))
 
 
-def _factors(run: Run) -> dict[int, float]:
-    """By bytes of a parameter, what its factored state is of it, where the recording knows the shapes of most."""
+def _factors(run: Run, states: IntArray) -> dict[int, float]:
+    """By bytes of a state, what its factored one is of it, where the recording knows the shapes of most.
+
+    A state has the shape of its parameter, which may be a part of a larger piece.
+    """
     found: dict[int, list[float]] = {}
     for tensor in run.study.snapshot.recorded.tensors:
-        if tensor.category == "parameter" and tensor.shape:
+        if tensor.category in ("parameter", "optimizer_state") and tensor.shape:
             elements = math.prod(tensor.shape)
             rows, columns = elements // max(tensor.shape[-1], 1), elements // max(math.prod(tensor.shape[-2:-1]), 1)
             matrix = len(tensor.shape) > 1 and elements > 0
             found.setdefault(elements * ITEM, []).append((rows + columns) / elements if matrix else 1.0)
-    told = np.isin(run.trained, np.array(list(found), np.int64))
-    if run.trained[told].sum() < LEAST_KNOWN * run.trained.sum():
+    told = np.isin(states, np.array(list(found), np.int64))
+    if states[told].sum() < LEAST_KNOWN * states.sum():
         return {}
     return {size: sum(shares) / len(shares) for size, shares in found.items()}
 
@@ -116,9 +119,9 @@ def _calls_of(run: Run, module: str) -> int:
     return int(np.count_nonzero(np.array([*inside, False])[run.stack]))
 
 
-def _one_at_a_time(run: Run, draft: Draft) -> Draft:
-    """Two temporaries of the largest parameter in every step of the optimizer."""
+def _one_at_a_time(run: Run, draft: Draft, first: BoolArray) -> Draft:
+    """Two temporaries of the largest of the `first` states in every step of the optimizer."""
     begins = np.array([run.last_of(step, *range(5)) for step in range(run.steps)], np.int64)
     begins = np.repeat(begins[(begins > 0) & (begins < NEVER)], 2)
-    size = np.full(len(begins), int(run.trained.max(initial=1)), np.int64)
+    size = np.full(len(begins), int(run.size[first].max(initial=1)), np.int64)
     return draft.added(size, begins - 2, begins - 2 + SPACING // 4)

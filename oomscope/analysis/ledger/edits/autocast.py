@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
+from oomscope.analysis.ledger.cross_entropy import in_half, with_copies
+from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.precision import cast_copies, halves
+from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.precision import Halves, cast_copies, halves
 from oomscope.analysis.ledger.run import Run
+from oomscope.model.arrays import FloatArray
 
 SLUG = "autocast"
 
@@ -17,8 +23,18 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     found = halves(run)
     if (found.likely == 1).all():
         return None
-    everything = run.size > 0
-    drafts = [
-        cast_copies(run, run.draft.scaled(factor, everything)) for factor in (found.likely, found.least, found.most)
-    ]
-    return Edited(drafts[0], tuple(drafts[1:]), doubt=0.05)
+    drafts = [_draft(run, found, factor) for factor in (found.likely, found.least, found.most)]
+    return Edited(drafts[0], tuple(drafts[1:]), doubt=0.05, own=found.own)
+
+
+def _draft(run: Run, found: Halves, factor: FloatArray) -> Draft:
+    draft = cast_copies(run, run.draft.scaled(in_half(run, factor), run.size > 0))
+    return _with_originals(run, found, with_copies(run, draft))
+
+
+def _with_originals(run: Run, found: Halves, draft: Draft) -> Draft:
+    """`draft` with what is copied, beside its copies, for as long as Python holds it."""
+    rows = np.flatnonzero((found.originals > 0) & run.saved)
+    ends = np.minimum(held_until(run)[rows], run.end[rows])
+    sizes = np.round(found.originals[rows] * run.size[rows]).astype(np.int64)
+    return draft.added(sizes, run.begin[rows], ends, rows)

@@ -18,6 +18,7 @@ from oomscope.analysis.ledger.precision import embeds, only_full
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
+from oomscope.analysis.plan.reductions import made_to_add_up
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
 from oomscope.model.ordering import among, ascending
@@ -43,6 +44,8 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return _of_mixed(run)
     half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
     half &= ~whole_numbers(run) & ~promoted(run) & ~written_by_torch(run)
+    # Sums are float32 until they are done.
+    half &= ~made_to_add_up(run.recording.program)
     drafts = [run.draft.scaled(0.5, half), run.draft.scaled(0.5, half & ~_in_full(run))]
     if _is_cast_for_loss(run):
         drafts.reverse()

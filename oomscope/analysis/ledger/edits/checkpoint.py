@@ -8,13 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
-from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, blocks
-from oomscope.analysis.ledger.draft import NEVER, Draft
+from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, forwards
+from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
-from oomscope.model import package_path
+from oomscope.model import IntArray, package_path
 
 SLUG = "checkpoint"
+LATER = 16
+"""Recorded steps from the last thing that a block needs of its own to what it was given."""
+AS_A_BLOCK = 0.5
+"""Of what a block leaves to a backward."""
 _NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
 _KEEPS_RESULT = re.compile(r"^(relu|sigmoid|tanh|softmax|log_softmax)$")
 """Functions whose backward needs the result; that of the others needs what went in."""
@@ -31,7 +36,42 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if not found:
         return None
     likely = _checkpointed(run, found, [_keeps_result(run, block) for block in found])
-    return Edited(likely, (_checkpointed(run, found, [False] * len(found)),), doubt=0.08)
+    others = [_checkpointed(run, found, [False] * len(found))]
+    if beside := _beside_blocks(run, found):
+        every = sorted([*found, *beside], key=lambda block: int(block.rows[0]))
+        others.append(_checkpointed(run, every, [_keeps_result(run, block) for block in every]))
+    pairs = [(row, moment) for rows, moment in _arguments(run, found) for row in rows.tolist()]
+    given, again = (np.array([pair[one] for pair in pairs], np.int64) for one in (0, 1))
+    return Edited(likely, tuple(others), doubt=0.08, given=given, again=again)
+
+
+def _arguments(run: Run, found: Sequence[Block]) -> list[tuple[IntArray, int]]:
+    """What goes into each block, and when that is made again: also what its own backward is the last to need."""
+    before, arguments = [None, *found], []
+    for block, other in zip(found, before[:-1], strict=True):
+        ends, row = run.end[block.inner], int(block.rows[0]) - 1
+        inputs = _inputs_of(run, block, other)
+        needed = len(ends) and run.saved[row] and ends.min() < run.end[row] <= ends.max() + LATER * SPACING
+        if needed and row not in inputs:
+            inputs = np.append(inputs, row)
+        arguments.append((inputs, int(ends.min(initial=NEVER)) - 1))
+    return arguments
+
+
+def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
+    """Other calls of modules beside the blocks, which leave nearly as much: a program may make them again, too."""
+    known, inside = paths(run), {row for block in found for row in block.rows.tolist()}
+    parents = {(module_of(known[int(run.stack[block.rows[0]])][: block.depth]), block.depth) for block in found}
+    least = AS_A_BLOCK * float(np.median([run.size[block.inner].sum() for block in found]))
+    calls: dict[tuple[int, Path, object, int], list[int]] = {}
+    for number, rows in enumerate(forwards(run)):
+        for row in (one for one in rows.tolist() if one not in inside):
+            path = known[int(run.stack[row])]
+            for parent, depth in parents:
+                if len(path) > depth + 1 and module_of(path[:depth]) == parent:
+                    calls.setdefault((number, path[:depth], module_of(path[: depth + 1]), depth), []).append(row)
+    beside = [block_of(run, np.array(rows), depth) for (*_, depth), rows in calls.items()]
+    return [block for block in beside if len(block.inner) > 1 and run.size[block.inner].sum() >= least]
 
 
 def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
@@ -52,7 +92,7 @@ def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]
     dropped = np.repeat([block.end for block in found], [len(block.inner) for block in found])
     again = np.concatenate(rows)
     draft = draft.lasting(inner, end=dropped)
-    draft = _with_inputs(run, draft, found, [int(one[0]) if len(one) else NEVER for one in begins])
+    draft = _with_inputs(run, draft, found, [int(one.max(initial=-1)) for one in ends])
     draft = draft.added(run.size[again], np.concatenate(begins), np.concatenate(ends), again)
     at = np.array(moments, np.int64)
     return draft.added(np.array(beside, np.int64), at, at + 1, np.array(largest, np.int64))
@@ -64,22 +104,25 @@ def _largest_beside(run: Run, block: Block) -> int:
     return int(others[np.argmax(run.size[others])]) if len(others) else -1
 
 
-def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], again: Sequence[int]) -> Draft:
-    """`draft` in which what goes into each block is there until the block is made again."""
+def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], until: Sequence[int]) -> Draft:
+    """`draft` in which what goes into each block is there until the block has gone backward: its arguments are kept."""
     before = [None, *found]
     inputs = [
-        (_input_of(run, block, other), moment) for block, other, moment in zip(found, before[:-1], again, strict=True)
+        (row, moment)
+        for block, other, moment in zip(found, before[:-1], until, strict=True)
+        for row in _inputs_of(run, block, other).tolist()
     ]
-    wanted = [(row, moment) for row, moment in inputs if row >= 0 and draft.end[row] < moment < NEVER]
+    wanted = [(row, moment) for row, moment in inputs if draft.end[row] < moment]
     rows = np.array([row for row, _ in wanted], np.int64)
     return draft.lasting(rows, end=np.array([moment for _, moment in wanted], np.int64))
 
 
-def _input_of(run: Run, block: Block, before: Block | None) -> int:
-    """What goes into a block: the last large thing that its forward made, if it is still there; -1 where none is.
+def _inputs_of(run: Run, block: Block, before: Block | None) -> IntArray:
+    """What goes into a block: the last large thing that its forward made, if it is still there, and others beside it.
 
     It is what the block `before` returned, or goes when this one returns: a block may return something beside it, which
-    the model adds up, say. What goes later went into something else.
+    the model adds up, say. What goes later went into something else. Where several things go as this one returns, it
+    returns as many in their place.
     """
     first, following = int(block.rows[0]), min(int(block.rows[-1]) + 1, len(run.size) - 1)
     step = run.rows_of_step(int(run.step[first]))
@@ -90,7 +133,10 @@ def _input_of(run: Run, block: Block, before: Block | None) -> int:
     if before is not None:
         found |= alive == before.output
         found &= ~np.isin(alive, before.rows) | np.isin(run.size[alive], list(before.returned))
-    return int(alive[found].max(initial=-1))
+    together = alive[found]
+    replaced = (run.end[together] > run.begin[block.rows[-1]]) | (together == together.max(initial=-1))
+    inputs: IntArray = together[replaced]
+    return inputs
 
 
 def _keeps_result(run: Run, block: Block) -> bool:

@@ -10,11 +10,16 @@ from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.plan.reductions import made_to_add_up
 from oomscope.model import BoolArray, IntArray
 
 SLUG = "offload_activations"
 LEAST = 4096
 """Bytes; what is smaller is not worth a copy."""
+SHARE = 16
+"""Times as large as the gradient of a function may be what it needs."""
+LONGEST = 8
+"""Recorded steps that most functions take to go backward."""
 AHEAD = 3
 """Recorded steps by which a copy is back, at the latest, before it is used."""
 
@@ -35,10 +40,10 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     ends = np.minimum(held[rows], run.end[rows])
     draft = run.draft.lasting(rows, end=ends)
     late = np.maximum(run.end[rows] - AHEAD * SPACING, ends + 1)
-    early = np.maximum(
-        np.minimum(np.maximum(_function_begins(run.end[rows]), run.end[rows] - 8 * SPACING), late), ends + 1
-    )
-    likely = draft.added(run.size[rows], early, run.end[rows], rows)
+    begins = np.maximum(_function_begins(run, run.end[rows]), _gradient_comes(run, rows))
+    early = np.maximum(np.minimum(begins, late), ends + 1)
+    gone = _before_sums(run, run.end[rows])
+    likely = draft.added(run.size[rows], early, gone, rows)
     others = (draft.added(run.size[rows], late, run.end[rows], rows), _with_inputs(run, likely))
     return Edited(likely, others, doubt=0.15)
 
@@ -74,13 +79,46 @@ def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:
     return found
 
 
-def _function_begins(ends: IntArray) -> IntArray:
+def _function_begins(run: Run, ends: IntArray) -> IntArray:
     """For each end of what a function's backward needs, when that backward begins: where the one before it was done.
 
-    All that one function needs is given up in a row.
+    All that one function needs is given up in a row, and nothing is made between.
     """
     moments = np.unique(ends)
-    first = np.append(True, np.diff(moments) > AHEAD * SPACING)
+    made = np.searchsorted(np.sort(run.begin[run.during(BACKWARD)]), moments)
+    first = np.append(True, np.diff(made) > 0)
     before = np.append(0, moments[:-1])[first]
     found: IntArray = before[np.cumsum(first) - 1][np.searchsorted(moments, ends)] + 1
+    return found
+
+
+def _gradient_comes(run: Run, rows: IntArray) -> IntArray:
+    """The moment from which a function that needs each of `rows` can go backward: its gradient is there.
+
+    That goes with what the function needs, and is the last large thing to be made of what goes then but for workspaces.
+    """
+    gradients = np.flatnonzero(run.during(BACKWARD) & ~run.recording.at_once & (run.end < NEVER))
+    gradients = gradients[np.argsort(run.end[gradients], kind="stable")]
+    ends = run.end[gradients]
+    first = np.searchsorted(ends, run.end[rows] - LONGEST * SPACING)
+    last = np.searchsorted(ends, run.end[rows] + AHEAD * SPACING, side="right")
+    found = run.end[rows] - LONGEST * SPACING
+    for place, (row, begin, end) in enumerate(zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)):
+        large = gradients[begin:end][SHARE * run.size[gradients[begin:end]] >= run.size[row]]
+        if len(large):
+            found[place] = min(int(found[place]), int(run.begin[large].max()) + 1)
+    return found
+
+
+def _before_sums(run: Run, ends: IntArray) -> IntArray:
+    """`ends`, but where a reduction comes before one, its beginning: a bias's gradient is added up behind a function.
+
+    A copy goes when its function is done; what was recorded, when the sum is there as well.
+    """
+    sums = np.flatnonzero(made_to_add_up(run.recording.program) & run.during(BACKWARD))
+    if not len(sums):
+        return ends
+    near = sums[np.maximum(np.searchsorted(run.begin[sums], ends) - 1, 0)]
+    behind = (run.begin[near] < ends) & (ends - run.end[near] <= AHEAD * SPACING)
+    found: IntArray = np.where(behind, run.begin[near], ends)
     return found

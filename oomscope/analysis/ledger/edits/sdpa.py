@@ -7,8 +7,10 @@ import numpy as np
 from oomscope.analysis.labels.drivers import attention_scores
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.paths import Path, module_of, paths
+from oomscope.analysis.ledger.products import CONVOLUTION
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import windows, with_their_gradients, written_out
 from oomscope.model import BoolArray
@@ -22,10 +24,21 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if named is None:
         given = _masks(run)
         drafts = [run.draft.without(told & ~given), *([run.draft.without(told)] if given.any() else [])]
+        drafts += [run.draft] if _are_of_a_convolution(run, told) else []
         return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else None
     inside, back = named
     every = inside | back | told
     return Edited(run.draft.without(every), (run.draft.without(inside),), doubt=0.08)
+
+
+def _are_of_a_convolution(run: Run, scores: BoolArray) -> bool:
+    """Whether a convolution makes the queries: their channels lie apart then, and fused kernels take no such ones.
+
+    Unless the program copies them into another layout before, the scores are written out as they were.
+    """
+    first = np.flatnonzero(scores & run.during(FORWARD))[:1]
+    before = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (np.arange(len(run.size)) < first.sum()))
+    return any(CONVOLUTION.search(paths(run)[int(run.stack[row])][-1][0][0]) for row in before[-1:])
 
 
 def _masks(run: Run) -> BoolArray:

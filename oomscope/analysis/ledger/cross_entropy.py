@@ -1,0 +1,69 @@
+"""What `cross_entropy` makes of logits in 16 bits, under autocast.
+
+It says itself of what type the logarithms of its softmax are, that of its logits, and autocast leaves that. The loss of
+those is in full precision, on a copy that lives until the backward has passed it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.draft import Draft
+from oomscope.analysis.ledger.losses import LEAST
+from oomscope.analysis.ledger.run import Run
+from oomscope.frozen import frozen
+from oomscope.model.arrays import FloatArray
+
+NAME = "cross_entropy"
+
+
+@frozen
+class OfLogits:
+    """The requests of one call.
+
+    Attributes:
+        made: the logarithms of the softmax.
+        gradient: their gradient.
+        back: the gradient of the logits.
+    """
+
+    made: int
+    gradient: int
+    back: int
+
+
+def of_logits(run: Run) -> tuple[OfLogits, ...]:
+    """The calls that are given what a product has just made, and go backward."""
+    return run.study.once("cross entropy of the ledger", lambda: tuple(_of_logits(run)))
+
+
+def _of_logits(run: Run) -> list[OfLogits]:
+    found, stacks = [], run.study.snapshot.stacks
+    forward, linear = run.during(FORWARD) & (run.stack >= 0), run.marked(Mark.LINEAR)
+    called = [any(frame.name == NAME for frame in stacks[one][:2]) for one in range(len(stacks))]
+    named = np.array([*called, False])[run.stack] & forward
+    for row in np.flatnonzero(named & run.saved & (run.size >= LEAST)).tolist():
+        before = np.flatnonzero(forward[:row] & ~named[:row] & (run.step[:row] == run.step[row]))[-1:]
+        alike = run.during(BACKWARD) & (run.size == run.size[row]) & (run.begin < run.end[row])
+        back = np.flatnonzero(alike & (run.begin > run.begin[row]))
+        if len(back) > 1 and (linear[before] & (run.size[before] == run.size[row])).any():
+            found.append(OfLogits(row, int(back[-2]), int(back[-1])))
+    return found
+
+
+def in_half(run: Run, factor: FloatArray) -> FloatArray:
+    """`factor` of each request, with those of such calls: all but what the loss itself goes backward with."""
+    found: FloatArray = factor.copy()
+    for one in of_logits(run):
+        found[[one.made, one.back]], found[one.gradient] = 0.5, 1.0
+    return found
+
+
+def with_copies(run: Run, draft: Draft) -> Draft:
+    """`draft` with the copies of which a loss is made."""
+    calls = of_logits(run)
+    rows = np.array([one.made for one in calls], np.int64)
+    ends = run.begin[np.array([one.back for one in calls], np.int64)] - 1
+    return draft.added(run.size[rows], run.begin[rows], ends, rows)

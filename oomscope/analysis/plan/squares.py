@@ -1,0 +1,78 @@
+"""Which requests grow with the square of the tokens: the scores of attention, and masks beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.plan.calls import module_of, path_of
+from oomscope.analysis.plan.facts import Facts
+from oomscope.analysis.plan.scores import HALVINGS, between_projections, pixels, softmaxes_by_name, written_out
+from oomscope.analysis.plan.windows import windows
+from oomscope.model import BoolArray, IntArray
+
+MASK = 4
+"""Times as many bytes has a float32 as a truth value."""
+_ITEM_SIZES = (4, 2, 8, 1)
+
+
+def squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray:
+    """Scores: made in attention, divided by the square of the length; and what the backward makes of that size.
+
+    A tensor that some other line makes of the same size, without attention, is none.
+    """
+    divides = free & (facts.size % np.maximum(value * value, 1) == 0) & (value > 1) & (facts.size >= value * value)
+    scores = divides & facts.attention & facts.framed & ~facts.projects
+    elsewhere = np.unique(facts.size[free & facts.framed & ~facts.attention])
+    sizes = np.setdiff1d(np.unique(facts.size[scores]), elsewhere)
+    found: BoolArray = divides & np.isin(facts.size, sizes)
+    return found
+
+
+def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray:
+    """Scores that are told by their sizes alone, the masks beside them, and what the backward makes of their size."""
+    stacks = facts.study.snapshot.stacks
+    found = np.zeros(len(value), np.bool_)
+    for tokens in np.unique(value[free & (value > 1)]).tolist():
+        here = facts.forward & (value == tokens)
+        known = {one: path_of(stacks[one]) for one in np.unique(facts.stack[here]).tolist()}
+        rows = np.flatnonzero(here & ~facts.projects)
+        softmax = softmaxes_by_name(stacks, facts.stack)
+        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
+        lines = np.unique(facts.stack[scores])
+        others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
+        sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
+        modules = {module_of(known[one]) for one in lines.tolist()}
+        inside = np.array([one for one in known if module_of(known[one]) in modules], np.int64)
+        beside = [*(tokens * tokens * item for item in _ITEM_SIZES), *_masks_and_places(sizes, tokens)]
+        masks = here & np.isin(facts.stack, inside) & np.isin(facts.size, beside)
+        sizes = np.union1d(sizes, np.setdiff1d(np.unique(facts.size[masks]), others))
+        found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes))
+    return found & free
+
+
+def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArray:
+    """Scores by which the pixels of an image attend to one another, and what the backward makes of their size.
+
+    Within windows they do not grow with the square of the pixels.
+    """
+    found = np.zeros(len(side), np.bool_)
+    if windows(facts.study.snapshot.recorded.tensors):
+        return found
+    for one in np.unique(side[free & (side > 1)]).tolist():
+        here = facts.forward & (side == one)
+        scores = between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, pixels([one]))
+        others = facts.size[here & ~np.isin(facts.stack, np.unique(facts.stack[scores]))]
+        sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
+        found |= (side == one) & np.isin(facts.size, [*sizes, *(sizes // MASK)] if len(sizes) else [])
+        found[scores] = True
+    return found & free
+
+
+def _masks_and_places(scores: IntArray, tokens: int) -> list[int]:
+    """Bytes of the masks of a dropout of scores, and of products with relative places, of which there are 2n − 1.
+
+    A program may work on a part of the tokens that it is told, as after strided convolutions.
+    """
+    lengths = [tokens >> halvings for halvings in range(HALVINGS) if tokens >> halvings > 1]
+    places = [size * (2 * length - 1) // length for size in scores.tolist() for length in lengths]
+    return [*(scores // MASK).tolist(), *places]
