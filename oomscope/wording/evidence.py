@@ -24,7 +24,7 @@ EVIDENCE: dict[str, Sentence] = {
     "usable": "Free where the request may look (same pool, stream and size class)",
     "largest": "Largest free piece there",
     "largest_with_pages": "Largest free piece there, with the pages that could be mapped behind it",
-    "left_in_one_piece": "Left over had all of that been one piece",
+    "left_in_one_piece": "To spare, had all of that been one piece",
     "short_in_one_piece": "Short even if all of that had been one piece",
     "without": lambda values: f"To spare without {CAUSE_NOUNS.get(values['cause'], values['cause'])}",
     "without_at_higher_cap": lambda values: (

@@ -122,10 +122,7 @@ def find_piled(
         in_progress: calls that were underway at the same time: what they hold is at work, however many there are.
     """
     underway = {one.function for one in in_progress}
-    growth = tuple(one for one in growth if not _is_of(one, underway))
-    if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
-        # Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
-        growth = tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
+    growth = _that_piles_up(growth, underway, loop)
     debris = _debris(suspects, loop)
     tries = 0 if suspects else loop.failed_tries
     left = None if debris else _left(loop, tries)
@@ -136,9 +133,8 @@ def find_piled(
     by_sites = max(sum(one.spared_bytes for one in growth) - retained - bounded, 0)
     steady = sum(one.spared_bytes for one in growth if _is_steady(one))
     surely = sum(one.earlier_bytes for one in kept if _surely(one, loop))
-    holder = max(kept, key=lambda one: one.earlier_bytes, default=None)
-    if holder is not None and 2 * holder.earlier_bytes < by_sites:
-        holder = None  # most of it is kept by something else
+    mostly = [one for one in kept if 2 * one.earlier_bytes >= by_sites]  # else something else keeps most of it
+    holder = max(mostly, key=lambda one: one.earlier_bytes, default=None)
     passes = max([one.passes for one in kept] + [one.generations for one in growth], default=0)
     rises = loop.rising.grown if loop.rising else 0
     each = _pace(holder, growth) or (by_objects // passes if passes else 0)
@@ -159,6 +155,17 @@ def find_piled(
         debris=debris,
         left=left,
     )
+
+
+def _that_piles_up(growth: tuple[Growth, ...], underway: set[str], loop: LoopFacts) -> tuple[Growth, ...]:
+    """The sites that grow, but for those of calls that are `underway`.
+
+    Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
+    """
+    growth = tuple(one for one in growth if not _is_of(one, underway))
+    if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
+        return tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
+    return growth
 
 
 def _debris(suspects: tuple[Suspect, ...], loop: LoopFacts) -> tuple[Suspect, ...]:

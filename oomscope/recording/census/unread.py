@@ -202,14 +202,8 @@ def find_unread(
     """
     if sys.version_info[:2] > NEWEST or not kept.tells:
         return [], {}
-    roots = Roots(holding, offsets)
     frames = list({id(frame): frame for stack in stacks for frame in stack}.values())
-    for stack in stacks:
-        roots.note_loops(stack)
-        roots.note_gradients(stack)
-    for frame in frames:
-        if frame.f_code.co_flags & _OPTIMIZED:
-            roots.add_call(frame)
+    roots = _roots_of_calls(holding, stacks, frames, offsets)
     asked = functools.cache(lambda: names_still_read(frames, offsets, heap.of_types({types.FunctionType}), heap))
     analysed = _add_globals(roots, heap, stacks, asked)
     idle, waiting = find_idle(holding, heap, frames, asked), find_suspended(holding, frames)
@@ -231,6 +225,19 @@ def find_unread(
     _tell(holding, kept, graphs, in_use, told)
     rows = [row for one in (*variables, *graphs) for row in one.rows()]
     return sorted(rows, key=lambda row: -row["bytes"])[:_MOST_ROWS], told
+
+
+def _roots_of_calls(
+    holding: Holding, stacks: list[list[FrameType]], frames: list[FrameType], offsets: Mapping[int, int]
+) -> Roots:
+    roots = Roots(holding, offsets)
+    for stack in stacks:
+        roots.note_loops(stack)
+        roots.note_gradients(stack)
+    for frame in frames:
+        if frame.f_code.co_flags & _OPTIMIZED:
+            roots.add_call(frame)
+    return roots
 
 
 def _graphs(holding: Holding, kept: Kept, shown: set[int], needed: set[int]) -> tuple[list[Variable], set[int]]:
