@@ -538,7 +538,7 @@ def test_the_walk_over_half_a_million_objects_is_quick(taken):
     gc.collect()
     began = process_time()
     taken()
-    assert process_time() - began < 5  # under 1 s on a quiet machine
+    assert process_time() - began < 30  # under 1 s on a quiet machine; a busy one has taken 7
     assert taken.census.walk["objects"] > 500_000
     assert taken.row(leak[5])["holders"][0].endswith("leak[5]")
     assert len(ballast) == 150_000

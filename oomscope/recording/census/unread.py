@@ -31,6 +31,8 @@ from oomscope.recording.census.remaining import names_still_read
 from oomscope.recording.census.storages import Key
 from oomscope.recording.census.suspended import find_suspended, place_of_suspended
 
+Asked = Callable[[], frozenset[str] | None]
+"""Tells the names that code which may still run asks for; None where that cannot be told."""
 NEWEST = (3, 13)
 """Later versions of Python keep values on a call's stack without counting a reference, so that nothing is proven."""
 _OPTIMIZED = 0x1
@@ -119,13 +121,8 @@ class Roots:
         uses = uses_after(frame.f_code, self._offset(frame))
         self._add(frame, places.local_variables(frame), uses, "local", places.function_name(frame))
 
-    def add_module(
-        self, frame: FrameType, label: str, functions: Iterable[types.FunctionType], asked: frozenset[str] | None
-    ) -> None:
-        """The variables of a script that runs, which those of its functions read as well that may still be called.
-
-        `asked`: the names that code which may still run asks for; None where that cannot be told.
-        """
+    def add_module(self, frame: FrameType, label: str, functions: Iterable[types.FunctionType], asked: Asked) -> None:
+        """The variables of a script that runs, which those of its functions read as well that may still be called."""
         uses = uses_after(frame.f_code, self._offset(frame))
         for code in (*(one.__code__ for one in functions), *_codes_within(frame.f_code)):
             names = global_reads(code)
@@ -133,20 +130,27 @@ class Roots:
                 uses = None
                 self._later.pop(id(frame), None)
                 break
-            read = {Use(name) for name in names if asked is None or name in asked}
+            read = {Use(name) for name in names if self._is_asked(frame.f_globals.get(name), name, asked)}
             uses |= read
             if id(frame) in self._later:
                 self._later[id(frame)] |= read
         self._add(frame, dict(frame.f_globals), uses, "global", label)
 
-    def add_imported(self, label: str, variables: Mapping[str, Any], asked: frozenset[str] | None) -> None:
+    def add_imported(self, label: str, variables: Mapping[str, Any], asked: Asked) -> None:
         """The variables of a module of the program that was imported: whoever reads one asks for it by its name."""
         for name, value in list(variables.items()):
             node = self._numbers.get(id(value))
-            if node is not None and (asked is None or name in asked):
+            if node is not None and self._is_asked(value, name, asked):
                 self.read.add(node)
             elif node is not None:
                 self.unread.append(Variable(f"{label}: {name}", "global", None, node, None))
+
+    def _is_asked(self, value: Any, name: str, asked: Asked) -> bool:
+        """Whether code that may still run asks for `name`; that takes time, so not looked into if it keeps nothing."""
+        if id(value) not in self._numbers:
+            return True
+        names = asked()
+        return names is None or name in names
 
     def _offset(self, frame: FrameType) -> int:
         return self._offsets.get(id(frame), frame.f_lasti)
@@ -279,21 +283,19 @@ def _attributes(holding: Holding, idle: Iterable[Idle]) -> Iterator[Variable]:
             yield Variable(f"{label}.{one.name}", "attribute", at, one.value, None)
 
 
-def _add_globals(
-    roots: Roots, heap: Heap, stacks: list[list[FrameType]], asked: Callable[[], frozenset[str] | None]
-) -> set[str]:
+def _add_globals(roots: Roots, heap: Heap, stacks: list[list[FrameType]], asked: Asked) -> set[str]:
     """Add the globals of the program's modules of which all that may read them is known; returns their labels."""
     analysed = set()
     for label, variables, kind, frame in places.module_globals(stacks).values():
         if kind != places.USER_GLOBAL or (frame is None and label == "__main__"):
             continue
         if frame is None:
-            roots.add_imported(label, variables, asked())
+            roots.add_imported(label, variables, asked)
             analysed.add(label)
         elif not frame.f_code.co_filename.startswith("<"):
             known = [one for one in heap.of_types({types.FunctionType}) if one.__globals__ is variables]
             # Running code is a function of its own to Python 3.11 and later.
-            roots.add_module(frame, label, [one for one in known if one.__code__ is not frame.f_code], asked())
+            roots.add_module(frame, label, [one for one in known if one.__code__ is not frame.f_code], asked)
             analysed.add(label)
     return analysed
 
