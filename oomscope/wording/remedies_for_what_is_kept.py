@@ -94,13 +94,11 @@ def _release(values: Mapping[str, Any]) -> str:
 
 def _with_others(values: Mapping[str, Any]) -> str:
     """The variable, with others that keep some of the same: it is not free before they go, too."""
+    known = holder(values["holder"])
     others = [f"`{one.rpartition(': ')[2]}`" for one in values.get("others") or ()]
-    known = f"{holder(values['holder'])}"
-    return (
-        f"{known}, and of {' and '.join(others)}, which {'refers' if len(others) == 1 else 'refer'} to it,"
-        if others
-        else known
-    )
+    if not others:
+        return known
+    return f"{known}, and of {' and '.join(others)}, which {'keeps' if len(others) == 1 else 'keep'} some of it,"
 
 
 def _release_suspended(values: Mapping[str, Any]) -> str:

@@ -497,8 +497,8 @@ def test_a_setting_is_not_enough_where_the_optimizer_asks_for_more_than_is_spare
     ("others", "named"),
     [
         ((), "`adam` (in main)"),
-        (("main: cosine",), "`adam` (in main), and of `cosine`, which refers to it,"),
-        (("main: a", "main: b"), "`adam` (in main), and of `a` and `b`, which refer to it,"),
+        (("main: cosine",), "`adam` (in main), and of `cosine`, which keeps some of it,"),
+        (("main: a", "main: b"), "`adam` (in main), and of `a` and `b`, which keep some of it,"),
     ],
 )
 def test_what_else_keeps_a_variable_is_named(others: tuple[str, ...], named: str) -> None:

@@ -107,9 +107,8 @@ def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 WORTH_TELLING = 0.1
-"""Of the limit, free but in pieces: whoever compares what is in use with the limit asks where the rest is.
-Of what is in use, held by calls at once.
-"""
+"""Of the limit, free but in pieces: whoever compares what is in use with the limit asks where the rest is. The same of
+what is in use, where calls at once hold it."""
 
 
 def in_pieces(circumstances: Circumstances) -> tuple[Note, ...]:
