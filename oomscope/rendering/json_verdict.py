@@ -29,6 +29,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
     return {
         "cause": verdict.cause,
         "confidence": verdict.confidence,
+        "doubt": None if verdict.doubt is None else {"code": verdict.doubt.code, "text": say(verdict.doubt)},
         "headline": headline(verdict),
         "headline_notes": [_note(note) for note in verdict.headline],
         "replay": sentences(verdict.replay, 600) or None,

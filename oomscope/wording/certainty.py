@@ -7,7 +7,7 @@ from oomscope.units import format_bytes
 from oomscope.wording import say
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
-from oomscope.wording.labels import CONFIDENCE_LABELS, label
+from oomscope.wording.verdict_text import said_confidence
 
 _LONGEST = 500
 _NOT_EXACT = (
@@ -24,8 +24,7 @@ def certainty(findings: Findings) -> list[str]:
     items = [clean(say(note), _LONGEST) for note in odd if note.code == "reading.cut"] + said[:1]
     if device is not None and device.oom is not None:
         verdict = device.oom.verdict
-        confidence = label(verdict.confidence, CONFIDENCE_LABELS)
-        items.insert(0, f"Cause: {cause_label(verdict)} ({confidence}).")
+        items.insert(0, f"Cause: {cause_label(verdict)} ({said_confidence(verdict)}).")
     if recording.unattributed_live_bytes:
         items.append(
             f"{format_bytes(recording.unattributed_live_bytes)} of the allocated memory was recorded without a stack."

@@ -13,10 +13,11 @@ from oomscope.units import format_bytes, plural
 from oomscope.wording import cut
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
-from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
+from oomscope.wording.labels import DRIVER_LABELS, label
 from oomscope.wording.loops import counted, counts_agree, counts_others, step_underway
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place
+from oomscope.wording.verdict_text import said_confidence
 from oomscope.wording.window import brief_part
 
 RECORDED = {
@@ -277,7 +278,7 @@ def sureness(findings: Findings) -> tuple[str, ...]:
     parts = []
     if device.oom is not None:
         verdict = device.oom.verdict
-        parts = [f"cause: {cause_label(verdict)}, {label(verdict.confidence, CONFIDENCE_LABELS)}"]
+        parts = [f"cause: {cause_label(verdict)}, {said_confidence(verdict)}"]
     if cut.is_cut(findings):
         parts.append("the file was cut off")
     parts.append(_recorded(findings))

@@ -13,7 +13,7 @@ from oomscope.wording.template import Sentence, fill
 
 _FILES = (
     "reading", "reconciliation", "recording", "whatif", "plan", "ledger", "causes", "verdict", "message_proofs",
-    "message_advice", "message_gaps",
+    "message_advice", "message_gaps", "doubts",
 )  # fmt: skip
 
 

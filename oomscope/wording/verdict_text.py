@@ -9,6 +9,7 @@ from oomscope.model import Note
 from oomscope.wording import say
 from oomscope.wording.clean import clean
 from oomscope.wording.evidence import EVIDENCE
+from oomscope.wording.labels import CONFIDENCE_LABELS, label
 from oomscope.wording.remedies import REMEDIES
 from oomscope.wording.remedy_words import SOURCES
 from oomscope.wording.template import fill
@@ -32,6 +33,12 @@ def sentences(notes: tuple[Note, ...], longest: int) -> str:
 def headline(verdict: Verdict) -> str:
     """Why the request failed, in a few sentences."""
     return sentences(verdict.headline, 900)
+
+
+def said_confidence(verdict: Verdict) -> str:
+    """How sure the cause is, and why it is not surer."""
+    confidence = label(verdict.confidence, CONFIDENCE_LABELS)
+    return confidence if verdict.doubt is None else f"{confidence}: {say(verdict.doubt)}"
 
 
 def evidence_text(evidence: Evidence) -> str:

@@ -51,6 +51,7 @@ def _of(oom: Oom) -> dict[str, Any]:
     verdict, asked, failing = oom.verdict, oom.verdict.asked, oom.verdict.failing_pass
     return {
         "cause": f"{verdict.cause}, {verdict.confidence}",
+        "doubt": verdict.doubt and _lines((verdict.doubt,))[0],
         "headline": _lines(verdict.headline),
         "limit": _pairs({"": oom.limit.source, "low": oom.limit.low, "high": oom.limit.high}),
         "asked": asked and _pairs({"": asked.phase, "site": asked.site, "node": asked.node}),

@@ -27,6 +27,7 @@ from oomscope.analysis.verdict.causes import (
 from oomscope.analysis.verdict.circumstances import MUCH_OLDER, Circumstances
 from oomscope.analysis.verdict.evidence import gather_evidence
 from oomscope.analysis.verdict.idle_models import IdleModel
+from oomscope.analysis.verdict.judge import confidence_with
 from oomscope.analysis.verdict.piled import LoopFacts, Piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.walls import Wall
@@ -121,19 +122,19 @@ def test_one_pile_is_never_put_behind_the_other(pile: str) -> None:
 @pytest.mark.parametrize(("spare", "confidence"), [(300, "high"), (299, "medium")])
 def test_a_wall_is_sure_with_margin(spare: int, confidence: str) -> None:
     assert shortage.MARGIN == 0.03
-    found = clauses.confidence_of_wall(circumstances(), outcome("private_pools", spare), 2000)
+    found = confidence_with(clauses.doubt_of_wall(circumstances(), outcome("private_pools", spare), 2000))
     assert found == confidence
 
 
 @pytest.mark.parametrize(("piece", "confidence"), [(2000, "high"), (1999, "medium")])
 def test_a_wall_is_sure_where_one_piece_behind_it_would_do(piece: int, confidence: str) -> None:
-    assert clauses.confidence_of_wall(circumstances(), outcome("private_pools"), piece) == confidence
+    assert confidence_with(clauses.doubt_of_wall(circumstances(), outcome("private_pools"), piece)) == confidence
 
 
 @pytest.mark.parametrize(("uncertain", "confidence"), [(300, "high"), (301, "medium")])
 def test_a_wall_is_not_sure_where_sizes_are_uncertain(uncertain: int, confidence: str) -> None:
     one = circumstances(uncertain_bytes=uncertain)
-    assert clauses.confidence_of_wall(one, outcome("private_pools"), 2000) == confidence
+    assert confidence_with(clauses.doubt_of_wall(one, outcome("private_pools"), 2000)) == confidence
 
 
 @pytest.mark.parametrize(("ratio", "code"), [(1.05, "causes.pass.after"), (1.06, "causes.pass.longer")])
@@ -178,7 +179,7 @@ def test_who_reaches_half_of_what_has_grown_is_named(kind: str, reaches: int, na
 )
 def test_what_no_card_could_hold_is_sure(size: int, confidence: str) -> None:
     found = outcome("oversized_request", certain=False)
-    assert oversized_request.confidence(circumstances(size), found) == confidence
+    assert confidence_with(oversized_request.doubt(circumstances(size), found)) == confidence
 
 
 def passed(completed: int = 3, ratio: float | None = 1.0) -> Any:
@@ -190,13 +191,13 @@ def passed(completed: int = 3, ratio: float | None = 1.0) -> Any:
 def test_holes_are_sure_where_a_tenth_would_have_been_left(spare: int, confidence: str) -> None:
     assert fragmentation.SURE_OF_HOLES == 0.10
     one = circumstances(failing_pass=passed())
-    assert fragmentation.confidence(one, outcome("fragmentation", spare)) == confidence
+    assert confidence_with(fragmentation.doubt(one, outcome("fragmentation", spare))) == confidence
 
 
 @pytest.mark.parametrize(("spare", "confidence"), [(1500, "high"), (1499, "medium")])
 def test_holes_of_a_first_pass_are_sure_where_more_would_have_been_left(spare: int, confidence: str) -> None:
     assert fragmentation.CERTAIN_OF_HOLES == 0.15
-    assert fragmentation.confidence(circumstances(), outcome("fragmentation", spare)) == confidence
+    assert confidence_with(fragmentation.doubt(circumstances(), outcome("fragmentation", spare))) == confidence
 
 
 @pytest.mark.parametrize(
@@ -212,12 +213,12 @@ def test_little_to_spare_counts_where_such_a_pass_has_fitted(completed: int, rat
 @pytest.mark.parametrize(("done_with", "confidence"), [(2299, "high"), (2300, "medium")])
 def test_capacity_is_not_sure_where_something_may_be_done_with(done_with: int, confidence: str) -> None:
     one = circumstances(may_be_done_with=done_with)
-    assert capacity.confidence(one, outcome("capacity")) == confidence
+    assert confidence_with(capacity.doubt(one, outcome("capacity"))) == confidence
 
 
 @pytest.mark.parametrize(("left", "confidence"), [(2299, "high"), (2300, "medium")])
 def test_nor_where_the_trace_shows_that_an_earlier_training_left_much(left: int, confidence: str) -> None:
-    assert capacity.confidence(circumstances(left_by_trace=left), outcome("capacity")) == confidence
+    assert confidence_with(capacity.doubt(circumstances(left_by_trace=left), outcome("capacity"))) == confidence
 
 
 @pytest.mark.parametrize(("per_pass", "holds"), [(100, True), (101, False)])
@@ -252,7 +253,7 @@ def test_a_short_list_beside_large_holes_is_not_sure_to_grow(passes: int, usable
     assert growth.FEW_PASSES == 10
     assert growth.AMPLE == 0.1
     one = circumstances(free=free(usable=usable), piled=Piled(grown=5000, steady=5000, passes=passes))
-    assert growth.confidence(one, outcome("growth")) == confidence
+    assert confidence_with(growth.doubt(one, outcome("growth"))) == confidence
 
 
 @pytest.mark.parametrize(
@@ -262,12 +263,12 @@ def test_few_passes_of_a_loop_that_went_as_far_before_are_not_sure_to_grow(
     passes: int, before: bool, confidence: str
 ) -> None:
     one = circumstances(piled=Piled(grown=5000, steady=5000, passes=passes), went_as_far_before=before)
-    assert growth.confidence(one, outcome("growth")) == confidence
+    assert confidence_with(growth.doubt(one, outcome("growth"))) == confidence
 
 
 def test_what_later_work_may_need_is_not_sure_to_leak() -> None:
     one = circumstances(piled=Piled(grown=5000, steady=5000, passes=40), leaks_for_sure=False)
-    assert growth.confidence(one, outcome("growth")) == "medium"
+    assert confidence_with(growth.doubt(one, outcome("growth"))) == "medium"
 
 
 @pytest.mark.parametrize(
@@ -354,7 +355,7 @@ def test_little_that_is_free_in_pieces_is_not_worth_a_sentence(usable: int, told
 @pytest.mark.parametrize(("bytes_", "confidence"), [(2299, "high"), (2300, "medium")])
 def test_capacity_is_not_sure_where_a_model_that_takes_no_part_may_wait_elsewhere(bytes_: int, confidence: str) -> None:
     one = circumstances(idle_models=(IdleModel("encoder", bytes_),))
-    assert capacity.confidence(one, outcome("capacity")) == confidence
+    assert confidence_with(capacity.doubt(one, outcome("capacity"))) == confidence
 
 
 def test_a_model_without_gradients_is_told_as_one() -> None:
@@ -423,7 +424,7 @@ def test_bytes_of_parameters_without_gradients(gradients: list[int], expected: i
     [({}, "medium"), ({"history_of_steps": 100}, "high"), ({"failing_pass": passed(ratio=4.0)}, "high")],
 )
 def test_capacity_is_not_sure_where_passes_need_more_and_more(more: dict[str, Any], confidence: str) -> None:
-    assert capacity.confidence(circumstances(rise=30, **more), outcome("capacity")) == confidence
+    assert confidence_with(capacity.doubt(circumstances(rise=30, **more), outcome("capacity"))) == confidence
 
 
 @pytest.mark.parametrize(("bytes_", "told"), [(2000, True), (1999, False)])
@@ -526,20 +527,21 @@ def test_of_a_first_forward_it_is_said_that_its_rest_is_not_known(
 @pytest.mark.parametrize(("largest", "confidence"), [(1999, "high"), (2000, "low")])
 def test_a_hole_that_would_have_served_makes_capacity_doubtful(largest: int, confidence: str) -> None:
     one = circumstances(free=free(largest=largest))
-    assert capacity.confidence(one, decide.decide(case())) == confidence
+    assert confidence_with(capacity.doubt(one, decide.decide(case()))) == confidence
 
 
 @pytest.mark.parametrize(("steady", "confidence"), [(2300, "high"), (2299, "medium")])
 def test_growth_is_sure_where_what_rises_beyond_doubt_is_enough(steady: int, confidence: str) -> None:
     one = circumstances(piled=Piled(grown=5000, steady=steady))
-    assert growth.confidence(one, outcome("growth")) == confidence
+    assert confidence_with(growth.doubt(one, outcome("growth"))) == confidence
 
 
 @pytest.mark.parametrize(("grown", "confidence"), [(5000, "high"), (4999, "medium")])
 def test_what_is_less_than_half_may_be_a_buffer_that_is_not_full_yet(grown: int, confidence: str) -> None:
-    assert growth.confidence(circumstances(piled=Piled(grown=grown, steady=grown)), outcome("growth")) == confidence
+    one = circumstances(piled=Piled(grown=grown, steady=grown))
+    assert confidence_with(growth.doubt(one, outcome("growth"))) == confidence
     named = Piled(grown=grown, steady=grown, holder=suspect(retained=grown))
-    assert growth.confidence(circumstances(piled=named), outcome("growth")) == "high"
+    assert confidence_with(growth.doubt(circumstances(piled=named), outcome("growth"))) == "high"
 
 
 @pytest.mark.parametrize(("finished", "told"), [(900, 7), (899, None)])

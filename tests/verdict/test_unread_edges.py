@@ -9,6 +9,7 @@ from oomscope.analysis.remedies import release_variable
 from oomscope.analysis.study import study_device
 from oomscope.analysis.verdict import piled
 from oomscope.analysis.verdict.causes import retained
+from oomscope.analysis.verdict.judge import confidence_with
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
@@ -33,7 +34,7 @@ def unread(kept: int, how: str = "proven", **more: object) -> Suspect:
 def confidence(*kept: Suspect, **more: object) -> str:
     total = sum(one.retained for one in kept)
     known = circumstances(size=500, piled=Piled(retained=total, debris=kept), retained=total, **more)
-    return retained.confidence(known, outcome("retained"))
+    return confidence_with(retained.doubt(known, outcome("retained")))
 
 
 @pytest.mark.parametrize(("kept", "found"), [(EDGE, EDGE), (EDGE - 1, 0)])
@@ -93,7 +94,7 @@ def test_gradients_of_what_was_frozen_are_named_by_their_module() -> None:
     (advice,) = release_variable.propose(known)
     assert advice.slug == "release_variable.frozen"
     assert advice.values["module"] == "tower"
-    assert retained.confidence(known, outcome("retained")) == "medium"
+    assert confidence_with(retained.doubt(known, outcome("retained"))) == "medium"
 
 
 @pytest.mark.parametrize(("kept", "is_told"), [(WORTH_TELLING, True), (WORTH_TELLING - 1, False)])

@@ -14,12 +14,16 @@ from oomscope.analysis.verdict.suspects import UNDERWAY, held_rows, reaching
 from oomscope.model import Note, note
 
 
-def confidence_of_wall(circumstances: Circumstances, tested: Tested, piece: int) -> str:
-    """High where a known `piece` would have served the request, with margin, at every limit that is possible."""
-    low = circumstances.request.limit.low
-    if piece < circumstances.request.size or circumstances.uncertain_bytes > MARGIN * low:
-        return "medium"  # behind the wall lie holes that would not have served it either
-    return "high" if tested.certain and tested.qualifying[0].spare >= MARGIN * low else "medium"
+def doubt_of_wall(circumstances: Circumstances, tested: Tested, piece: int) -> Note | None:
+    """None where a known `piece` would have served the request, with margin, at every limit that is possible."""
+    low, spare = circumstances.request.limit.low, tested.qualifying[0].spare
+    if piece < circumstances.request.size:
+        return note("doubts.no_piece")  # behind the wall lie holes that would not have served it either
+    if circumstances.uncertain_bytes > MARGIN * low:
+        return note("doubts.sizes", bytes=circumstances.uncertain_bytes)
+    if not tested.certain:
+        return note("doubts.limit")
+    return None if spare >= MARGIN * low else note("doubts.little_to_spare", bytes=max(spare, 0))
 
 
 def also_held(circumstances: Circumstances, bytes_: int) -> tuple[Note, ...]:

@@ -21,14 +21,11 @@ def judge(circumstances: Circumstances) -> Verdict:
     first = decide(circumstances.shortage)
     tested = _that_holds(circumstances, first)
     cause = CAUSE_MODULES[tested.cause]
-    confidence = cause.confidence(circumstances, tested)
-    if tested.cause != first.cause and confidence == "high":
-        confidence = "medium"  # a claim of ours did not hold: something here is not understood
-    if circumstances.study.is_cut:
-        confidence = "low"  # what was there before the recording cannot be told from what came after the cut
+    doubt = _doubt(circumstances, first, tested)
     return Verdict(
         cause=tested.cause,
-        confidence=confidence,
+        confidence=confidence_with(doubt),
+        doubt=doubt,
         headline=cause.headline(circumstances, tested),
         replay=citation(circumstances.whatif, request, tested.cause),
         qualifying=tested.qualifying,
@@ -42,6 +39,27 @@ def judge(circumstances: Circumstances) -> Verdict:
         failing_pass=circumstances.failing_pass,
         in_progress=circumstances.in_progress,
     )
+
+
+_GRAVE = ("doubts.served", "doubts.cut")
+"""With these the numbers do not explain the failure, or half of them are missing."""
+
+
+def confidence_with(doubt: Note | None) -> str:
+    """``high`` where nothing speaks for another cause, ``low`` where the numbers do not add up, else ``medium``."""
+    if doubt is None:
+        return "high"
+    return "low" if doubt.code in _GRAVE else "medium"
+
+
+def _doubt(circumstances: Circumstances, first: Tested, tested: Tested) -> Note | None:
+    """What keeps the verdict from high confidence."""
+    if circumstances.study.is_cut:
+        return note("doubts.cut")
+    found = CAUSE_MODULES[tested.cause].doubt(circumstances, tested)
+    if found is None and tested.cause != first.cause:
+        return note("doubts.claim")
+    return found
 
 
 def _that_holds(circumstances: Circumstances, tested: Tested) -> Tested:

@@ -126,6 +126,7 @@ class Verdict:
 
     Attributes:
         headline: a sentence each; `oomscope.wording` says them.
+        doubt: why the confidence is not high; None where it is.
         replay: what other settings would have done to it, by replay; empty where there is no replay to trust.
         cannot_know: what the snapshot does not tell.
         suspects: who keeps memory alive, by the bytes that each alone retains.
@@ -137,6 +138,7 @@ class Verdict:
     cause: str
     confidence: str
     headline: tuple[Note, ...]
+    doubt: Note | None = None
     replay: tuple[Note, ...] = ()
     qualifying: tuple[Qualifying, ...] = ()
     evidence: tuple[Evidence, ...] = ()

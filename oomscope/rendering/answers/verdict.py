@@ -102,6 +102,7 @@ def _failure(findings: Findings, device: DeviceFindings, oom: Oom) -> dict[str, 
     return {
         "cause": judged.cause,
         "confidence": judged.confidence,
+        "doubt": None if judged.doubt is None else say(judged.doubt),
         "line": None if line is None else {"at": f"{clean(line.file)}:{line.line}", "source": source},
         "fixes": [_advice(one) for one in judged.advice if not one.refuted],
         "request": {

@@ -21,11 +21,10 @@ from oomscope.rendering.text.terminal import changed_by_settings, section
 from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
 from oomscope.wording.instants import instant
-from oomscope.wording.labels import CONFIDENCE_LABELS, label
 from oomscope.wording.opening import changing_replays, occasion, verdict_text
 from oomscope.wording.page import effect_text, else_text
 from oomscope.wording.paths import Shorten, shortener
-from oomscope.wording.verdict_text import advice_text
+from oomscope.wording.verdict_text import advice_text, said_confidence
 from oomscope.wording.window import shown_part
 
 LINES = 20
@@ -201,8 +200,8 @@ def _foot(device: DeviceFindings, width: int, replayed: bool) -> list[Text]:
     """How sure it is, and where there is more."""
     parts = []
     if device.oom is not None:
-        parts.append(f"cause known with {label(device.oom.verdict.confidence, CONFIDENCE_LABELS)}")
+        parts.append(f"cause known with {said_confidence(device.oom.verdict)}")
     if not replayed:
         parts.append("replay other settings: --whatif")
     parts.append("more: --full")
-    return wrapped(Text(" · ".join(parts), style="dim"), width, 1)
+    return wrapped(Text(" · ".join(parts), style="dim"), width, 2)

@@ -4,7 +4,8 @@ Each module has:
 
 - `SLUG`;
 - ``withheld(case)``: the bytes that it alone kept from the request, for the counterfactual;
-- ``confidence(circumstances, tested)``: ``high`` only where no reading of the evidence gives another cause;
+- ``doubt(circumstances, tested)``: what keeps the verdict from high confidence, as a note; None only where no
+  reading of the evidence gives another cause;
 - ``headline(circumstances, tested)``: what to say, as notes;
 - ``holds(circumstances, tested)``: whether the numbers of that headline bear it out; the next cause is taken if not;
 - `DECIDING`: which numbers a reader needs to believe it, by the slugs of `oomscope.analysis.verdict.evidence`;

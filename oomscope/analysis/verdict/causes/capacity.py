@@ -48,27 +48,37 @@ def withheld(case: Shortage) -> int:
     return 0
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where the limit and what fills the card are known, and nothing that was free would have been enough."""
-    if not tested.certain or (tested.together and not tested.qualifying) or circumstances.card_unknown:
-        return "medium"
-    case = circumstances.shortage
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where the limit and what fills the card are known, and nothing that was free would have been enough."""
+    case, low = circumstances.shortage, circumstances.request.limit.low
+    if (unclear := _unclear(circumstances, tested)) is not None:
+        return unclear
     if case.free.largest >= case.size:
-        return "low"  # by these numbers it should have been served: something is not known
+        return note("doubts.served")
     if circumstances.may_be_kept:
-        return "medium"  # the exception of an earlier failure may keep it
-    low = case.limit.low
-    if case.spare(circumstances.may_be_done_with, low) >= MARGIN * low:
-        return "medium"  # without what this pass may not need, there would have been room
-    if case.spare(sum(one.bytes for one in circumstances.idle_models), low) >= MARGIN * low:
-        return "medium"  # a model that takes no part may wait elsewhere, or be left over
-    if case.spare(circumstances.left_by_trace, low) >= MARGIN * low:
-        return "medium"  # what keeps it need not be a name that the recording knows
+        return note("doubts.earlier_failure")
+    idle = sum(one.bytes for one in circumstances.idle_models)
+    for code, bytes_ in (
+        ("doubts.not_needed", circumstances.may_be_done_with),
+        ("doubts.idle_model", idle),
+        ("doubts.earlier_training", circumstances.left_by_trace),
+    ):
+        if case.spare(bytes_, low) >= MARGIN * low:
+            return note(code, bytes=bytes_)
     if _rising(circumstances) and not _told_why(circumstances):
-        return "medium"  # more and more hooks, views or requests make each pass need more
+        return note("doubts.rising")
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
-        return "medium"  # something has piled up, though not enough of it to be the cause alone
-    return "high"
+        return note("doubts.piled")
+    return None
+
+
+def _unclear(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """What is not known of the limit, of the free memory or of the card."""
+    if not tested.certain:
+        return note("doubts.limit")
+    if tested.together and not tested.qualifying:
+        return note("doubts.together")
+    return note("doubts.card") if circumstances.card_unknown else None
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:

@@ -36,8 +36,8 @@ class Cause(Protocol):
         """The bytes that it alone kept from the request."""
         ...
 
-    def confidence(self, circumstances: Circumstances, tested: Tested, /) -> str:
-        """``high``, ``medium`` or ``low``."""
+    def doubt(self, circumstances: Circumstances, tested: Tested, /) -> Note | None:
+        """The first thing that speaks for another cause; None where nothing does."""
         ...
 
     def headline(self, circumstances: Circumstances, tested: Tested, /) -> tuple[Note, ...]:

@@ -35,18 +35,20 @@ def withheld(case: Shortage) -> int:
     return 0 if case.free.largest >= case.size else case.free.usable
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where much would have been left over, and nothing unknown may have filled the card."""
-    spare = tested.qualifying[0].spare
-    if circumstances.card_unknown or spare < SURE_OF_HOLES * circumstances.request.limit.low:
-        return "medium"
-    if spare < CERTAIN_OF_HOLES * circumstances.request.limit.low and not _has_fitted(circumstances):
-        return "medium"
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where much would have been left over, and nothing unknown may have filled the card."""
+    spare, low = tested.qualifying[0].spare, circumstances.request.limit.low
+    if circumstances.card_unknown:
+        return note("doubts.card")
+    if spare < SURE_OF_HOLES * low:
+        return note("doubts.little_to_spare", bytes=spare)
+    if spare < CERTAIN_OF_HOLES * low and not _has_fitted(circumstances):
+        return note("doubts.not_fitted_before")
     if circumstances.shortage.filling and circumstances.shortage.grown:
-        return "medium"  # what is gathered may have no end
+        return note("doubts.no_end")
     if circumstances.in_progress:
-        return "medium"  # fewer calls at once would have done as well
-    return clauses.confidence_of_wall(circumstances, tested, circumstances.request.size)
+        return note("doubts.calls_at_once")
+    return clauses.doubt_of_wall(circumstances, tested, circumstances.request.size)
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:

@@ -41,22 +41,22 @@ def withheld(case: Shortage) -> int:
     return case.grown
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where what rises beyond doubt would have been enough by itself."""
-    low = circumstances.request.limit.low
-    steady = circumstances.shortage.spare(circumstances.piled.steady, low)
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where what rises beyond doubt would have been enough by itself."""
+    low, piled = circumstances.request.limit.low, circumstances.piled
     if circumstances.shortage.spare(circumstances.wasted, low) >= MARGIN * low:
-        return "medium"  # without what is lost to rounding it would have fitted as well
-    live, piled = circumstances.request.totals.allocated, circumstances.piled
-    if piled.holder is None and piled.grown < MOSTLY * live:
-        return "medium"  # a buffer that is not full yet rises as a leak does, beside what needs more
-    if circumstances.piled.passes <= FEW_PASSES and _would_fit_in_one_piece(circumstances):
-        return "medium"  # a list that is as long as it was meant to be, beside holes that kept the last of it out
-    if circumstances.piled.passes <= FEW_PASSES and circumstances.went_as_far_before:
-        return "medium"  # such as the layers that every forward goes through
+        return note("doubts.rounding", bytes=circumstances.wasted)
+    if piled.holder is None and piled.grown < MOSTLY * circumstances.request.totals.allocated:
+        return note("doubts.being_filled")
+    if piled.passes <= FEW_PASSES and _would_fit_in_one_piece(circumstances):
+        return note("doubts.long_enough", passes=piled.passes)
+    if piled.passes <= FEW_PASSES and circumstances.went_as_far_before:
+        return note("doubts.went_as_far")  # such as the layers that every forward goes through
     if not circumstances.leaks_for_sure:
-        return "medium"  # a cache, a store or sessions may be as large as the work needs
-    return "high" if tested.certain and steady >= MARGIN * low else "medium"
+        return note("doubts.meant_to_grow")
+    if circumstances.shortage.spare(piled.steady, low) < MARGIN * low:
+        return note("doubts.not_steady")
+    return None if tested.certain else note("doubts.limit")
 
 
 def _would_fit_in_one_piece(circumstances: Circumstances) -> bool:

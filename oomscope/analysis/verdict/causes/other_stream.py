@@ -21,11 +21,11 @@ def withheld(case: Shortage) -> int:
     return case.free.other_streams + case.free.pending + case.opened
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where one piece of it would have served the request."""
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where one piece of it would have served the request."""
     case = circumstances.shortage
     piece = max(case.free.other_streams_piece, case.free.pending, case.opened)
-    return clauses.confidence_of_wall(circumstances, tested, piece)
+    return clauses.doubt_of_wall(circumstances, tested, piece)
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:

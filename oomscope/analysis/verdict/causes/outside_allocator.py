@@ -20,9 +20,9 @@ def withheld(case: Shortage) -> int:
     return max(case.outside - NORMAL_OUTSIDE, 0)
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where the card's size is recorded and the request fits with margin without the others."""
-    return clauses.confidence_of_wall(circumstances, tested, circumstances.request.size)
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where the card's size is recorded and the request fits with margin without the others."""
+    return clauses.doubt_of_wall(circumstances, tested, circumstances.request.size)
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:

@@ -22,9 +22,10 @@ def withheld(case: Shortage) -> int:
     return 0
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where the limit is known, or where no card would do."""
-    return "high" if tested.certain or circumstances.request.size > LARGEST_CARD else "medium"
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where the limit is known, or where no card would do."""
+    known = tested.certain or circumstances.request.size > LARGEST_CARD
+    return None if known else note("doubts.limit")
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:

@@ -19,9 +19,9 @@ def withheld(case: Shortage) -> int:
     return case.free.walled
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where one piece behind the wall would have served the request."""
-    return clauses.confidence_of_wall(circumstances, tested, circumstances.request.free.walled_piece)
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where one piece behind the wall would have served the request."""
+    return clauses.doubt_of_wall(circumstances, tested, circumstances.request.free.walled_piece)
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:

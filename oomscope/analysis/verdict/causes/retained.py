@@ -58,21 +58,26 @@ def withheld(case: Shortage) -> int:
     return case.retained
 
 
-def confidence(circumstances: Circumstances, tested: Tested) -> str:
-    """High where the recording saw the object that keeps it, and no other limit would give another cause."""
-    low, debris = circumstances.request.limit.low, circumstances.piled.debris
-    if not debris or (debris[0].kind == "optimizer" and debris[0].unread is None):
-        return "medium"  # no file tells that a parameter without a module is not used
+def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
+    """None where the recording saw the object that keeps it, and no other limit would give another cause."""
+    low, debris, case = circumstances.request.limit.low, circumstances.piled.debris, circumstances.shortage
+    if not debris:
+        return note("doubts.trace_alone")
+    if debris[0].kind == "optimizer" and debris[0].unread is None:
+        return note("doubts.no_module")
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
-    if unsure and circumstances.shortage.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
-        return "medium"  # code that is not running, or a later pass of a loop, may read them
+    if unsure and case.spare(circumstances.piled.retained - unsure, low) < MARGIN * low:
+        return note("doubts.may_be_read")
     if debris[0].shows is not None:
-        return "medium"  # the rest may be read by what no variable shows
+        return note("doubts.storage_shared")
     if debris[0].unread and circumstances.growth:
-        return "medium"  # what a loop fills may be read by means that no code names
+        return note("doubts.loop_fills")  # by means that no code names, such as a string
     if any(one.unread for one in debris) and not _lets_the_pass_go_on(circumstances):
-        return "medium"
-    return "high" if tested.certain else "medium"
+        return note("doubts.pass_goes_on")
+    if tested.certain:
+        return None
+    alone = case.spare(circumstances.piled.retained, low) >= MARGIN * low
+    return note("doubts.limit" if alone else "doubts.beside_holes")
 
 
 def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:

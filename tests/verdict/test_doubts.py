@@ -1,0 +1,99 @@
+"""Whatever keeps a verdict from high confidence is told: each reason, on numbers made up for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from oomscope.analysis.verdict import judge, shortage
+from oomscope.analysis.verdict.causes import CAUSE_MODULES
+from oomscope.analysis.verdict.idle_models import IdleModel
+from oomscope.analysis.verdict.piled import Piled
+from oomscope.wording import say
+from oomscope.wording.doubts import DOUBTS
+from tests.verdict.stand_ins import circumstances, free, growth, outcome, suspect
+
+JUDGED = Path(__file__).with_name("judged.json").read_text()
+FAILING = SimpleNamespace(has_fitted=True)
+UNREAD = suspect("train: checkpoint", "dict", retained=1000, unread="proven")
+PILED = Piled(grown=5000, steady=5000)
+
+
+class Case(NamedTuple):
+    cause: str
+    known: dict[str, Any]
+    tested: shortage.Tested | None = None
+
+
+CASES = {
+    "served": Case("capacity", {"free": free(largest=2000)}),
+    "earlier_failure": Case("capacity", {"may_be_kept": True}),
+    "idle_model": Case("capacity", {"idle_models": (IdleModel("encoder", 2300),)}),
+    "earlier_training": Case("capacity", {"left_by_trace": 2300}),
+    "piled": Case("capacity", {"growth": (growth(),)}),
+    "rounding": Case("growth", {"wasted": 2300, "piled": PILED}),
+    "went_as_far": Case("growth", {"went_as_far_before": True, "piled": PILED}),
+    "not_steady": Case("growth", {"piled": Piled(grown=5000, steady=100)}),
+    "pass_goes_on": Case("retained", {"piled": Piled(retained=1000, debris=(UNREAD,))}),
+    "beside_holes": Case(
+        "retained",
+        {"piled": Piled(retained=1000, debris=(suspect("error", "exception"),))},
+        outcome("retained", certain=False),
+    ),
+    "little_to_spare": Case(
+        "private_pools", {"free": free(walled=2000, walled_piece=2000)}, outcome("private_pools", 0)
+    ),
+    "no_piece": Case("private_pools", {"free": free(walled=2000, walled_piece=1000)}),
+    "sizes": Case("private_pools", {"free": free(walled_piece=2000), "uncertain_bytes": 301}),
+    "not_fitted_before": Case("fragmentation", {}, outcome("fragmentation", 1200)),
+    "calls_at_once": Case("fragmentation", {"failing_pass": FAILING, "in_progress": ("32 calls",)}),
+}
+
+
+@pytest.mark.parametrize("reason", CASES)
+def test_a_doubt_is_told(reason: str) -> None:
+    cause, known, tested = CASES[reason]
+    doubt = CAUSE_MODULES[cause].doubt(circumstances(**known), tested or outcome(cause))
+    assert doubt is not None
+    assert doubt.code == f"doubts.{reason}"
+    assert judge.confidence_with(doubt) == ("low" if reason == "served" else "medium")
+
+
+def test_what_was_cut_off_is_a_grave_doubt() -> None:
+    study = SimpleNamespace(study=SimpleNamespace(is_cut=True))
+    doubt = judge._doubt(study, outcome("growth"), outcome("growth"))
+    assert doubt is not None
+    assert (doubt.code, judge.confidence_with(doubt)) == ("doubts.cut", "low")
+
+
+def test_a_claim_that_did_not_hold_leaves_a_doubt() -> None:
+    known = circumstances(study=SimpleNamespace(is_cut=False))
+    doubt = judge._doubt(known, outcome("growth"), outcome("oversized_request"))
+    assert doubt is not None
+    assert doubt.code == "doubts.claim"
+    assert judge._doubt(known, outcome("oversized_request"), outcome("oversized_request")) is None
+
+
+def test_no_doubt_is_high_confidence() -> None:
+    assert judge.confidence_with(None) == "high"
+
+
+def test_every_doubt_is_tried_here_or_occurs_in_a_bundled_capture() -> None:
+    tried = {f"doubts.{reason}" for reason in CASES} | {"doubts.cut", "doubts.claim"}
+    assert all(code in tried or f'"{code}' in JUDGED for code in DOUBTS)
+
+
+def test_a_doubt_is_what_follows_a_colon() -> None:
+    for code, sentence in DOUBTS.items():
+        assert isinstance(sentence, str), code
+        assert sentence[0].islower() or sentence.startswith("{"), code
+        assert not sentence.endswith("."), code
+
+
+def test_a_doubt_says_how_much() -> None:
+    doubt = CAUSE_MODULES["capacity"].doubt(circumstances(may_be_done_with=2300), outcome("capacity"))
+    assert doubt is not None
+    assert say(doubt) == "this pass may not need 2.25 KiB of it, which would have been enough"
