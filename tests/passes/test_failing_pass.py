@@ -55,6 +55,22 @@ def test_a_batch_eight_times_as_large_is_told_with_its_line():
     assert found.began_at.line == 31
 
 
+def test_the_line_of_the_loop_is_told_where_functions_below_it_allocate():
+    script = Script()
+    with script.call(50, "train"):
+        for size in (2, 2, 16):
+            with script.call(31, "get_batch"):
+                batch = script.at(80, size)
+            if size > 2:
+                script.fails(33, size)
+            else:
+                script.free(script.at(34, 8, *BACKWARD_CALL), batch)
+    found = failing(script)
+    assert found is not None
+    assert found.began_at is not None
+    assert (found.began_at.function, found.began_at.line) == ("train", 31)
+
+
 def test_what_a_model_is_called_with_is_larger_from_the_call_on():
     script = Script()
     with script.call(50, "train"):

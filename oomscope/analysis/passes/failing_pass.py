@@ -56,7 +56,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         completed=index,
         ratio=compared.ratio,
         grew_at=None if compared.grew_at < 0 else _place(study, compared.grew_at),
-        began_at=None if compared.began_at < 0 else study.loops.script_line(compared.began_at),
+        began_at=None if compared.began_at < 0 else study.loops.line_within(run, compared.began_at),
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
         before=_before(study, run),

@@ -116,6 +116,15 @@ class Loops:
         frame = self.script.frames[lines[-1]]
         return Location(frame.filename, frame.line, frame.name)
 
+    def line_within(self, run: LoopRun, stack: int) -> Location | None:
+        """The line of the function that loops which led to a stack, where it did; else the `script_line`."""
+        loop = self.script.frames[self._places[run.loop]]
+        for place in self.script.lines_on(self.script.paths[int(self.script.path_of[stack])]):
+            frame = self.script.frames[place]
+            if (frame.filename, frame.name) == (loop.filename, loop.name):
+                return Location(frame.filename, frame.line, frame.name)
+        return self.script_line(stack)
+
     def is_thread(self, stack: int) -> bool:
         """Whether a stack belongs to a thread that the program started."""
         return bool(self.script.thread[stack] == THREAD)

@@ -74,8 +74,8 @@ class FailingPass:
         completed: how many passes of it were finished.
         ratio: how much larger its requests were than those of the last finished pass; None where none is common.
         grew_at: the line whose request grew most.
-        began_at: the line of the script, outside every Module, whose request was the first of this pass to be larger:
-            what it makes, or hands to the model, is what grew.
+        began_at: the line of the function that loops which led to the first larger request of this pass: what it makes,
+            takes in or hands to the model is what grew.
         staircase: the sizes of the first and of this pass, where they rose pass after pass.
         earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
         before: how many passes earlier runs of the loop had.
