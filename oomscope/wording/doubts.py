@@ -14,6 +14,7 @@ DOUBTS: dict[str, Sentence] = {
     "doubts.earlier_failure": "the exception of an earlier failure may keep part of it alive",
     "doubts.not_needed": "this pass may not need {bytes:bytes} of it, which would have been enough",
     "doubts.idle_model": "models that take no part in this pass hold {bytes:bytes}, which would have been enough",
+    "doubts.other_models": "several lines call models, and the snapshot does not tell which parameters this one needs",
     "doubts.earlier_training": "{bytes:bytes} may be left over from earlier training, which would have been enough",
     "doubts.rising": "each pass needs more than the one before, and the recording does not tell why",
     "doubts.piled": "something piles up as well, though it would not have been enough alone",

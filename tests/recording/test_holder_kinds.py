@@ -77,6 +77,42 @@ def test_collections_are_told_apart(holders, make, kind, length):
     assert all(way.startswith("train: kept") for way in row["path"])
 
 
+@pytest.mark.parametrize(
+    ("keep", "kind"),
+    [(lambda node: {node: "layer"}, "dict"), (lambda node: [node], "list"), (lambda node: {"layer": node}, "dict")],
+)
+def test_nodes_of_the_autograd_graph_are_held_as_tensors_are(holders, keep, kind):
+    def train():
+        result = (batch().requires_grad_() ** 2).exp()
+        kept = keep(result.grad_fn)
+        del result
+        found = holders()
+        return kept, found
+
+    _, found = train()
+    row = found["train: kept"]
+    assert (row["kind"], row["place"]) == (kind, "local")
+    assert row["retained"] == 2 * 64 * 512 * 4
+    assert row["nodes"] == 3
+
+
+def test_no_code_of_a_class_runs_when_it_is_asked_whether_it_is_a_node(holders):
+    class Nosy(type):
+        def __getattr__(cls, name):
+            raise AssertionError(name)
+
+    class Thing(metaclass=Nosy):
+        pass
+
+    def train():
+        thing = Thing()
+        kept = [batch()]
+        found = holders()
+        return thing, kept, found
+
+    assert "train: kept" in train()[-1]
+
+
 def test_a_deque_that_drops_its_oldest_items_says_how_many_it_keeps(holders):
     def train():
         window = deque((batch() for _ in range(9)), maxlen=4)

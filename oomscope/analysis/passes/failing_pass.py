@@ -13,6 +13,7 @@ import numpy as np
 from oomscope.analysis.labels.categories import PARAMETER
 from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.last_pass import last_like
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import FailingPass
@@ -106,11 +107,12 @@ class _Compared(NamedTuple):
 
 
 def _compare(study: DeviceStudy, run: LoopRun, index: int, entry: int) -> _Compared:
-    """The requests of the pass in progress against those at the same places of the last finished one."""
-    if not index:
+    """The requests of the pass in progress against those at the same places of the last finished one like it."""
+    like = last_like(study, run, entry)
+    if like is None:
         return _Compared(None)
-    begin, before = int(run.starts[index]), int(run.starts[index - 1])
-    now, then = _requests(study, begin, entry), _requests(study, before, begin - 1)
+    now = _requests(study, int(run.starts[index]), entry)
+    then = _requests(study, int(run.starts[like]), int(run.starts[like + 1]) - 1)
     _, here, there = np.intersect1d(_places(now[0]), _places(then[0]), return_indices=True)
     in_order = np.argsort(here)
     here, there = here[in_order], there[in_order]

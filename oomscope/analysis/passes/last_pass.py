@@ -19,6 +19,7 @@ from oomscope.analysis.labels.categories import (
     TEMPORARY,
 )
 from oomscope.analysis.passes.loop_that_matters import born_in, loop_that_matters, may_pass, pass_begins
+from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action
 from oomscope.model.ordering import is_any
@@ -29,6 +30,21 @@ LEAST_RISING = 3
 """Rises one after another; two may be chance."""
 MOSTLY_RISING = 0.8
 """Of the passes: how many must need at least what the one before needed."""
+
+
+def last_like(study: DeviceStudy, run: LoopRun, entry: int) -> int | None:
+    """Number of the last finished pass that came to where the one underway at `entry` is; None where none has finished.
+
+    A loop may act in every pass and learn in every fourth. Where no pass has come there, the last one counts.
+    """
+    index, stack = run.completed(entry), study.history.trace.stack
+    if not index:
+        return None
+    begin, end = int(run.starts[0]), int(run.starts[index])
+    there = begin + np.flatnonzero(stack[begin:end] == stack[entry])
+    if stack[entry] < 0 or not len(there):
+        return index - 1
+    return int(np.searchsorted(run.starts, there[-1], side="right")) - 1
 
 
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
@@ -54,17 +70,19 @@ def _left_by(study: DeviceStudy, entry: int, begin: int, end: int) -> int:
 def still_to_come(study: DeviceStudy, entry: int, ratio: float = 1.0) -> int | None:
     """Bytes that the pass underway at `entry` will need beyond what is allocated, if it needs what the last one did.
 
-    None where no pass of this run of the loop has finished, or the last one failed. Never negative.
+    The last like it, where passes do different work. None where no pass of this run of the loop has finished, or that
+    one failed. Never negative.
 
     Args:
         study: of the device.
         entry: the instant.
         ratio: how much larger this pass is; what belongs to parameters is not.
     """
-    last = _last_finished(study, entry)
-    if last is None:
+    run = loop_that_matters(study, entry)
+    index = None if run is None or not run.is_running(entry) else last_like(study, run, entry)
+    if run is None or index is None:
         return None
-    begin, end = last
+    begin, end = int(run.starts[index]), int(run.starts[index + 1])
     if bool((study.history.trace.action[begin:end] == Action.OOM).any()):
         return None  # a pass that failed has not shown what it needs
     allocated = study.history.curves.allocated  # one longer than the entries: what is allocated before the first
@@ -74,7 +92,8 @@ def still_to_come(study: DeviceStudy, entry: int, ratio: float = 1.0) -> int | N
         whole = int(allocated[highest]) + round((ratio - 1) * _of_the_batch(study, begin, highest - 1))
         return max(whole - int(allocated[entry + 1]), 0)
     needed = int(allocated[highest]) - int(allocated[begin])
-    return max(needed - (int(allocated[entry + 1]) - int(allocated[end])), 0)
+    began = int(run.starts[run.completed(entry)])
+    return max(needed - (int(allocated[entry + 1]) - int(allocated[began])), 0)
 
 
 def _of_the_batch(study: DeviceStudy, begin: int, at: int) -> int:

@@ -10,7 +10,7 @@ from oomscope.analysis.passes.script_stacks import MAIN, MODULE
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
-from oomscope.model.ordering import is_any
+from oomscope.model.ordering import ascending, is_any
 
 
 def left_from_before(study: DeviceStudy, entry: int) -> int:
@@ -63,6 +63,13 @@ def rows_of_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool
     others[:-1] = [lines[path] != underway for path in script.path_of.tolist()]
     found = may_be_left(study, entry) & others[lifetimes.stack]
     return np.asarray(found & ~is_any(study.categories, (GRADIENT, OPTIMIZER_STATE)))
+
+
+def calling_lines(study: DeviceStudy, entry: int) -> set[tuple[int, ...]]:
+    """The lines of the script, with their callers, that have called Modules by `entry`."""
+    script, stacks = study.loops.script, study.history.trace.stack[: entry + 1]
+    paths = ascending(script.path_of[ascending(stacks[stacks >= 0])]).tolist()
+    return {_statement(script.paths[path]) for path in paths if MODULE in script.paths[path]}
 
 
 def call_begin(study: DeviceStudy, entry: int) -> int:

@@ -66,13 +66,13 @@ class Steps:
 
 @frozen
 class FailingPass:
-    """The pass of a loop in which a request failed, against the last one that was finished.
+    """The pass of a loop in which a request failed, against the last finished one that came as far.
 
     Attributes:
         loop: where the loop is.
         index: number of the pass, from 0, in this run of the loop.
         completed: how many passes of it were finished.
-        ratio: how much larger its requests were than those of the last finished pass; None where none is common.
+        ratio: how much larger its requests were than those of that pass; None where none is common.
         grew_at: the line whose request grew most.
         began_at: the line of the function that loops which led to the first larger request of this pass: what it makes,
             takes in or hands to the model is what grew.

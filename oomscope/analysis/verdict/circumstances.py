@@ -22,13 +22,10 @@ from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained
 from oomscope.analysis.passes.former_model import find_former_model
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
-from oomscope.analysis.passes.last_pass import left_by_finished_passes, left_by_last_pass
+from oomscope.analysis.passes.last_pass import left_by_last_pass
 from oomscope.analysis.passes.left_by_calls import LeftByCalls, find_left_by_calls, find_left_by_statements
-from oomscope.analysis.passes.left_from_before import left_from_before, made_by_other_statements
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
-from oomscope.analysis.passes.models_made_anew import made_anew
-from oomscope.analysis.passes.moved_models import may_take_turns
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
@@ -36,21 +33,17 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
 from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
+from oomscope.analysis.verdict.done_with import WorkUnderway, may_be_done_with, other_models
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
-from oomscope.analysis.verdict.idle_models import (
-    IdleModel,
-    bytes_without_gradients,
-    find_idle_models,
-    find_untrained_models,
-)
+from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models, find_untrained_models
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.places import live_at_places
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage
-from oomscope.analysis.verdict.suspects import OF_THE_PASS, find_suspects, is_of_other_work, saved_share
+from oomscope.analysis.verdict.suspects import find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
@@ -326,23 +319,18 @@ class Circumstances:
 
     @cached_property
     def may_be_done_with(self) -> int:
-        """Bytes that the pass underway may not need: older than its loop, another model, kept by an object."""
-        older = left_from_before(self.study, self.request.entry)
-        second = sum(one.bytes for one in self.drivers if one.slug == "duplicate_model")
-        kept = sum(
-            one.retained
-            for one in self.suspects
-            if one.kind not in OF_THE_PASS or (self.is_in_forward and is_of_other_work(one))
-        )
-        if not self.names_known:
-            others = made_by_other_statements(self.study, self.request.entry, in_forward=self.is_in_forward)
-            older = max(older, others)
-            second = max(second, made_anew(self.study, self.request.entry))
-            if self.asked.phase == "optimizer":
-                second = max(second, bytes_without_gradients(self.study, self.request.entry))
-        if self.is_in_forward and not self.trains:
-            second += may_take_turns(self.study, self.request.entry)
-        return max(older + second, kept, left_by_finished_passes(self.study, self.request.entry))
+        """Bytes that the work underway may not need."""
+        return may_be_done_with(self._work, self.suspects, self.drivers)
+
+    @cached_property
+    def other_models(self) -> int:
+        """Bytes of parameters of which it is not known whether the forward underway needs them."""
+        return other_models(self._work)
+
+    @property
+    def _work(self) -> WorkUnderway:
+        in_loop = self.failing_pass is not None
+        return WorkUnderway(self.study, self.request.entry, self.asked, self.trains, in_loop, self.names_known)
 
     @cached_property
     def went_as_far_before(self) -> bool:

@@ -112,7 +112,12 @@ def _hooks_name(tensor: Any, hooks: dict[Any, Any]) -> str:
 
 def is_graph_node(item: Any) -> bool:
     """Whether this is a node of the autograd graph."""
-    return hasattr(type(item), "next_functions")
+    return is_node_type(type(item))
+
+
+def is_node_type(kind: type) -> bool:
+    """Whether its instances are nodes of the autograd graph; asked of any class, so that its own code must not run."""
+    return any("next_functions" in base.__dict__ for base in kind.__mro__)
 
 
 def is_tensor_like(item: Any) -> bool:
@@ -152,7 +157,12 @@ def _mark_gradient(reader: TensorReader, gradient: Any) -> None:
 
 
 def climb(
-    holding: Holding, heap: Heap, extra: Iterable[Any], stacks: list[list[FrameType]], deadline: Deadline
+    holding: Holding,
+    heap: Heap,
+    extra: Iterable[Any],
+    held: Iterable[Any],
+    stacks: list[list[FrameType]],
+    deadline: Deadline,
 ) -> list[places.Root]:
     """Add who refers to what is in the graph, level by level, up to globals and classes; these are returned.
 
@@ -160,6 +170,7 @@ def climb(
         holding: The graph; its tensors and `extra` (modules and optimizers, for their names) are asked for first.
         heap: Where referrers are looked up.
         extra: Objects whose way to a root is wanted for itself.
+        held: Nodes of the autograd graph that Python objects were there for before the walk: something may keep those.
         stacks: The running frames, which count as no holder here: their variables are roots.
         deadline: When to stop.
     """
@@ -171,6 +182,7 @@ def climb(
         holding.number(item)
     calls = EndedCalls(heap.of_types(LINKS), ignored)
     level = {key for key, node in holding.numbers.items() if not is_graph_node(holding.objects[node])}
+    level.update(key for key in map(id, held) if key in holding.numbers)
     for _ in range(_MOST_LEVELS):
         deadline.check()
         following: set[int] = set()

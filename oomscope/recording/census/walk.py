@@ -9,6 +9,7 @@ import gc
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +20,7 @@ from oomscope.recording.census.garbage import References, Witness
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
 from oomscope.recording.census.holder_rows import HolderRow, merge
-from oomscope.recording.census.holding import Holding, add_tensors, climb, flood
+from oomscope.recording.census.holding import Holding, add_tensors, climb, flood, is_node_type
 from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.names import Names, is_generated, root_modules
@@ -53,6 +54,7 @@ class _Found:
     tensors: list[Any]
     modules: list[Any]
     optimizers: list[Any]
+    nodes: list[Any]  # of the autograd graph
 
 
 def take_census(
@@ -125,7 +127,8 @@ class _Walk:
         # What a backward with create_graph=True leaves: it keeps the graph, and only its parameter keeps it.
         known = set(map(id, loose))
         loose += [gradient for _, gradient in self._names.with_graph if id(gradient) not in known]
-        graph.add((tensor.grad_fn for tensor in loose if tensor.grad_fn is not None), deadline)
+        ends = (tensor.grad_fn for tensor in loose if tensor.grad_fn is not None)
+        graph.add(chain(ends, found.nodes), deadline)
         self._facts.update(tensors=len(found.tensors), nodes=len(graph.nodes))
         stacks = places.stacks(error)
         add_tensors(self._holding, graph, self._reader, loose, set(self._names.by_storage))
@@ -136,8 +139,8 @@ class _Walk:
         kept.add(self._holding, graph, found.tensors)
         heap = Heap(objects, deadline)
         self._note_limits(heap)
-        above = climb(self._holding, heap, owners, stacks, deadline)
-        own = (found.tensors, found.modules, found.optimizers, loose, owners, graph.nodes)
+        above = climb(self._holding, heap, owners, found.nodes, stacks, deadline)
+        own = (found.tensors, found.modules, found.optimizers, found.nodes, loose, owners, graph.nodes)
         references = References(heap, self._witness, own)
         flood(self._holding, [*places.frame_roots(stacks), *above, *places.exception_roots(error)], references)
         if read_saved and not self._has_graphs(objects):
@@ -183,10 +186,12 @@ class _Walk:
         tensors = {kind for kind in kinds if self._reader.is_tensor_type(kind)}
         modules = {kind for kind in kinds if issubclass(kind, self._torch.nn.Module)}
         optimizers = {kind for kind in kinds if issubclass(kind, self._torch.optim.Optimizer)}
+        nodes = {kind for kind in kinds if is_node_type(kind)}
         return _Found(
             [item for item in objects if type(item) in tensors],
             [item for item in objects if type(item) in modules],
             [item for item in objects if type(item) in optimizers],
+            [item for item in objects if type(item) in nodes],
         )
 
     def _name(self, found: _Found) -> list[Any]:

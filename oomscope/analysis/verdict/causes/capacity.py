@@ -61,6 +61,7 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     for code, bytes_ in (
         ("doubts.not_needed", circumstances.may_be_done_with),
         ("doubts.idle_model", idle),
+        ("doubts.other_models", circumstances.other_models),
         ("doubts.earlier_training", circumstances.left_by_trace),
     ):
         if case.spare(bytes_, low) >= MARGIN * low:
