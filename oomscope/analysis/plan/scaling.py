@@ -107,7 +107,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    flags = np.stack([recording.at_once, told.of_rows, told.filled_by], axis=1)
+    flags = np.stack([recording.at_once, told.of_rows, told.filled_by, _by_data(recording, parameters)], axis=1)
     rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high, flags], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
@@ -146,17 +146,18 @@ def workspaces(recording: Recording) -> BoolArray:
 
 def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Model:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
-    degrees = row[1 + width + len(points) : -3]
+    degrees = row[1 + width + len(points) : -4]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
     evidence = Evidence(
         points=(own, *(point for point, _ in found)),
         sizes=(size, *(there for _, there in found)),
         hint=hint,
-        at_once=bool(row[-3]),
-        of_rows=bool(row[-2]),
-        filled_by=row[-1],
+        at_once=bool(row[-4]),
+        of_rows=bool(row[-3]),
+        filled_by=row[-2],
         usual=usual,
+        by_data=bool(row[-1]),
     )
     return fit(evidence)
 
@@ -228,6 +229,19 @@ def _like(unit: Unit, units: Sequence[Unit]) -> Unit | None:
         return None
     steps = [one for one in units if one.step > 0] or [one for one in units if one.step >= 0]
     return steps[-2] if len(steps) > 1 else (steps[-1] if steps else None)
+
+
+def _by_data(recording: Recording, parameters: Sequence[str]) -> BoolArray:
+    """bool[requests]: which another step of the same shape made in another size."""
+    found = np.zeros(recording.program.requests, np.bool_)
+    for unit in recording.units:
+        same = [one for one in recording.units if one.step >= 0 and one.shape == unit.shape and one is not unit]
+        if unit.step < 0 or not unit.shape or not same:
+            continue
+        nearest = min(same, key=lambda one: abs(one.step - unit.step))
+        there = _sizes_of_likes(recording, unit, recording, nearest, parameters)
+        found[unit.begin : unit.end] = (there != _UNSEEN) & (there != recording.program.size[unit.begin : unit.end])
+    return found
 
 
 def _sizes_of_likes(

@@ -47,6 +47,8 @@ def fit(evidence: Evidence) -> Model:
         return reduction_model(evidence)
     if not varied:
         return _from_hint(evidence)
+    if evidence.by_data and not (evidence.at_once or evidence.of_rows):
+        return _share(evidence, varied)
     fitting = _monomials(points, sizes, varied)
     if fitting:
         return _product(evidence, varied, fitting)
@@ -55,6 +57,15 @@ def fit(evidence: Evidence) -> Model:
     if evidence.at_once:
         return workspace_model(evidence, varied)
     return _sums(evidence, varied)
+
+
+def _share(evidence: Evidence, varied: Sequence[int]) -> Model:
+    """What the data decides, such as the tokens of one expert: all in proportion keep their sum, which the shape does.
+
+    Chance moves each far, so that its sizes at other shapes do not even tell the degree.
+    """
+    degree = tuple(max(hint, int(axis in varied)) for axis, hint in enumerate(evidence.hint.degree))
+    return Model(proportional(evidence, 0, degree), is_borne_out=False)
 
 
 def _monomials(points: Sequence[Point], sizes: Sequence[int], varied: Sequence[int]) -> list[Powers]:
