@@ -165,6 +165,9 @@ CAUSES: dict[str, Sentence] = {
     "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
     "causes.retained.statements": "{retained:bytes} of the {live:bytes} in use were there before the work underway "
     "began[, most of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
+    "causes.retained.pass": "{retained:bytes} of the {live:bytes} in use were made by the pass before, and are still "
+    "alive while this one runs[, most of it allocated at {place:place}]: a variable may keep them until it is assigned "
+    "anew.",
     "causes.retained.former_model": _former_model,
     "causes.retained.loaded": "{retained:bytes} of the {live:bytes} in use are a checkpoint that was loaded onto the "
     "card[ at {place:place}][, in {holder:holder}]; tensors of the same sizes were made for what was copied from it.",

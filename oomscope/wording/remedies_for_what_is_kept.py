@@ -308,6 +308,13 @@ LET_GO: dict[str, RemedyWords] = {
         "none, if it is not read again",
         "faq",
     ),
+    "release_results.pass": RemedyWords(
+        "`del` what a pass has made[ at {place:place}] when it ends, or compute it in a function of its own; without a "
+        "backward, run it under `torch.no_grad()`.",
+        "The pass before this one left {bytes:bytes}.",
+        "none, if it is not read again",
+        "faq",
+    ),
     "release_checkpoint": RemedyWords(
         'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`, `device="cpu"`), or `del` it once '
         "`load_state_dict` has copied it[, before {before:work}].",

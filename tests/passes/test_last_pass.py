@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from oomscope.analysis.passes import last_pass as rules
-from oomscope.analysis.passes.last_pass import at_work, most_needed, rise_of_needs, still_to_come
+from oomscope.analysis.passes.last_pass import at_work, last_like, most_needed, rise_of_needs, still_to_come
+from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.verdict import needs
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.failed_requests import failed_requests
@@ -83,3 +88,18 @@ def test_needs_that_rise_from_pass_to_pass(sizes: tuple[float, ...], rise: int) 
     assert (rules.MOST_COMPARED, rules.LEAST_RISING, rules.MOSTLY_RISING) == (10, 3, 0.8)
     made = trained(*sizes)
     assert rise_of_needs(made.study, made.at) == rise * MIB
+
+
+@pytest.mark.parametrize(
+    ("stacks", "like"),
+    [
+        ([1, 2, 3, 1, 2, 1, 2, 3], 0),  # the first pass came to 3, the second did not
+        ([1, 2, 1, 2, 3, 1, 2, 3], 1), ([1, 2, 1, 2, 1, 2, 3], 1), ([1, 2, -1, 1, 2, 1, 2, -1], 1), ([1, 2, 3], None),
+    ],
+)  # fmt: skip
+def test_a_pass_is_compared_with_the_last_that_came_as_far(stacks: list[int], like: int | None) -> None:
+    """A loop acts in every pass, by lines 1 and 2, and learns in some, by line 3; -1: nothing tells the line."""
+    stack = np.array(stacks)
+    run = LoopRun(0, 0, len(stack), np.flatnonzero(stack == 1), -1, certain=True, thread=False, one_line=False)
+    study: Any = SimpleNamespace(history=SimpleNamespace(trace=SimpleNamespace(stack=stack)))
+    assert last_like(study, run, len(stack) - 1) == like

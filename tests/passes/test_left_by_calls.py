@@ -6,8 +6,10 @@ import pytest
 
 from oomscope.analysis.passes.left_by_calls import (
     LEAST_SHARE,
+    NEARLY_ALL,
     LeftByCalls,
     find_left_by_calls,
+    find_left_by_last_pass,
     find_left_by_statements,
 )
 from oomscope.analysis.study import study_device
@@ -65,6 +67,31 @@ def test_what_is_older_than_the_forward_and_its_loop(least: int, is_told: bool, 
     left = find_left_by_statements(study, study.history.entries - 1, least * MIB)
     assert (left is not None) is is_told
     if left is not None:
-        assert (left.bytes, left.returned) == (60 * MIB, False)
+        assert (left.bytes, left.by) == (60 * MIB, "statements")
         assert left.place is not None
         assert left.place.line == 3
+
+
+@pytest.mark.parametrize(("least", "is_told"), [(30, True), (31, False)])
+@pytest.mark.parametrize("every", [0, 0.5, 8])
+def test_what_the_last_pass_has_left_and_none_before_it(least: int, is_told: bool, every: float) -> None:
+    """`every` stays of each pass."""
+    assert NEARLY_ALL == 0.95
+    script = Script()
+    output = None
+    for _ in range(3):
+        new = script.layer(20, 11, 30)
+        if output is not None:
+            script.free(output)
+        output = new
+        stays = script.at(21, every or 1)
+        if not every:
+            script.free(stays)
+    script.fails(20, 80)
+    study = study_device(script.snapshot(), 0)
+    left = find_left_by_last_pass(study, study.history.entries - 1, least * MIB)
+    assert (left is not None) is (is_told and every < 8)
+    if left is not None:
+        assert (left.bytes, left.by) == ((30 + every) * MIB, "pass")
+        assert left.place is not None
+        assert left.place.line == 11

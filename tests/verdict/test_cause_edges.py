@@ -396,6 +396,23 @@ def test_what_is_older_than_a_forward_is_left_over_where_there_would_be_ample_ro
     assert Circumstances._left_unread.fget(circumstances(**more)) == least  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("more", "least"),
+    [
+        ({"failing_pass": passed()}, 6000), ({"failing_pass": passed(), "names_known": True}, None),
+        ({"failing_pass": None}, None), ({"failing_pass": SimpleNamespace(gathers=True)}, None),
+    ],
+)  # fmt: skip
+def test_so_is_what_the_last_pass_has_left_if_the_loop_does_not_gather(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], least: int | None
+) -> None:
+    for name in ("find_left_by_calls", "find_left_by_statements"):
+        monkeypatch.setattr(facts, name, lambda *_: None)
+    monkeypatch.setattr(facts, "find_left_by_last_pass", lambda _study, _entry, asked: asked)
+    one = circumstances(**{"names_known": False, **more})
+    assert Circumstances._left_unread.fget(one) == least  # type: ignore[attr-defined]
+
+
 def test_models_without_gradients_are_those_beside_one_that_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         RecordedHolder(name, kind, 0, size, size, 3)

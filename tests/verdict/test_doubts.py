@@ -32,6 +32,7 @@ CASES = {
     "served": Case("capacity", {"free": free(largest=2000)}),
     "earlier_failure": Case("capacity", {"may_be_kept": True}),
     "idle_model": Case("capacity", {"idle_models": (IdleModel("encoder", 2300),)}),
+    "other_models": Case("capacity", {"other_models": 2300}),
     "earlier_training": Case("capacity", {"left_by_trace": 2300}),
     "piled": Case("capacity", {"growth": (growth(),)}),
     "rounding": Case("growth", {"wasted": 2300, "piled": PILED}),

@@ -120,6 +120,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.also": kept_beside,
     "causes.retained.calls": kept,
     "causes.retained.statements": kept,
+    "causes.retained.pass": kept,
     "causes.retained.former_model": kept,
     "causes.retained.frozen": kept,
     "causes.retained.graph": kept,

@@ -15,7 +15,7 @@ from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
 from oomscope.analysis.verdict.causes import growth as growth_cause
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
-from oomscope.analysis.verdict.piled import MOST_GATHERED, LoopFacts, Piled, find_piled
+from oomscope.analysis.verdict.piled import LEAST_PASSES, MOST_GATHERED, LoopFacts, Piled, find_piled
 from oomscope.model import Snapshot
 from oomscope.wording import say
 from tests.analysis.programs import LOADING, MIB
@@ -519,3 +519,10 @@ def test_of_tries_with_loops_of_their_own_the_outermost_counts() -> None:
             script.fails(13, 100)
     script.fails(50, 100)
     assert left_by_tries(script) == 3 * 14 * MIB
+
+
+@pytest.mark.parametrize(("rounds", "grown"), [(LEAST_PASSES, 0), (LEAST_PASSES + 1, 900)])
+def test_without_a_loss_no_backward_is_to_come_for_graphs(rounds: int, grown: int) -> None:
+    rows = (growth(generations=rounds, spared_bytes=900),)
+    found = find_piled(rows, (), (), LoopFacts(keeps_graph=True, computes_loss=False))
+    assert (found.grown, found.steady) == (grown, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
@@ -10,6 +12,8 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, Frame, IntArray
 from oomscope.model.ordering import ascending
+
+_LOSS = re.compile(r"loss|cross_entropy|kl_div")
 
 
 def passes_of(study: DeviceStudy, rows: IntArray, entry: int) -> IntArray:
@@ -91,6 +95,19 @@ def _training_entries(study: DeviceStudy) -> IntArray:
         steps |= study.phases == BACKWARD
     born = lifetimes.born[steps | calls[lifetimes.stack]]
     return np.sort(born[born > BEFORE])
+
+
+def computes_a_loss(study: DeviceStudy, entry: int) -> bool:
+    """Whether the program has called a loss of torch's by `entry`: its graphs may wait for a backward then."""
+    stacks = study.snapshot.stacks
+    calls = stacks.holding(np.array([_is_a_loss(frame) for frame in stacks.frames], np.bool_))
+    return bool(calls[study.history.trace.stack[: entry + 1]].any())
+
+
+def _is_a_loss(frame: Frame) -> bool:
+    path = frame.filename.replace("\\", "/")
+    is_named = path.endswith("torch/nn/functional.py") and _LOSS.search(frame.name) is not None
+    return is_named or path.endswith("torch/nn/modules/loss.py")
 
 
 def _is_autograds(frame: Frame, name: str) -> bool:

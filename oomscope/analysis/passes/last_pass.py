@@ -21,7 +21,7 @@ from oomscope.analysis.labels.categories import (
 from oomscope.analysis.passes.loop_that_matters import born_in, loop_that_matters, may_pass, pass_begins
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import Action
+from oomscope.model import Action, IntArray
 from oomscope.model.ordering import is_any
 
 MOST_COMPARED = 10
@@ -49,22 +49,29 @@ def last_like(study: DeviceStudy, run: LoopRun, entry: int) -> int | None:
 
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
     """Bytes that the last finished pass made, that are alive at `entry`, and that are no model's and no optimizer's."""
-    last = _last_finished(study, entry)
-    return 0 if last is None else _left_by(study, entry, *last)
+    return int(study.history.size[rows_of_finished_passes(study, entry, passes=1)].sum())
 
 
 def left_by_finished_passes(study: DeviceStudy, entry: int) -> int:
     """The same of all finished passes of this run of the loop."""
+    return int(study.history.size[rows_of_finished_passes(study, entry)].sum())
+
+
+def rows_of_finished_passes(study: DeviceStudy, entry: int, passes: int | None = None) -> IntArray:
+    """Numbers of the lifetimes: what finished passes of this run of the loop made that is alive and no model's.
+
+    Args:
+        study: of the device.
+        entry: the instant.
+        passes: so many of them, the last ones; None: all.
+    """
     last, run = _last_finished(study, entry), loop_that_matters(study, entry)
-    return 0 if last is None or run is None else _left_by(study, entry, run.begin, last[1])
-
-
-def _left_by(study: DeviceStudy, entry: int, begin: int, end: int) -> int:
-    rows = born_in(study, begin, end)
+    if last is None or run is None:
+        return np.zeros(0, np.int64)
+    begin = run.begin if passes is None else int(run.starts[max(run.completed(entry) - passes, 0)])
+    rows = born_in(study, begin, last[1])
     rows = rows[may_pass(study)[rows]]
-    lifetimes = study.history.lifetimes
-    alive = rows[lifetimes.freed[rows] > entry]
-    return int(study.history.size[alive].sum())
+    return np.asarray(rows[study.history.lifetimes.freed[rows] > entry])
 
 
 def still_to_come(study: DeviceStudy, entry: int, ratio: float = 1.0) -> int | None:

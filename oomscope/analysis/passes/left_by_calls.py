@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oomscope.analysis.passes.last_pass import rows_of_finished_passes
 from oomscope.analysis.passes.left_from_before import (
     ended_function,
     may_be_left,
@@ -26,15 +27,20 @@ LEAST_SHARE = 0.3
 """Of the allocated bytes: less than that is what any earlier work leaves for the next."""
 
 
+NEARLY_ALL = 0.95
+"""Of what finished passes have left: so much the last of them must have, for a few bytes stay from each."""
+
+
 class LeftByCalls(NamedTuple):
     """`bytes` that earlier work has left; most was allocated at `place`.
 
-    By calls that have `returned`, or else by statements before the one underway or before its loop.
+    By ``calls`` that have returned, by ``statements`` before the one underway or before its loop, or by the ``pass``
+    before.
     """
 
     bytes: int
     place: Location | None
-    returned: bool = True
+    by: str = "calls"
 
 
 def find_left_by_calls(study: DeviceStudy, entry: int) -> LeftByCalls | None:
@@ -50,7 +56,7 @@ def find_left_by_calls(study: DeviceStudy, entry: int) -> LeftByCalls | None:
     rows = np.flatnonzero(may_be_left(study, entry) & of_model[lifetimes.stack])
     if int(size[rows].sum()) < LEAST_SHARE * max(study.history.curves.at(entry)[0], 1):
         return None
-    return _told(study, rows, returned=True)
+    return _told(study, rows, "calls")
 
 
 def find_left_by_statements(study: DeviceStudy, entry: int, least: int) -> LeftByCalls | None:
@@ -59,10 +65,23 @@ def find_left_by_statements(study: DeviceStudy, entry: int, least: int) -> LeftB
     rows = max(map(np.flatnonzero, choices), key=lambda found: int(study.history.size[found].sum()))
     if not len(rows) or int(study.history.size[rows].sum()) < least:
         return None
-    return _told(study, rows, returned=False)
+    return _told(study, rows, "statements")
 
 
-def _told(study: DeviceStudy, rows: IntArray, *, returned: bool) -> LeftByCalls:
+def find_left_by_last_pass(study: DeviceStudy, entry: int, least: int) -> LeftByCalls | None:
+    """What the last pass has left, and none before it, while the next one runs; None if it is less than `least` bytes.
+
+    A variable keeps it until the same statement assigns it anew: an output, a loss with its graph.
+    """
+    rows = rows_of_finished_passes(study, entry)
+    newest = rows_of_finished_passes(study, entry, passes=1)
+    bytes_ = int(study.history.size[newest].sum())
+    if bytes_ < least or bytes_ < NEARLY_ALL * int(study.history.size[rows].sum()):
+        return None
+    return _told(study, newest, "pass")
+
+
+def _told(study: DeviceStudy, rows: IntArray, by: str) -> LeftByCalls:
     size, stack = study.history.size[rows], study.history.lifetimes.stack[rows]
     largest = int(stack[np.argmax(size)])
-    return LeftByCalls(int(size.sum()), study.sites.location(int(study.sites.caller_of[largest])), returned)
+    return LeftByCalls(int(size.sum()), study.sites.location(int(study.sites.caller_of[largest])), by)

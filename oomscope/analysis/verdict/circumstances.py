@@ -18,12 +18,17 @@ from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.ended_training import find_ended_training
 from oomscope.analysis.passes.failing_pass import find_failing_pass
-from oomscope.analysis.passes.finished import goes_on, optimizes_within, trained_before, trains_within
+from oomscope.analysis.passes.finished import computes_a_loss, goes_on, optimizes_within, trained_before, trains_within
 from oomscope.analysis.passes.former_model import find_former_model
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
 from oomscope.analysis.passes.last_pass import left_by_last_pass
-from oomscope.analysis.passes.left_by_calls import LeftByCalls, find_left_by_calls, find_left_by_statements
+from oomscope.analysis.passes.left_by_calls import (
+    LeftByCalls,
+    find_left_by_calls,
+    find_left_by_last_pass,
+    find_left_by_statements,
+)
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
@@ -148,6 +153,7 @@ class Circumstances:
             find_loaded_copies(study, entry) if traced else None,
             find_former_model(study, entry) if traced else None,
             self._left_unread if unread else None,
+            self.names_known or computes_a_loss(study, entry),
             run is not None and gathers_for(study, study.loops.location(run)) is not None,
         )
 
@@ -158,8 +164,14 @@ class Circumstances:
         if not self.is_in_forward or self.in_progress:
             return None
         least = request.totals.reserved + request.size - request.limit.low + int(MUCH_OLDER * request.limit.low)
-        found = find_left_by_calls(study, request.entry)
-        return found or (None if self.growth else find_left_by_statements(study, request.entry, max(least, 1)))
+        if (found := find_left_by_calls(study, request.entry)) is not None or self.growth:
+            return found
+        least, passes = max(least, 1), self.failing_pass
+        if (found := find_left_by_statements(study, request.entry, least)) is not None:
+            return found
+        if self.names_known or passes is None or passes.gathers:
+            return None  # where names are known, what keeps it is told
+        return find_left_by_last_pass(study, request.entry, least)
 
     @cached_property
     def idle_models(self) -> tuple[IdleModel, ...]:

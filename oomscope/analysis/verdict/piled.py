@@ -52,6 +52,8 @@ class LoopFacts:
         loaded: what a checkpoint keeps that was copied from.
         former: what the training of a model has left that another one has followed.
         calls: what calls that ran a model have left when they returned.
+        computes_loss: whether graphs may wait for a backward: the program has computed a loss, or a recording would
+            tell what keeps them.
         gathers: whether the recorder saw that a backward is to come, after the loop, of what its passes make.
     """
 
@@ -67,6 +69,7 @@ class LoopFacts:
     loaded: LoadedCopies | None = None
     former: FormerModel | None = None
     calls: LeftByCalls | None = None
+    computes_loss: bool = True
     gathers: bool = False
 
     def may_be_one_step(self, passes: int) -> bool:
@@ -160,11 +163,13 @@ def find_piled(
 def _that_piles_up(growth: tuple[Growth, ...], underway: set[str], loop: LoopFacts) -> tuple[Growth, ...]:
     """The sites that grow, but for those of calls that are `underway`.
 
-    Before any backward, a few graphs are gathered for the first one as a rule; a collection tells otherwise.
+    Before any backward, a few graphs are gathered for the first one as a rule, which begins with a loss; a collection
+    tells otherwise.
     """
     growth = tuple(one for one in growth if not _is_of(one, underway))
     if loop.keeps_graph and not (loop.trained_before or loop.trains_within):
-        return tuple(replace(one, fit=0.0) for one in growth if one.generations > MOST_GATHERED)
+        most = MOST_GATHERED if loop.computes_loss else LEAST_PASSES
+        return tuple(replace(one, fit=0.0) for one in growth if one.generations > most)
     return growth
 
 

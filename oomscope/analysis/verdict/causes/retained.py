@@ -42,6 +42,12 @@ _CODES = {
     GRAPH: "causes.retained.graph",
 }
 
+_LEFT_BY = {
+    "calls": "causes.retained.calls",
+    "statements": "causes.retained.statements",
+    "pass": "causes.retained.pass",
+}
+
 MUCH = 0.15
 """Of the allocated bytes. A first pass may need more than its next request, and variables that are not read again are
 in many programs."""
@@ -148,8 +154,7 @@ def _by_trace(circumstances: Circumstances) -> Note:
         holder = None if keeper is None else keeper.holder
         return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
     if isinstance(left, LeftByCalls):
-        code = "causes.retained.calls" if left.returned else "causes.retained.statements"
-        return note(code, retained=left.bytes, live=live, place=left.place)
+        return note(_LEFT_BY[left.by], retained=left.bytes, live=live, place=left.place)
     if left is not None:
         return _ended(circumstances, left)
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
