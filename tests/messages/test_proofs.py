@@ -107,6 +107,12 @@ def test_a_cap_that_was_reached_within_rounding_is_said_so():
     assert proven(below) == {"room_on_card"}
 
 
+def test_a_process_that_does_not_see_itself_proves_nothing_of_others():
+    printed = "Including non-PyTorch memory, this process has {} memory in use. "
+    assert "unnamed_others" not in proven(message("2.00 GiB", more=printed.format("0 bytes")))
+    assert "unnamed_others" in proven(message("2.00 GiB", total="44.00 GiB", more=printed.format("21.00 GiB")))
+
+
 def test_advice_is_judged_only_where_it_is_given():
     (silent,) = read("RuntimeError: CUDA error: out of memory\n").messages
     assert silent.advice == ()

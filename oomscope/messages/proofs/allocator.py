@@ -66,9 +66,12 @@ def _sizes(message: OomMessage) -> _Sizes:
     inside = message.reading.values.get("unallocated")
     if inside is None and allocated is not None and reserved is not None:
         inside = reserved - allocated
+    process = message.figure("process_in_use")
+    if process is not None and reserved is not None and reserved.exceeds(process):
+        process = None  # in some containers the driver does not tell a process of itself: "this process has 0 bytes"
     return _Sizes(
         message.figure("requested"), message.figure("total"), message.figure("free"), allocated, reserved,
-        message.figure("process_in_use"), message.figure("others_in_use"), message.figure("allowed"),
+        process, message.figure("others_in_use"), message.figure("allowed"),
         message.figure("private_pools"), inside,
     )  # fmt: skip
 
