@@ -75,6 +75,7 @@ _THREAD = re.compile(r"(MainThread|(?:Thread|Dummy|asyncio)[-_]\d+|ThreadPoolExe
 _HOLDER_WORDS = re.compile(
     r"(\Areference cycle: |\Agradients of |\Asuspended |\Athe (?=\w+ being handled)| being handled(?=\Z|\.)"
     r"|\Athe call in progress at |\Aa (?=.* that nothing visible holds\Z)| that nothing visible holds\Z"
+    r"| \(a (?:method|partial) that nothing visible holds\)"
     r"| and \d+ more\Z|\(closure\)|[→…])"
 )
 """What the recorder says itself of a holder, around the program's names."""

@@ -54,13 +54,15 @@ def said_place(function: str, where: str) -> str:
     return where if function == MODULE else f"{function} ({where})"
 
 
-_REGISTERED = re.compile(r"a (partial|method) that nothing visible holds\b")
+_REGISTERED = re.compile(r"(?:(?P<called>[\w.]+) \()?a (?P<kind>partial|method) that nothing visible holds\b")
 
 
 def holder(way: str) -> str:
     """The way to an object as people say it: ```metric.outputs` (in main)``, ```keep` (special.py)``."""
     if registered := _REGISTERED.match(way):
-        return f"a {registered[1]} that only C code holds (for `atexit` or a signal)"
+        kind, called = registered["kind"], registered["called"]
+        unseen = f"a {kind} that only C code holds"
+        return f"`{called}` ({unseen}, for `atexit` or a signal)" if called else f"{unseen} (for `atexit` or a signal)"
     where, colon, name = way.rpartition(": ")
     if where == "sys":
         return f"`sys.{name}`"

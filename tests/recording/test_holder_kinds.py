@@ -6,6 +6,8 @@ import functools
 import gc
 import inspect
 import queue
+import re
+import signal
 from collections import OrderedDict, defaultdict, deque
 from typing import ClassVar
 
@@ -22,6 +24,16 @@ from oomscope.recording.census.holding import Holding  # noqa: E402
 from oomscope.recording.census.walk import take_census  # noqa: E402
 
 HERE = __file__
+
+
+class Engine:
+    def __init__(self):
+        self.state = [batch(), batch()]
+
+    def close(self, *_):
+        self.state.clear()
+
+
 CACHE = {}
 ALONE = {}
 
@@ -111,6 +123,19 @@ def test_no_code_of_a_class_runs_when_it_is_asked_whether_it_is_a_node(holders):
         return thing, kept, found
 
     assert "train: kept" in train()[-1]
+
+
+@pytest.mark.parametrize("bind", [lambda engine: engine.close, lambda engine: functools.partial(Engine.close, engine)])
+def test_a_call_that_only_c_knows_is_named_by_its_function(holders, bind):
+    engine = Engine()
+    before = signal.signal(signal.SIGTERM, bind(engine))
+    del engine
+    try:
+        found = holders()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    (name,) = (name for name in found if name.startswith("Engine.close"))
+    assert re.fullmatch(r"Engine\.close \(a (method|partial) that nothing visible holds\)\S*", name)
 
 
 def test_a_deque_that_drops_its_oldest_items_says_how_many_it_keeps(holders):

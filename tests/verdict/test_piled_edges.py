@@ -18,6 +18,7 @@ from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_b
 from oomscope.analysis.verdict.piled import LEAST_PASSES, MOST_GATHERED, LoopFacts, Piled, find_piled
 from oomscope.model import Snapshot
 from oomscope.wording import say
+from oomscope.wording.template import holder
 from tests.analysis.programs import LOADING, MIB
 from tests.passes.scripts import Script
 from tests.verdict.stand_ins import circumstances, growth, outcome, suspect
@@ -215,8 +216,18 @@ def test_the_headline_of_hooks_names_the_module_and_the_advice_its_hooks(monkeyp
     assert (advice.slug, advice.values["holder"]) == ("bound_what_is_kept.hooks", "train: net.stem._forward_hooks")
 
 
-def test_what_only_a_signals_handler_keeps_is_told_as_one() -> None:
-    name = "a method that nothing visible holds"
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("a method that nothing visible holds", "a method that only C code holds (for `atexit` or a signal)"),
+        (
+            "Engine.close (a method that nothing visible holds)",
+            "`Engine.close` (a method that only C code holds, for `atexit` or a signal)",
+        ),
+    ],
+)
+def test_what_only_a_signals_handler_keeps_is_told_as_one(name: str, called: str) -> None:
+    assert holder(name) == holder(f"{name}.__self__") == called
     kept_ = [keeps(f"{name}.__self__.{part}", 30 * MIB, kind="parameter") for part in ("encoder", "head")]
     study = study_device(holding(*kept_), 0)
     (one,) = suspects.find_suspects(study, study.history.entries - 1)

@@ -12,17 +12,13 @@ import numpy as np
 
 from oomscope.analysis.labels.categories import (
     ACTIVATION,
-    GRADIENT,
     INPUT,
-    OPTIMIZER_STATE,
-    PARAMETER,
     TEMPORARY,
 )
 from oomscope.analysis.passes.loop_that_matters import born_in, loop_that_matters, may_pass, pass_begins
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
-from oomscope.model.ordering import is_any
 
 MOST_COMPARED = 10
 """Finished passes, the last ones, whose needs are compared."""
@@ -74,7 +70,7 @@ def rows_of_finished_passes(study: DeviceStudy, entry: int, passes: int | None =
     return np.asarray(rows[study.history.lifetimes.freed[rows] > entry])
 
 
-def still_to_come(study: DeviceStudy, entry: int, ratio: float = 1.0) -> int | None:
+def still_to_come(study: DeviceStudy, entry: int) -> int | None:
     """Bytes that the pass underway at `entry` will need beyond what is allocated, if it needs what the last one did.
 
     The last like it, where passes do different work. None where no pass of this run of the loop has finished, or that
@@ -83,7 +79,6 @@ def still_to_come(study: DeviceStudy, entry: int, ratio: float = 1.0) -> int | N
     Args:
         study: of the device.
         entry: the instant.
-        ratio: how much larger this pass is; what belongs to parameters is not.
     """
     run = loop_that_matters(study, entry)
     index = None if run is None or not run.is_running(entry) else last_like(study, run, entry)
@@ -94,20 +89,9 @@ def still_to_come(study: DeviceStudy, entry: int, ratio: float = 1.0) -> int | N
         return None  # a pass that failed has not shown what it needs
     allocated = study.history.curves.allocated  # one longer than the entries: what is allocated before the first
     highest = begin + int(np.argmax(allocated[begin : end + 1]))
-    if ratio > 1.0:
-        # Not by what it began with: a variable may keep results of the last pass until it is well under way.
-        whole = int(allocated[highest]) + round((ratio - 1) * _of_the_batch(study, begin, highest - 1))
-        return max(whole - int(allocated[entry + 1]), 0)
     needed = int(allocated[highest]) - int(allocated[begin])
     began = int(run.starts[run.completed(entry)])
     return max(needed - (int(allocated[entry + 1]) - int(allocated[began])), 0)
-
-
-def _of_the_batch(study: DeviceStudy, begin: int, at: int) -> int:
-    """Bytes that are allocated once `at` has happened, were made since `begin`, and belong to no parameter."""
-    lifetimes = study.history.lifetimes
-    rows = lifetimes.allocated_at(at) & (lifetimes.born >= begin)
-    return int(study.history.size[rows & ~is_any(study.categories, (PARAMETER, GRADIENT, OPTIMIZER_STATE))].sum())
 
 
 def at_work(study: DeviceStudy, entry: int, least: int = 0) -> int:

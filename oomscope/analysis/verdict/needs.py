@@ -6,6 +6,7 @@ from functools import cached_property
 
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
+from oomscope.analysis.passes.larger_pass import needs_as_larger
 from oomscope.analysis.passes.last_pass import at_work, most_needed, rise_of_needs, still_to_come
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import fills_a_history
@@ -85,8 +86,10 @@ class Needs:
         None for any other pass, and where this one holds as much already: the passes may begin elsewhere than is told.
         """
         found, entry = self._failing_pass, self._request.entry
-        still = still_to_come(self._study, entry, found.ratio) if found and found.ratio and found.is_larger else None
-        return None if still is None or still <= self._request.size else self._request.totals.active + still
+        whole = needs_as_larger(self._study, entry, found.ratio) if found and found.ratio and found.is_larger else None
+        totals = self._request.totals
+        still = 0 if whole is None else whole - totals.allocated
+        return totals.active + still if still > self._request.size else None
 
     @cached_property
     def at_work(self) -> int:

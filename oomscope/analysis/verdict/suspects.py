@@ -46,7 +46,7 @@ LEAST_MODELS = 2
 """What a sweep over settings keeps: more than the model that is in use."""
 _UNSEEN = re.compile(r"that nothing visible holds(\[[^\]]*\])*$")
 """What only C++ holds at that moment, such as the arguments of a call; it has no name that would help."""
-_REGISTERED = re.compile(r"^a (partial|method) that nothing visible holds\b")
+_REGISTERED = re.compile(r"(?:[\w.]+ \()?a (?:partial|method) that nothing visible holds\b\)?")
 """What only C++ and C know and will call: `atexit`'s functions, a signal's, a finalizer's."""
 UNDERWAY = ("call", "in_flight")
 """Kinds of holders that belong to the call that is underway."""
@@ -246,7 +246,7 @@ def _suspect(
     kind = holder.kind or "unknown"
     if _CYCLE.match(name):
         kind = "cycle"
-    elif holder.place == "deferred" or _REGISTERED.search(name):
+    elif holder.place == "deferred" or _REGISTERED.match(name):
         kind = "deferred"
     elif kind not in UNDERWAY and 0 < retained <= 2 * int(size[throughs].sum()):
         kind = "exception"

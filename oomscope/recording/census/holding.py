@@ -5,10 +5,11 @@ It is built from the bottom: only what leads to a tensor is in it, whatever else
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from oomscope.recording.census import roots as places
@@ -324,7 +325,15 @@ def _unheld_words(item: Any) -> str:
     if is_a(item, FunctionType) and "<locals>." in item.__qualname__:
         # Registered where Python cannot look, such as atexit.
         return "{0}: {2}".format(*item.__qualname__.rpartition(".<locals>."))
-    return f"a {type(item).__name__} that nothing visible holds"
+    unseen = f"a {type(item).__name__} that nothing visible holds"
+    called = _called(item)
+    return f"{called} ({unseen})" if called else unseen
+
+
+def _called(item: Any) -> str | None:
+    """The function behind a method or a partial, as its file defines it: ``Engine.close``."""
+    function: Any = item.__func__ if is_a(item, MethodType) else item.func if is_a(item, functools.partial) else None
+    return str(function.__qualname__).rpartition("<locals>.")[2] if is_a(function, FunctionType) else None
 
 
 def _is_plain(item: Any) -> bool:
