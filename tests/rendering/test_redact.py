@@ -307,3 +307,9 @@ def test_commands_that_print_names_can_redact_and_keep_the_key(
     assert "fill_cache" not in capsys.readouterr().out
     assert "fill_cache" in json.loads(key.read_text(encoding="utf-8")).values()
     assert run([command, str(sample_path("oom_fragmentation")), "--redact-key", str(key)]) == 2
+
+
+def test_what_only_c_code_holds_keeps_its_words_and_loses_its_name():
+    way = "Engine.close (a method that nothing visible holds)"
+    copy = redact_context({"holders": [{"holder": way, "kind": "deferred"}]}, Aliases())
+    assert copy["holders"][0]["holder"] == "name_1.name_2 (a method that nothing visible holds)"
