@@ -241,6 +241,15 @@ def test_a_collection_of_models_has_at_least_two(models: int, found: list[str]) 
     assert names(holding(*told)) == found
 
 
+@pytest.mark.parametrize(
+    ("way", "count", "found"),
+    [("results[*]", 2, ["results"]), ("results[*]", 1, []), ("results[0].blocks[*]", 12, [])],
+)
+def test_models_alike_stand_in_one_row(way: str, count: int, found: list[str]) -> None:
+    told = [keeps(way, 60 * MIB, kind="parameter", count=count)]
+    assert names(holding(*told)) == found
+
+
 def test_an_object_that_retains_nothing_is_no_exception_and_no_graph() -> None:
     study = study_device(holding({"holder": "x", "retained": 0, "bytes": 50 * MIB, "kind": "tensor"}), 0)
     (one,) = suspects.find_suspects(study, study.history.entries - 1)

@@ -37,6 +37,7 @@ _TRACEBACK = re.compile(r"\.__(traceback|context|cause)__|\.tb_frame|\.exc_info|
 _CYCLE = re.compile(r"^reference cycle\b")
 _ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
 """The collection and the first item on the way to something."""
+ANY_ITEM = "[*]"
 _OF_ITEM = re.compile(r"\[[^\]]*\]([\w.\[\]'*-]{0,80})$")
 """An item of a collection, and what of it something is."""
 _NUMBER = re.compile(r"(?<=\])\[\d+\]|(?<=\w)\[\d+\]")
@@ -170,7 +171,8 @@ def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
     for holder in holders_in_blocks(study):
         match = _ITEM.match(holder.holder or "")
         if holder.kind in BELONGINGS and match is not None:
-            items.setdefault(match[1], set()).add(match[2])
+            alike = range(holder.count or 1) if match[2] == ANY_ITEM else (match[2],)  # those alike stand in one row
+            items.setdefault(match[1], set()).update(map(str, alike))
             total = sums.setdefault(match[1], [0, 0])
             total[0] += holder.retained or 0
             total[1] += holder.tensors or 0
