@@ -24,7 +24,7 @@ DOUBTS: dict[str, Sentence] = {
     "have been enough",
     "doubts.went_as_far": "an earlier loop like this made as many passes, and ended",
     "doubts.meant_to_grow": "it may be meant to grow (a cache, a store, results that are read later)",
-    "doubts.not_steady": "what certainly rises from pass to pass would not have been enough alone",
+    "doubts.not_steady": "not all of it is certain to go on rising",
     "doubts.trace_alone": "this is told from the trace alone, not from who refers to the memory",
     "doubts.no_module": "parameters outside any module may still be in use",
     "doubts.may_be_read": "code that is not running, or a later pass, may still read it",

@@ -427,9 +427,11 @@ def test_a_closure_is_over_where_the_recording_says_so(kind: str, finished: bool
     assert one.is_ended_closure is ended
 
 
-@pytest.mark.parametrize(("count", "length", "full"), [(None, 4, False), (None, 5, True), (2, 9, False), (2, 10, True)])
+@pytest.mark.parametrize(
+    ("count", "length", "full"), [(None, 39, False), (None, 40, True), (2, 79, False), (2, 80, True)]
+)
 def test_a_bounded_collection_is_full_where_it_holds_all_it_may(count: int | None, length: int, full: bool) -> None:
-    told = keeps("queue", 50 * MIB, kind="deque", count=count, maxlen=5, length=length)
+    told = keeps("queue", 50 * MIB, kind="deque", count=count, maxlen=40, length=length)
     study = study_device(holding(told), 0)
     (one,) = suspects.find_suspects(study, study.history.entries - 1)
     assert one.is_full is full
@@ -546,3 +548,14 @@ def test_without_a_loss_no_backward_is_to_come_for_graphs(rounds: int, grown: in
     rows = (growth(generations=rounds, spared_bytes=900),)
     found = find_piled(rows, (), (), LoopFacts(keeps_graph=True, computes_loss=False))
     assert (found.grown, found.steady) == (grown, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most", "full"),
+    [("deque", suspects.LARGEST_WINDOW, True), ("deque", suspects.LARGEST_WINDOW + 1, False), ("list", 8, False)],
+)
+def test_a_deque_with_room_for_a_few_is_a_window_that_is_meant_to_be_full(kind: str, most: int, full: bool) -> None:
+    told = keeps("diis.errors", 50 * MIB, kind=kind, maxlen=most, length=3)
+    study = study_device(holding(told), 0)
+    (one,) = suspects.find_suspects(study, study.history.entries - 1)
+    assert one.is_full is full

@@ -52,6 +52,13 @@ WRONG = {
     ("lanczos_modes", True): "a basis that each pass goes through looks like a list that grows",
     ("lanczos_modes", False): "a basis that each pass goes through looks like a list that grows",
     ("serve_upscaler", False): "results that nobody takes look like a list that is as long as it was meant to be",
+    ("ccd_diis", False): "how many items a window has room for is not in a bare snapshot",
+    ("recurrent_sr_model", True): "the output of the pass before is named; without it the next pass may not fit either",
+    ("recurrent_sr_model", False): "whether the output of the pass before is read again is not in a bare snapshot",
+    ("patent_years_index", True): "indexes that are searched later look like a list that grows",
+    ("patent_years_index", False): "indexes that are searched later look like a list that grows",
+    ("essay_batch_scorer", False): "whether what a layer has left is read again is not in a bare snapshot",
+    ("token_image_sampler", False): "whether a suspended generator goes on is not in a bare snapshot",
     ("batch_decoder", True): "caches of requests that are in a list already look like a store that grows",
     ("batch_decoder", False): "caches of requests that are in a list already look like a store that grows",
     ("planet_tags_kernel", False): "whether a table is read again is not in a bare snapshot",
@@ -97,6 +104,8 @@ GROWS_BY_DESIGN = {
     "dump_features": "a list of shards is filled",
     "eeg_preprocess": "a list of recordings is filled",
     "batch_decoder": "the caches of the requests in a list are filled",
+    "ccd_diis": "a solver's window of eight steps is filled",
+    "patent_years_index": "a list of indexes is filled",
     "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from oomscope.analysis.records import Location
@@ -13,7 +17,8 @@ from oomscope.analysis.verdict.judge import confidence_with
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
-from oomscope.analysis.verdict.unread import FROZEN, find_unread, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, find_unread, is_being_assigned, said_reads
+from oomscope.model import Frame
 from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
 from tests.analysis.programs import MIB
@@ -153,3 +158,30 @@ def test_an_attribute_is_stored_where_the_recording_says(place: str, stores: boo
     (one,) = find_unread(study, study.history.entries - 1, paths=3)
     assert one.at is not None
     assert one.stores == ((one.at,) if stores else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "holder", "is_told"),
+    [
+        ("        trainer = Trainer(table)", "main: trainer", True),
+        ("        trainer: Trainer = Trainer(table)", "main: trainer", True),
+        ("        trainer = trainer.next()", "main: trainer", False),  # the old one has been read, and is in use
+        ("        trainers = [Trainer(table)]", "main: trainer", False),
+        ("        if trainer == Trainer(table):", "main: trainer", False),
+        ("        self.trainer = Trainer(table)", "main: trainer", False),
+        ("        trainer = Trainer(table)", "other: trainer", False),
+        ("        trainer = Trainer(table)", "main: trainer.model", False),
+    ],
+)
+def test_a_variable_that_the_statement_underway_assigns_anew_is_of_an_earlier_pass(
+    text: str, holder: str, is_told: bool
+) -> None:
+    frames = [Frame("train.py", 20, "__init__"), Frame("train.py", 9, "main")]
+    source = SimpleNamespace(filename="train.py", first=8, text=("    for number in range(9):", text, ""))
+    study: Any = SimpleNamespace(
+        history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([0]))),
+        snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[source])),
+    )
+    assert is_being_assigned(study, 0, holder) is is_told
+    without: Any = SimpleNamespace(history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([-1]))))
+    assert not is_being_assigned(without, 0, holder)

@@ -100,4 +100,4 @@ def _retained_beside_holes(case: Shortage, low: int) -> Qualifying | None:
     """
     withheld = CAUSE_MODULES["retained"].withheld(case)
     spare = case.spare(withheld + case.free.usable, low)
-    return Qualifying("retained", withheld, spare) if withheld > 0 and spare >= MARGIN * low else None
+    return Qualifying("retained", withheld, spare) if min(withheld, spare) >= MARGIN * low else None

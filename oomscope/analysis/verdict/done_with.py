@@ -54,6 +54,7 @@ def may_be_done_with(work: WorkUnderway, suspects: tuple[Suspect, ...], drivers:
     kept = sum(
         one.retained for one in suspects if one.kind not in OF_THE_PASS or (work.in_forward and is_of_other_work(one))
     )
+    kept += unnamed_graphs(study)
     if not work.names_known:
         older = max(older, made_by_other_statements(study, entry, in_forward=work.in_forward), _beside_training(work))
         second = max(second, made_anew(study, entry))
@@ -62,6 +63,12 @@ def may_be_done_with(work: WorkUnderway, suspects: tuple[Suspect, ...], drivers:
     if work.in_forward and not work.trains:
         second += may_take_turns(study, entry)
     return max(older + second, kept, left_by_finished_passes(study, entry))
+
+
+def unnamed_graphs(study: DeviceStudy) -> int:
+    """Bytes of autograd graphs of which the recording does not tell who keeps them, and for which backward."""
+    found = study.snapshot.recorded.holders_on(study.index)
+    return sum(one.retained or 0 for one in found if one.kind == "graph" and one.holder is None)
 
 
 def other_models(work: WorkUnderway) -> int:

@@ -65,7 +65,7 @@ class Suspect:
         reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
         stores: where methods of its class fill it, where it is an attribute.
-        is_full: whether it is bounded, and holds as many items as it ever will.
+        is_full: whether it is bounded, and holds as many items as it ever will, or is a window of a few.
         is_abandoned: whether it is several such collections, one alike another, from which nobody takes any more.
         is_ended_closure: whether it is a function that a call has left behind, with that call's variables.
         unread: of a variable that no running code reads again, and that keeps what was made before the work underway,

@@ -58,6 +58,8 @@ _FINISHED_WITH = ("exception", "cycle", "optimizer", "deferred", "history")
 _STEP = re.compile(r"[.\[{]")
 MOST_SHOWN = 0.1
 """Of what a view keeps alive; a larger part of a tensor is worth keeping as it is."""
+LARGEST_WINDOW = 16
+"""Items: a deque with room for so few is meant to be full, such as the last steps of a solver."""
 LEAST_ABANDONED = 3
 """Bounded collections alike; two may be a double buffer."""
 LEAST_HOOKS = 4
@@ -288,9 +290,9 @@ def _at(study: DeviceStudy, holder: RecordedHolder) -> Location | None:
 
 
 def _is_full(holder: RecordedHolder) -> bool:
-    """Whether it is bounded and holds all it may: collections alike stand in one row."""
+    """Whether it is bounded and holds all it may, or is a window of a few items: collections alike stand in one row."""
     most = (holder.maxlen or 0) * max(holder.count or 1, 1)
-    return 0 < most <= (holder.length or 0)
+    return most > 0 and (most <= (holder.length or 0) or (holder.kind == "deque" and most <= LARGEST_WINDOW))
 
 
 def _unclaimed_for(study: DeviceStudy, entry: int, holder: RecordedHolder, rows: IntArray) -> int:

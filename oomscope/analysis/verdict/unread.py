@@ -6,6 +6,7 @@ often one of them, until the next pass writes it anew; that is how a loop works,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -106,8 +107,9 @@ def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
 def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entry: int) -> BoolArray:
     """bool[rows]: which of what a variable keeps is older than the work underway.
 
-    All of it where the code tells that the variable is older than the loop it stands in. Else the trace does: what was
-    made before the run of the loop that counts, or where no loop is known to run, by one that has ended.
+    All of it where the code tells that the variable is older than the loop it stands in, or that the statement underway
+    assigns it anew. Else the trace does: what was made before the run of the loop that counts, or where no loop is
+    known to run, by one that has ended.
     """
     there = rows >= 0
     born = study.history.lifetimes.born[rows]
@@ -119,6 +121,8 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
         return np.asarray(there & (born < _work_begins(study, entry, one.place)))
     loops = study.loops
     known = there & (born > BEFORE)
+    if is_being_assigned(study, entry, one.holder or ""):
+        return np.asarray(known)
     if not loops.running(entry, thread=in_thread(study, entry)):
         within = np.zeros(len(rows), np.bool_)
         for run in loops.runs:
@@ -126,6 +130,30 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
         return np.asarray(known & within)
     counted = loop_that_matters(study, entry)
     return np.asarray(known & (born < (entry if counted is None else counted.begin)))
+
+
+def is_being_assigned(study: DeviceStudy, entry: int, holder: str) -> bool:
+    """Whether the statement underway will assign a variable anew, so that what it has now is of an earlier pass.
+
+    By the text of the line, where the dump has it: ``trainer = Trainer(table)`` while that constructor runs. What
+    ``loss = loss + …`` has read already is in use.
+    """
+    function, _, name = holder.rpartition(": ")
+    stack = int(study.history.trace.stack[entry])
+    if stack < 0 or not name.isidentifier():
+        return False
+    lines = {
+        (frame.filename, frame.line)
+        for frame in study.snapshot.stacks[stack]
+        if frame.name == function.rpartition(".")[2]
+    }
+    assigns = re.compile(rf"\s*{name}\s*(?::[^=]+)?=(?!=)(?!.*\b{name}\b)")
+    return any(
+        assigns.match(text)
+        for one in study.snapshot.recorded.sources
+        for at, text in enumerate(one.text)
+        if (one.filename, one.first + at) in lines
+    )
 
 
 def _work_begins(study: DeviceStudy, entry: int, place: str | None) -> int:

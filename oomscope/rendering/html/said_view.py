@@ -90,7 +90,7 @@ def _timeline(history: DeviceHistory) -> PinnedTimeline:
         for name, curve in (("l-reserved", reserved), ("l-active", active))
     )
     trace = history.trace
-    span = format_duration(int(trace.time_us[-1] - trace.time_us[0])) if trace.timed else ""
+    span = format_duration(int(trace.time_us[-1]) - int(trace.time_us[0])) if trace.timed else ""
     # Numbers and names of classes alone: nothing in it comes from the snapshot.
     svg = Markup(  # noqa: S704
         f'<svg width="100%" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img">'

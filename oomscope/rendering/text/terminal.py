@@ -228,4 +228,4 @@ def _span(device: DeviceFindings) -> str:
     count = plural(len(trace), "entry", "entries")
     if not trace.timed:
         return f"{count}, left to right"
-    return f"{count} in {format_duration(int(trace.time_us[-1] - trace.time_us[0]))}, left to right"
+    return f"{count} in {format_duration(int(trace.time_us[-1]) - int(trace.time_us[0]))}, left to right"
