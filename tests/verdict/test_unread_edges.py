@@ -160,6 +160,7 @@ def test_an_attribute_is_stored_where_the_recording_says(place: str, stores: boo
     assert one.stores == ((one.at,) if stores else ())
 
 
+@pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize(
     ("text", "holder", "is_told"),
     [
@@ -174,14 +175,15 @@ def test_an_attribute_is_stored_where_the_recording_says(place: str, stores: boo
     ],
 )
 def test_a_variable_that_the_statement_underway_assigns_anew_is_of_an_earlier_pass(
-    text: str, holder: str, is_told: bool
+    text: str, holder: str, is_told: bool, threads: bool
 ) -> None:
     frames = [Frame("train.py", 20, "__init__"), Frame("train.py", 9, "main")]
     source = SimpleNamespace(filename="train.py", first=8, text=("    for number in range(9):", text, ""))
     study: Any = SimpleNamespace(
         history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([0]))),
+        loops=SimpleNamespace(is_thread=lambda _: threads),
         snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[source])),
     )
-    assert is_being_assigned(study, 0, holder) is is_told
+    assert is_being_assigned(study, 0, holder) is (is_told and not threads)
     without: Any = SimpleNamespace(history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([-1]))))
     assert not is_being_assigned(without, 0, holder)

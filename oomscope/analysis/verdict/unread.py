@@ -136,11 +136,11 @@ def is_being_assigned(study: DeviceStudy, entry: int, holder: str) -> bool:
     """Whether the statement underway will assign a variable anew, so that what it has now is of an earlier pass.
 
     By the text of the line, where the dump has it: ``trainer = Trainer(table)`` while that constructor runs. What
-    ``loss = loss + …`` has read already is in use.
+    ``loss = loss + …`` has read already is in use. In threads, other calls have variables of the same name.
     """
     function, _, name = holder.rpartition(": ")
     stack = int(study.history.trace.stack[entry])
-    if stack < 0 or not name.isidentifier():
+    if stack < 0 or study.loops.is_thread(stack) or not name.isidentifier():
         return False
     lines = {
         (frame.filename, frame.line)
