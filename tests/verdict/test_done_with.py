@@ -9,7 +9,7 @@ import pytest
 
 from oomscope.analysis.passes.finished import computes_a_loss
 from oomscope.analysis.verdict.circumstances import Circumstances
-from oomscope.analysis.verdict.done_with import WorkUnderway, may_be_done_with, other_models, unnamed_graphs
+from oomscope.analysis.verdict.done_with import FailedWork, may_be_done_with, other_models, unnamed_graphs
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.model.recorded_holders import RecordedHolder
 from tests.analysis.asking import diagnose
@@ -22,12 +22,12 @@ PROGRAMS = programs()
 GIB = 1 << 30
 
 
-def underway(script: Script) -> WorkUnderway:
+def underway(script: Script) -> FailedWork:
     made = diagnose(script.snapshot())
     return Circumstances(made.study, failed_requests(made.study)[-1])._work
 
 
-def recorded(name: str) -> WorkUnderway:
+def recorded(name: str) -> FailedWork:
     """The work that failed in a bundled capture, bare."""
     study = found(PROGRAMS[name].path, with_key=False).study
     return Circumstances(study, failed_requests(study)[-1])._work

@@ -10,16 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oomscope.analysis.labels.categories import PARAMETER
-from oomscope.analysis.labels.stack_roles import Role
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.last_pass import last_like
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import FailingPass
+from oomscope.analysis.passes.same_places import at_same_places
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import Action, BoolArray, IntArray
+from oomscope.model import Action, BoolArray
 from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import ascending
 
@@ -50,7 +49,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
     if run is None or not run.is_running(entry):
         return None
     index = run.completed(entry)
-    compared = _compare(study, run, index, entry)
+    compared = _compare(study, run, entry)
     return FailingPass(
         loop=study.loops.location(run),
         index=index,
@@ -106,17 +105,12 @@ class _Compared(NamedTuple):
     """The stack whose request was the first to be larger, by the common ratio if there is one; -1 for none."""
 
 
-def _compare(study: DeviceStudy, run: LoopRun, index: int, entry: int) -> _Compared:
+def _compare(study: DeviceStudy, run: LoopRun, entry: int) -> _Compared:
     """The requests of the pass in progress against those at the same places of the last finished one like it."""
     like = last_like(study, run, entry)
     if like is None:
         return _Compared(None)
-    now = _requests(study, int(run.starts[index]), entry)
-    then = _requests(study, int(run.starts[like]), int(run.starts[like + 1]) - 1)
-    _, here, there = np.intersect1d(_places(now[0]), _places(then[0]), return_indices=True)
-    in_order = np.argsort(here)
-    here, there = here[in_order], there[in_order]
-    stack, size, past = now[0][here], now[1][here].astype(np.float64), then[1][there].astype(np.float64)
+    stack, size, past = at_same_places(study, run, like, entry)
     large = np.maximum(size, past) >= LEAST_COMPARED
     if not large.any():
         return _Compared(None)
@@ -133,32 +127,6 @@ def _first_alike(ratios: FloatArray, grown: BoolArray, ratio: float) -> int:
     """The first that grew by `ratio`, or by its root as a sequence whose scores did; else the first that grew."""
     alike = grown & ((np.abs(ratios / ratio - 1) <= SAME) | (np.abs(ratios**2 / ratio - 1) <= 2 * SAME))
     return int(np.argmax(alike if alike.any() else grown))
-
-
-def _requests(study: DeviceStudy, begin: int, end: int) -> tuple[IntArray, IntArray]:
-    """Stack and bytes of the requests from `begin` to `end` inclusive; a model that is made is no batch."""
-    trace = study.history.trace
-    entries = trace.entries(Action.ALLOC, Action.OOM)
-    chosen = entries[(entries >= begin) & (entries <= end)]
-    chosen = chosen[~_makes_parameters(study)[trace.stack[chosen]]]
-    return trace.stack[chosen].astype(np.int64), trace.size[chosen]
-
-
-def _makes_parameters(study: DeviceStudy) -> BoolArray:
-    """bool[stacks + 1]: whether it makes or moves a model's parameters."""
-    made = np.zeros(len(study.roles.role), np.bool_)
-    made[study.history.lifetimes.stack[study.categories == PARAMETER]] = True
-    return np.asarray(made & (study.roles.role == Role.LOAD))
-
-
-def _places(stack: IntArray) -> IntArray:
-    """A number for each request: its stack, and how many of that stack went before it."""
-    order = np.argsort(stack, kind="stable")
-    ordered = stack[order]
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(stack) else order
-    count = np.empty(len(stack), np.int64)
-    count[order] = np.arange(len(stack)) - np.repeat(first, np.diff(np.append(first, len(stack))))
-    return (stack + 1) << 32 | count
 
 
 def _common_ratio(size: FloatArray, past: FloatArray) -> float | None:

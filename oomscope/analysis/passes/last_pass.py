@@ -7,6 +7,7 @@ whole graph: two passes are alive at once.
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,6 +81,33 @@ def still_to_come(study: DeviceStudy, entry: int) -> int | None:
         study: of the device.
         entry: the instant.
     """
+    last = fitted(study, entry)
+    if last is None:
+        return None
+    allocated = study.history.curves.allocated  # one longer than the entries: what is allocated before the first
+    needed = int(allocated[last.highest]) - int(allocated[last.begin])
+    began = int(last.run.starts[last.run.completed(entry)])
+    return max(needed - (int(allocated[entry + 1]) - int(allocated[began])), 0)
+
+
+class Fitted(NamedTuple):
+    """A finished pass of `run` that came as far as the one underway.
+
+    `number`: of the pass; `highest`: the entry before which it had most allocated.
+    """
+
+    run: LoopRun
+    number: int
+    highest: int
+
+    @property
+    def begin(self) -> int:
+        """The entry at which it began."""
+        return int(self.run.starts[self.number])
+
+
+def fitted(study: DeviceStudy, entry: int) -> Fitted | None:
+    """The last finished pass like the one underway at `entry`; None where there is none, or that one failed as well."""
     run = loop_that_matters(study, entry)
     index = None if run is None or not run.is_running(entry) else last_like(study, run, entry)
     if run is None or index is None:
@@ -87,11 +115,8 @@ def still_to_come(study: DeviceStudy, entry: int) -> int | None:
     begin, end = int(run.starts[index]), int(run.starts[index + 1])
     if bool((study.history.trace.action[begin:end] == Action.OOM).any()):
         return None  # a pass that failed has not shown what it needs
-    allocated = study.history.curves.allocated  # one longer than the entries: what is allocated before the first
-    highest = begin + int(np.argmax(allocated[begin : end + 1]))
-    needed = int(allocated[highest]) - int(allocated[begin])
-    began = int(run.starts[run.completed(entry)])
-    return max(needed - (int(allocated[entry + 1]) - int(allocated[began])), 0)
+    highest = begin + int(np.argmax(study.history.curves.allocated[begin : end + 1]))
+    return Fitted(run, index, highest)
 
 
 def at_work(study: DeviceStudy, entry: int, least: int = 0) -> int:

@@ -25,8 +25,6 @@ from oomscope.model import IntArray
 
 LEAST_SHARE = 0.3
 """Of the allocated bytes: less than that is what any earlier work leaves for the next."""
-
-
 NEARLY_ALL = 0.95
 """Of what finished passes have left: so much the last of them must have, for a few bytes stay from each."""
 

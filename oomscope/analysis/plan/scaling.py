@@ -107,7 +107,8 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    flags = np.stack([recording.at_once, told.of_rows, told.filled_by, _by_data(recording, parameters)], axis=1)
+    by_data = _by_data(recording, parameters) if columns else np.zeros(count, np.bool_)  # one shape tells no law
+    flags = np.stack([recording.at_once, told.of_rows, told.filled_by, by_data], axis=1)
     rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high, flags], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)

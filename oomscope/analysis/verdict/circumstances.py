@@ -38,7 +38,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
 from oomscope.analysis.verdict.calls import calls_in_progress
 from oomscope.analysis.verdict.card import other_processes
-from oomscope.analysis.verdict.done_with import WorkUnderway, may_be_done_with, other_models
+from oomscope.analysis.verdict.done_with import FailedWork, may_be_done_with, other_models
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models, find_untrained_models
@@ -340,9 +340,9 @@ class Circumstances:
         return other_models(self._work)
 
     @property
-    def _work(self) -> WorkUnderway:
+    def _work(self) -> FailedWork:
         in_loop = self.failing_pass is not None
-        return WorkUnderway(self.study, self.request.entry, self.asked, self.trains, in_loop, self.names_known)
+        return FailedWork(self.study, self.request.entry, self.asked, self.trains, in_loop, self.names_known)
 
     @cached_property
     def went_as_far_before(self) -> bool:

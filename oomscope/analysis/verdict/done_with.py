@@ -22,7 +22,7 @@ from oomscope.model.ordering import is_any
 
 
 @frozen
-class WorkUnderway:
+class FailedWork:
     """The work that failed, as far as it tells what is needed.
 
     Attributes:
@@ -47,7 +47,7 @@ class WorkUnderway:
         return self.asked.phase == "forward"
 
 
-def may_be_done_with(work: WorkUnderway, suspects: tuple[Suspect, ...], drivers: tuple[Driver, ...]) -> int:
+def may_be_done_with(work: FailedWork, suspects: tuple[Suspect, ...], drivers: tuple[Driver, ...]) -> int:
     """Bytes that `work` may not need: older than its loop, another model, kept by an object."""
     study, entry = work.study, work.entry
     older, second = left_from_before(study, entry), sum(one.bytes for one in drivers if one.slug == "duplicate_model")
@@ -71,7 +71,7 @@ def unnamed_graphs(study: DeviceStudy) -> int:
     return sum(one.retained or 0 for one in found if one.kind == "graph" and one.holder is None)
 
 
-def other_models(work: WorkUnderway) -> int:
+def other_models(work: FailedWork) -> int:
     """Bytes of parameters, where a bare trace shows that several lines of the script have called models.
 
     Nothing in it tells which parameters the forward underway needs. A step of training is told by its gradients.
@@ -85,7 +85,7 @@ def other_models(work: WorkUnderway) -> int:
     return int(study.history.size[there & (study.categories == PARAMETER)].sum())
 
 
-def _beside_training(work: WorkUnderway) -> int:
+def _beside_training(work: FailedWork) -> int:
     """Bytes that a bare trace shows outside of any loop, where training is not what they are for.
 
     Tensors of no known kind in an optimizer's step, which needs a model, its gradients and its states; a whole model
