@@ -7,7 +7,7 @@ from typing import Any
 
 from oomscope.units import format_bytes, plural
 from oomscope.wording.drivers import DRIVER_PHRASES
-from oomscope.wording.template import Sentence, holder, place
+from oomscope.wording.template import Sentence, holder, place, said_shape
 
 _POOLS = {"graph": "the pool of a CUDA graph", "mempool": "a MemPool"}
 
@@ -76,7 +76,14 @@ def _pinned(values: Mapping[str, Any], pieces: str) -> str:
 def _longer(values: Mapping[str, Any]) -> str:
     where = f" at {place(values['place'])}" if values["place"] else ""
     passed = plural(values["completed"], "pass", "passes")
-    return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much memory{where}."
+    whole = "as that one" if values["completed"] == 1 else "as any of them"
+    return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much memory {whole}{where}."
+
+
+def _larger_input(values: Mapping[str, Any]) -> str:
+    shape, verb = values["shape"], "has" if len(values["shape"]) == 1 else "is"
+    than = f"{values['ratio']:.3g} × the largest before"
+    return f"{holder(values['variable'])} {verb} {said_shape(shape)} here, {than}."
 
 
 def _ended_training(values: Mapping[str, Any]) -> str:
@@ -250,6 +257,7 @@ CAUSES: dict[str, Sentence] = {
         else f"{format_bytes(values['bytes'])} of it are of the pass before, and still alive."
     ),
     "causes.pass.longer": _longer,
+    "causes.pass.input": _larger_input,
     "causes.pass.staircase": "The input grows from pass to pass: {first:bytes} in the first, {last:bytes} in this "
     "one[, at {place:place}].",
     "causes.cap": "This process is capped at {cap:bytes}, while the card has {free:bytes} free.",

@@ -16,7 +16,7 @@ from oomscope.wording.clean import clean
 from oomscope.wording.labels import DRIVER_LABELS, label
 from oomscope.wording.loops import counted, counts_agree, counts_others, step_underway
 from oomscope.wording.refused import refused_what
-from oomscope.wording.template import place, said_place
+from oomscope.wording.template import place, said_place, said_shape
 from oomscope.wording.verdict_text import said_confidence
 from oomscope.wording.window import brief_part
 
@@ -148,9 +148,12 @@ TWO_ALIVE = "here the pass before is still alive"
 """What is said of the line of a loop that goes on."""
 
 
-def larger_note(ratio: float | None) -> str:
-    """What is said of the line that brings in what makes a pass larger than the last: `ratio` times as large."""
-    return f"from here on, {f'{ratio:.3g} × the memory of' if ratio else 'more memory than in'} the pass before"
+def larger_note(found: FailingPass) -> str:
+    """What is said of the line that brings in what makes a pass larger than those before."""
+    if found.input is None:
+        return "from here on, more memory than in any pass before"
+    name = found.input.variable.rpartition(": ")[2]
+    return f"{name} is larger here than ever before: {said_shape(found.input.shape)}"
 
 
 def pin_note(pin: Pin) -> str:

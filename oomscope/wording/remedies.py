@@ -19,9 +19,10 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
 
 
 def _bound_batch(values: Mapping[str, Any]) -> str:
+    what = f"`{values['variable'].rpartition(': ')[2]}`" if values["variable"] else "the input"
     if values["stairs"]:
-        return f"Stop the input from growing at {place(values['place'])}."
-    return f"Limit the input at {place(values['place'])}: samples, length or resolution."
+        return f"Stop {what} from growing at {place(values['place'])}."
+    return f"Limit {what} at {place(values['place'])}: samples, length or resolution."
 
 
 def _pool(values: Mapping[str, Any]) -> str:
@@ -125,9 +126,17 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "",
     ),
     "fused_optimizer": RemedyWords(
-        "Pass `fused=True` or `foreach=False` to the optimizer.",
-        "The foreach implementation makes temporaries as large as the parameters.",
-        "foreach=False is slower",
+        "Pass `fused=True` to the optimizer: it then updates in place.",
+        "The foreach implementation makes temporaries as large as the parameters; `foreach=False`, which is slower, "
+        "makes them for one parameter at a time.",
+        "none",
+        "optimizers",
+    ),
+    "fused_optimizer.foreach": RemedyWords(
+        "Pass `foreach=False` to the optimizer.",
+        "The foreach implementation makes temporaries as large as the parameters; without it they are made for one "
+        "parameter at a time.",
+        "slower steps",
         "optimizers",
     ),
     "drop_gradients": RemedyWords(

@@ -10,6 +10,13 @@ from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.template import holder, place, work
 
 
+def _bound_holder(values: Mapping[str, Any]) -> str:
+    what = "what it keeps"
+    if part := values.get("part"):
+        what = f"the `{part.removesuffix('[*]')}` of each item"
+    return f"Empty {holder(values['holder'])}, limit its size, or move {what} to the CPU (`.cpu()`)."
+
+
 def _many_places(values: Mapping[str, Any]) -> str:
     places = [place(one) for one in values["places"]]
     made = f"what {', '.join(places)} made" if places else "what was made"
@@ -203,7 +210,7 @@ LET_GO: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.holder": RemedyWords(
-        "Empty {holder:holder}, limit its size, or move what it keeps to the CPU (`.cpu()`).",
+        _bound_holder,
         "It keeps {bytes:bytes} that could go.",
         "a copy back where the device needs it again",
         "faq",

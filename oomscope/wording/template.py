@@ -11,7 +11,7 @@ missing, None, zero or empty; ``[[`` is a bracket.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any, TypeAlias
 
@@ -69,6 +69,11 @@ def holder(way: str) -> str:
     if not colon or "→" in name:
         return f"`{way}`"
     return f"`{name}` ({where})" if where.endswith(".py") else f"`{name}` (in {where})"
+
+
+def said_shape(shape: Sequence[int]) -> str:
+    """A tensor's shape as people say it: ``4 × 2,543``; ``24,576 elements`` of a vector."""
+    return plural(shape[0], "element") if len(shape) == 1 else " × ".join(map(format_count, shape))
 
 
 def work(underway: Any) -> str:

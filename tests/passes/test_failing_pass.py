@@ -55,6 +55,31 @@ def test_a_batch_eight_times_as_large_is_told_with_its_line():
     assert found.began_at.line == 31
 
 
+def test_a_pass_is_compared_with_the_largest_before_it_as_well():
+    found = failing(steps(2, 8, 2, 16))
+    assert found is not None
+    assert (found.ratio, found.ratio_to_largest, found.is_larger) == (8.0, 2.0, True)
+    small = failing(steps(2, 16, 2, 16))
+    assert small is not None
+    assert (small.ratio, small.ratio_to_largest, small.is_larger) == (8.0, 1.0, False)
+
+
+def test_passes_of_earlier_runs_of_the_loop_are_compared_with_too():
+    script = Script()
+    with script.call(50, "train"):
+        for sizes in ((2, 16), (2, 2)):
+            order = script.at(30, 4)
+            for size in sizes:
+                step(script, size)
+            script.free(order)
+        script.at(30, 4)
+        step(script, 2)
+        step(script, 16, fails=True)
+    found = failing(script)
+    assert found is not None
+    assert (found.completed, found.ratio, found.ratio_to_largest, found.is_larger) == (1, 8.0, 1.0, False)
+
+
 def test_the_line_of_the_loop_is_told_where_functions_below_it_allocate():
     script = Script()
     with script.call(50, "train"):

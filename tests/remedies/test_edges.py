@@ -47,7 +47,7 @@ from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.idle_models import IdleModel
 from oomscope.analysis.verdict.piled import Piled
-from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.records import Advice, Asked
 from oomscope.analysis.verdict.walls import Wall
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
 from oomscope.model import Frame, StackTable
@@ -78,9 +78,36 @@ SAVED = {
     shard_optimizer_state: ("optimizer_state", shard_optimizer_state.IN_EIGHT_BITS, 0.75),
     drop_gradients: ("gradients", drop_gradients.ALL, 1.0),
     fused_attention: (fused_attention.DRIVER, 1.0, 1.0),
-    fused_optimizer: ("optimizer_temporaries", fused_optimizer.ALL, 1.0),
     load_once: ("duplicate_model", load_once.ALL, 1.0),
 }
+
+
+@pytest.mark.parametrize(("bytes_", "advised"), [(500, False), (501, True)])
+def test_temporaries_of_an_optimizer_can_go(bytes_: int, advised: bool) -> None:
+    made = driver("optimizer_temporaries", bytes_)
+    found = list(fused_optimizer.propose(circumstances(drivers=(made,))))
+    assert [(one.slug, one.saves_bytes) for one in found] == ([("fused_optimizer", 501)] if advised else [])
+
+
+@pytest.mark.parametrize(
+    ("frame", "slug"),
+    [
+        (Frame("/venv/torch/optim/adamw.py", 700, "_multi_tensor_adamw"), "fused_optimizer"),
+        (Frame("/venv/torch/optim/adam.py", 400, "_single_tensor_adam"), "fused_optimizer"),
+        (Frame("/venv/torch/optim/rmsprop.py", 400, "_multi_tensor_rmsprop"), "fused_optimizer.foreach"),
+        (Frame("/venv/torch/optim/adamw.py", 200, "_init_group"), None),
+        (Frame("/venv/torch/optim/adamw.py", 900, "_fused_adamw"), None),
+        (Frame("train.py", 9, "_multi_tensor_adamw"), None),
+    ],
+)
+def test_a_request_for_a_temporary_of_the_optimizer_need_not_be_made(frame: Frame, slug: str | None) -> None:
+    study = SimpleNamespace(
+        snapshot=SimpleNamespace(stacks=[(frame, Frame("train.py", 31, "train"))]),
+        history=SimpleNamespace(trace=SimpleNamespace(stack=[0])),
+    )
+    found = list(fused_optimizer.propose(circumstances(study=study, asked=Asked("optimizer"))))
+    assert [(one.slug, one.saves_bytes) for one in found] == ([(slug, 2000)] if slug else [])
+    assert not list(fused_optimizer.propose(circumstances(study=study, asked=Asked("forward"))))
 
 
 def test_what_a_view_does_not_show_can_go() -> None:

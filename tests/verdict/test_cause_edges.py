@@ -234,6 +234,12 @@ def test_holes_are_no_cause_where_passes_need_ever_more(rise: int, holds: bool) 
     assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
 
 
+@pytest.mark.parametrize(("state", "holds"), [(2000, True), (2001, False)])
+def test_holes_are_no_cause_where_the_rest_of_the_state_needs_more(state: int, holds: bool) -> None:
+    one = circumstances(free=free(usable=3000), allocated=8000, state_to_come=(1000, 1000 + state))
+    assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
+
+
 @pytest.mark.parametrize(
     ("at_work", "like_it", "holds"), [(1111, False, True), (1112, False, False), (1112, True, True)]
 )

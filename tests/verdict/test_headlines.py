@@ -188,6 +188,9 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.pass.left": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > NO_LONGER,
+    "causes.pass.input": lambda values, about: (
+        values["ratio"] > NO_LONGER and all(side > 0 for side in values["shape"])
+    ),
     "causes.pass.staircase": lambda values, about: 0 < values["first"] < values["last"],
     "causes.cap": lambda values, about: had_room(values, about) and values["cap"] > 0,
     "causes.cap.inferred": lambda values, about: had_room(values, about) and values["limit"] > 0,

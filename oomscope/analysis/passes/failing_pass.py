@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.larger_input import larger_input
 from oomscope.analysis.passes.last_pass import last_like
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
@@ -18,7 +19,7 @@ from oomscope.analysis.passes.records import FailingPass
 from oomscope.analysis.passes.same_places import at_same_places
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import Action, BoolArray
+from oomscope.model import Action, BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import ascending
 
@@ -50,13 +51,16 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         return None
     index = run.completed(entry)
     compared = _compare(study, run, entry)
+    began_at = None if compared.began_at < 0 else study.loops.line_within(run, compared.began_at)
     return FailingPass(
         loop=study.loops.location(run),
         index=index,
         completed=index,
         ratio=compared.ratio,
         grew_at=None if compared.grew_at < 0 else _place(study, compared.grew_at),
-        began_at=None if compared.began_at < 0 else study.loops.line_within(run, compared.began_at),
+        ratio_to_largest=_ratio_to_largest(study, run, entry, compared.grew_at),
+        began_at=began_at,
+        input=larger_input(study, run, entry, began_at),
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
         before=_before(study, run),
@@ -142,21 +146,37 @@ def _common_ratio(size: FloatArray, past: FloatArray) -> float | None:
     return round(float(ratio[middle]), 3) if weight[agree].sum() >= LEAST_AGREEING * weight.sum() else None
 
 
+def _ratio_to_largest(study: DeviceStudy, run: LoopRun, entry: int, stack: int) -> float | None:
+    """By how much the most that `stack` asks for at once in this pass exceeds all that it has been given before."""
+    entries = _requests_of(study, stack, entry)
+    is_now = entries >= run.starts[run.completed(entry)]
+    size = study.history.trace.size[entries]
+    before = int(size[~is_now].max(initial=0))
+    return round(int(size[is_now].max(initial=0)) / before, 3) if before else None
+
+
 def _staircase(study: DeviceStudy, run: LoopRun, index: int, entry: int, stack: int) -> tuple[int, int] | None:
     """The most that the line which grew most asked for in the first and in this pass, if it rose stair by stair."""
-    if stack < 0 or index < LEAST_STAIRS:
+    if index < LEAST_STAIRS:
         return None
-    trace = study.history.trace
-    entries = trace.entries(Action.ALLOC, Action.OOM)
-    entries = entries[(trace.stack[entries] == stack) & (entries >= run.begin) & (entries <= entry)]
-    number = np.searchsorted(run.starts, entries, side="right")
-    passes, first = np.unique(number, return_index=True)
-    sizes = np.maximum.reduceat(trace.size[entries], first) if len(passes) else trace.size[entries]
+    entries = _requests_of(study, stack, entry)
+    entries = entries[entries >= run.begin]
+    if not len(entries):
+        return None
+    first = np.unique(np.searchsorted(run.starts, entries, side="right"), return_index=True)[1]
+    sizes = np.maximum.reduceat(study.history.trace.size[entries], first)
     rises = sizes[1:] / np.maximum(sizes[:-1], 1)
     rising = rises[rises > 1]
     if np.any(rises < 1) or len(rising) < LEAST_STAIRS or rising[-1] > MOST_LAST_STAIR * rising[:-1].max():
         return None
     return int(sizes[0]), int(sizes[-1])
+
+
+def _requests_of(study: DeviceStudy, stack: int, entry: int) -> IntArray:
+    """The entries up to `entry` at which `stack` asked for memory; none for -1."""
+    trace = study.history.trace
+    entries = trace.entries(Action.ALLOC, Action.OOM)
+    return np.asarray(entries[(trace.stack[entries] == stack) & (entries <= entry) & (stack >= 0)])
 
 
 def _place(study: DeviceStudy, stack: int) -> Location | None:

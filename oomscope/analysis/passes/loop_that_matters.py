@@ -78,28 +78,52 @@ def went_as_far_before(study: DeviceStudy, since: int, entry: int) -> bool:
 
 def gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
     """Whether a run that has ended held something of most of its passes to its end, and nothing after its step."""
-    question = ("gives back", run.begin, run.end, run.loop)
-    return study.once(question, lambda: _gathers_and_gives_back(study, run))
+    held, left = _gathered(study, run)
+    return held > 0 and left <= GIVEN_BACK * held
 
 
 def gathers_for(study: DeviceStudy, loop: Location | None) -> Location | None:
-    """The backward that is to come of what the passes of `loop` make, as the recorder saw it; None for none."""
+    """The backward that is to come of what the passes of `loop` make, as the recorder saw it; None for none.
+
+    None as well where an earlier run of the loop has left behind what it gathered, after that backward: it was not for
+    that.
+    """
     for one in study.snapshot.recorded.stacks.gathering:
         if loop is not None and one.backward is not None and one.holds(loop.file, loop.line):
-            return Location(one.backward.filename, one.backward.line, one.backward.name)
+            backward = Location(one.backward.filename, one.backward.line, one.backward.name)
+            return None if _leaves_behind(study, loop) else backward
     return None
 
 
-def _gathers_and_gives_back(study: DeviceStudy, run: LoopRun) -> bool:
+def _leaves_behind(study: DeviceStudy, loop: Location) -> bool:
+    """Whether a run of `loop` whose step has ended left what it gathered."""
+    loops = study.loops
+    for run in loops.runs:
+        if loops.location(run) == loop and end_of_step(loops, run) < loops.entries:
+            held, left = _gathered(study, run)
+            if held and left > GIVEN_BACK * held:
+                return True
+    return False
+
+
+def _gathered(study: DeviceStudy, run: LoopRun) -> tuple[int, int]:
+    """Bytes that a run held at its end, of most of its passes, and those of them that outlived the step around it.
+
+    0 and 0 where it held something of few passes.
+    """
+    return study.once(("gathered", run.begin, run.end, run.loop), lambda: _count_gathered(study, run))
+
+
+def _count_gathered(study: DeviceStudy, run: LoopRun) -> tuple[int, int]:
     lifetimes, size = study.history.lifetimes, study.history.size
     rows = born_in(study, run.begin, run.end)
     rows = rows[may_pass(study)[rows]]
     held = rows[lifetimes.freed[rows] >= run.end]
     passes = ascending(np.searchsorted(run.starts, lifetimes.born[held], side="right"))
     if len(passes) < max(2, GATHERS * len(run.starts)):
-        return False
+        return 0, 0
     left = held[lifetimes.freed[held] >= end_of_step(study.loops, run)]
-    return bool(size[left].sum() <= GIVEN_BACK * size[held].sum())
+    return int(size[held].sum()), int(size[left].sum())
 
 
 def end_of_step(loops: Loops, run: LoopRun) -> int:

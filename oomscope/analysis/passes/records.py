@@ -65,6 +65,30 @@ class Steps:
 
 
 @frozen
+class LargerInput:
+    """A variable with which a pass became larger than those before it.
+
+    Attributes:
+        variable: as the recorder names it: ``train: batch``.
+        shape: of the tensor.
+        bytes: that it takes.
+        before: the most that a pass before took at the same place.
+        is_own: whether it is one of the function that loops, and not of one that it has called.
+    """
+
+    variable: str
+    shape: tuple[int, ...]
+    bytes: int
+    before: int
+    is_own: bool = True
+
+    @property
+    def ratio(self) -> float:
+        """How much larger it is than the largest before."""
+        return self.bytes / self.before
+
+
+@frozen
 class FailingPass:
     """The pass of a loop in which a request failed, against the last finished one that came as far.
 
@@ -74,8 +98,11 @@ class FailingPass:
         completed: how many passes of it were finished.
         ratio: how much larger its requests were than those of that pass; None where none is common.
         grew_at: the line whose request grew most.
+        ratio_to_largest: how much more it has asked for there at once than any pass before, of earlier runs of the
+            loop as well; None where there is no such line.
         began_at: the line of the function that loops which led to the first larger request of this pass: what it makes,
             takes in or hands to the model is what grew.
+        input: the variable that brought it in on that line, if the recording names one that is larger than ever before.
         staircase: the sizes of the first and of this pass, where they rose pass after pass.
         earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
         before: how many passes earlier runs of the loop had.
@@ -87,7 +114,9 @@ class FailingPass:
     completed: int
     ratio: float | None = None
     grew_at: Location | None = None
+    ratio_to_largest: float | None = None
     began_at: Location | None = None
+    input: LargerInput | None = None
     staircase: tuple[int, int] | None = None
     earlier_run_passes: int | None = None
     before: int = 0
@@ -105,7 +134,9 @@ class FailingPass:
 
     @property
     def is_larger(self) -> bool:
-        """Whether it asked for more than the passes before it, which fitted beside all that was there already."""
+        """Whether it asked for more than all passes before it, which fitted beside all that was there already."""
+        if self.ratio_to_largest is not None and self.ratio_to_largest <= NO_LONGER:
+            return False
         return self.staircase is not None or (self.ratio is not None and self.ratio > NO_LONGER)
 
     @property

@@ -18,5 +18,6 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     place = found.began_at or found.grew_at
     if place is None or circumstances.growth or circumstances.piled.holder is not None:
         return
-    values = {"place": place, "passes": found.completed, "stairs": found.staircase is not None}
+    variable = found.input.variable if found.input is not None and found.input.is_own else None
+    values = {"place": place, "passes": found.completed, "stairs": found.staircase is not None, "variable": variable}
     yield Advice(SLUG, values, None, True, at=place)

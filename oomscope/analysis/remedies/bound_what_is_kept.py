@@ -12,7 +12,7 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
-from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.records import Advice, Suspect
 from oomscope.analysis.verdict.suspects import OF_THE_PASS, kept_models
 from oomscope.model import BoolArray
 
@@ -30,7 +30,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     piled = circumstances.piled
     if piled.holder is not None:
         if not piled.holder.keeps_graph and piled.holder.kind not in _OTHERWISE:
-            advice = _holder(circumstances, piled.holder.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
+            advice = _holder(circumstances, piled.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
             yield replace(advice, slug=f"{SLUG}.abandoned") if piled.holder.is_abandoned else advice
         return
     rising = circumstances.rising
@@ -41,7 +41,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         return
     for keeper in circumstances.suspects[:1]:
         if keeper.share >= WORTH_BOUNDING and keeper.kind not in OF_THE_PASS:
-            yield _holder(circumstances, keeper.holder, keeper.retained, None)
+            yield _holder(circumstances, keeper, keeper.retained, None)
             return
     kept = circumstances.keeps_graphs
     rows = [one for one in circumstances.growth if not (kept and one.kind == "generations") and not one.within_step]
@@ -49,13 +49,14 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         yield _lines(circumstances, [one for one in rows if one.kind == kind])
 
 
-def _holder(circumstances: Circumstances, holder: str, saves: int, rows: BoolArray | None) -> Advice:
+def _holder(circumstances: Circumstances, suspect: Suspect, saves: int, rows: BoolArray | None) -> Advice:
+    holder = suspect.holder
     enough = served_if_freed(circumstances, rows) if rows is not None and np.any(rows) else None
     models = {one.holder for one, _ in kept_models(circumstances.study)} if circumstances.study is not None else set()
     code = "hooks" if _HOOKS.search(holder) else "models" if holder in models else "holder"
     return Advice(
         f"{SLUG}.{code}",
-        {"holder": _HOOKS.sub("_hooks", holder), "bytes": saves},
+        {"holder": _HOOKS.sub("_hooks", holder), "part": suspect.part, "bytes": saves},
         saves,
         enough_by_sum(circumstances, saves) if enough is None else enough,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.memory.records import Pin
+from oomscope.analysis.passes.records import FailingPass
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.calls import bytes_of_calls
 from oomscope.analysis.verdict.circumstances import Circumstances
@@ -82,13 +83,22 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     values = {"completed": found.finished, "loop": found.loop}
     if found.staircase is not None:
         first, last = found.staircase
-        return (note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values),)
+        stairs = note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values)
+        return (stairs, *_larger_input(found))
     if found.is_larger:
-        return (note("causes.pass.longer", ratio=found.ratio, place=found.grew_at, **values),)
+        ratio = found.ratio_to_largest or found.ratio
+        longer = note("causes.pass.longer", ratio=ratio, place=found.grew_at, **values)
+        return (longer, *_larger_input(found))
     if found.gathers:
         told = {"passes": found.completed, "loop": found.loop, "before": found.earlier_run_passes}
         return (note("causes.pass.gathers", backward=found.gathers_for, **told),)
     return (note("causes.pass.first" if not found.finished else "causes.pass.after", **values),)
+
+
+def _larger_input(found: FailingPass) -> tuple[Note, ...]:
+    """The variable that brought it in, with its shape, where the recording names one."""
+    one = found.input
+    return () if one is None else (note("causes.pass.input", variable=one.variable, shape=one.shape, ratio=one.ratio),)
 
 
 def without(circumstances: Circumstances, bytes_: int, it: str = "it") -> Note:

@@ -156,7 +156,7 @@ def _of_larger_pass(oom: Oom) -> _Marked | None:
     failing, first = oom.verdict.failing_pass, oom.verdict.headline[0]
     if first.code not in ("causes.pass.longer", "causes.pass.staircase") or failing is None or failing.began_at is None:
         return None
-    return _Marked(failing.began_at, words.larger_note(failing.ratio), is_cause=True)
+    return _Marked(failing.began_at, words.larger_note(failing), is_cause=True)
 
 
 def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Marked | None:

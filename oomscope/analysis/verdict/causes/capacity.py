@@ -15,9 +15,9 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap",
-    "fused_attention", "bound_batch", "bound_what_is_kept",
+    "fused_optimizer", "fused_attention", "bound_batch", "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
-    "fused_optimizer", "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
+    "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip
 LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_on_the_card")
 
@@ -31,7 +31,7 @@ MOST_OF_ALL = 0.4
 """Of the allocated bytes: one tensor of that size is named by its variable."""
 
 _UNDERWAY = "causes.capacity.underway"
-_LARGER = ("causes.pass.longer", "causes.pass.staircase", "causes.pass.gathers")
+_LARGER = ("causes.pass.longer", "causes.pass.input", "causes.pass.staircase", "causes.pass.gathers")
 """What has changed since the passes that fitted comes first."""
 
 MOST_KEPT = 0.5

@@ -92,9 +92,15 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
 
 
 def _has_room_for_the_pass(circumstances: Circumstances) -> bool:
-    """Whether this pass could go on, with all that is free in one piece, if it needs what the last one needed."""
-    still, request = circumstances.needs.still_to_come, circumstances.request
-    return still is None or max(still, request.size) <= request.limit.high - request.totals.active
+    """Whether this pass could go on, with all that is free in one piece.
+
+    It needs what the last one needed, and what an optimizer that is in its first step has yet to make of its state.
+    """
+    request, (made, state) = circumstances.request, circumstances.needs.state_to_come
+    still = circumstances.needs.still_to_come
+    if still is None and state <= made:
+        return True
+    return max(still or 0, state - made, request.size) <= request.limit.high - request.totals.active
 
 
 def _has_fitted(circumstances: Circumstances) -> bool:
