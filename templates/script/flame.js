@@ -4,10 +4,13 @@ const laterBox = ([depth, frame]) => {
   box.append(draw("title", {}, data.flames.frames[frame]), draw("rect", {width: "100%", height: 18, class: ""}));
   return box;
 };
-/* What is written on a box where there is room: its function, and the end of its path. */
-const labelOf = (box) => {
-  const text = box.querySelector("text"), [name, path] = box.querySelector("title").textContent.split(" · ");
-  return text ? text.textContent : `${name} (${path.split("/").slice(-2).join("/")})`;
+/* What a box stands for: its function, and the end of its path. In `room` pixels, as much of it as fits. */
+const LETTER = 6.4;
+const labelOf = (box, room = Infinity) => {
+  const [name, path] = box.querySelector("title").textContent.split(" · "), most = Math.floor((room - 6) / LETTER);
+  const place = path.split(/[\\/]/).pop(), whole = `${name} (${place})`;
+  const fitting = [whole, `${name} ${place.slice(place.lastIndexOf(":"))}`, name].find((text) => text.length <= most);
+  return fitting ?? `${name.slice(0, Math.max(most - 1, 1))}…`;
 };
 const flame = (graph, readout, number) => {
   const later = data.flames ? data.flames.graphs[number].later.map(laterBox) : [];
@@ -32,7 +35,8 @@ const flame = (graph, readout, number) => {
         const thin = share < data.thin, text = box.querySelector("text");
         box.classList.toggle("thin", thin);
         if (thin && text && text.dataset.late) text.remove();
-        if (!text && !thin) box.append(draw("text", {x: 4, y: 13, "data-late": 1}, labelOf(box)));
+        if (!text && !thin) box.append(draw("text", {x: 4, y: 13, "data-late": 1}));
+        if (!thin) box.querySelector("text").textContent = labelOf(box, share * (graph.clientWidth || data.wide));
       }
     }
   };

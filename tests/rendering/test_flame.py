@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis import Findings, analyze
-from oomscope.model import FrameKind, frame_kind
+from oomscope.model import Frame, FrameKind, frame_kind
+from oomscope.rendering.html import flame as rules
 from oomscope.rendering.html.flame import LEAST_SHARE, MOST_BOXES, Flame, flames, full_name, is_framework
 from oomscope.rendering.html.lifetime_keys import keys_of
 from tests.builders import block, frame, loaded, segment
@@ -32,12 +33,12 @@ def broad_and_deep() -> Findings:
 def test_a_deep_wide_box_comes_before_many_narrow_ones():
     made = drawn(broad_and_deep())
     assert len(made.boxes) == MOST_BOXES
-    assert sum(box.label.startswith("deep") for box in made.boxes) == 60
+    assert sum(box.full.startswith("deep") for box in made.boxes) == 60
 
 
 def test_what_is_left_out_is_counted():
     made = drawn(broad_and_deep())
-    leaves = sum(box.bytes for box in made.boxes if box.label.startswith("leaf"))
+    leaves = sum(box.bytes for box in made.boxes if box.full.startswith("leaf"))
     assert LEAST_SHARE * made.total <= 2 * KIB
     assert leaves + 512 * KIB + made.hidden == made.total
 
@@ -102,3 +103,20 @@ def test_what_lived_before_the_instant_has_boxes_too():
     assert not {int(at) for at in number[live]} & set(range(len(made.boxes), len(made.parents)))
     cut = live & (made.key % 2 == 1)
     assert int(device.history.size[cut].sum()) == made.hidden
+
+
+@pytest.mark.parametrize(
+    ("room", "label"),
+    [
+        (1000, "forward (attention.py:98)"),
+        (166, "forward (attention.py:98)"),
+        (165, "forward :98"),
+        (77, "forward :98"),
+        (76, "forward"),
+        (50, "forwa…"),
+        (1, "f…"),
+    ],
+)
+def test_a_label_is_as_much_as_fits(room: int, label: str) -> None:
+    assert (rules.LETTER, rules.WIDE) == (6.4, 1164)
+    assert rules._label(Frame("C:\\work\\attention.py", 98, "forward"), room) == label

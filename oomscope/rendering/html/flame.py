@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -24,6 +25,10 @@ MOST_BOXES = 260
 MOST_LATER = 200
 """Boxes of which nothing worth drawing is live at the instant of attribution, for other instants."""
 THIN = 0.035
+WIDE = 1164
+"""Pixels of the whole width on a screen of 1280; the script fits labels to another one where they are laid out anew."""
+LETTER = 6.4
+"""Pixels of a letter of a label, about."""
 LEAST_SHARE = 0.0015
 LEAST_LATER = 0.01
 ROW = 19
@@ -145,6 +150,15 @@ def for_script(flames: Sequence[Flame]) -> dict[str, Any]:
     return {"graphs": graphs, "frames": list(frames)}
 
 
+def _label(frame: Frame, room: float) -> str:
+    """What is written on a box of so many pixels: its function and line, or as much of that as fits."""
+    name, most = clean(frame.name, 60), int((room - 6) / LETTER)
+    file = re.split(r"[/\\]", clean(frame.filename, 160))[-1]
+    whole = f"{name} ({file}:{frame.line})"
+    fitting = (text for text in (whole, f"{name} :{frame.line}", name) if len(text) <= most)
+    return next(fitting, f"{name[: max(most - 1, 1)]}…")
+
+
 def _worth_drawing(tree: StackTree, share: FloatArray, least: float, most: int, known: Sequence[int] = ()) -> list[int]:
     """The nodes with the largest shares of all, callers before their callees, without those that are drawn already.
 
@@ -201,7 +215,7 @@ class _Boxes:
             x=percent(start, self.total),
             width=percent(count, self.total),
             y=depth * ROW,
-            label=f"{clean(frame.name, 60)} ({self.shorten(frame.filename)}:{frame.line})",
+            label=_label(frame, WIDE * count / self.total),
             full=full_name(frame, self.shorten),
             bytes=count,
             category=CATEGORIES[int(self.tree.category[node])],

@@ -17,7 +17,7 @@ from oomscope.rendering.common.tables import Table
 from oomscope.rendering.common.whatif_table import left_every_pass, split_rows, view
 from oomscope.rendering.html.figures import lifetimes_figure, steps_figure
 from oomscope.rendering.html.first_screen import FirstScreen, Fix, first_screen, fixes
-from oomscope.rendering.html.flame import MOST_LATER, ROW, THIN, Flame, flames, for_script
+from oomscope.rendering.html.flame import MOST_LATER, ROW, THIN, WIDE, Flame, flames, for_script
 from oomscope.rendering.html.holder_rows import HolderLine, beyond_holders, holder_rows
 from oomscope.rendering.html.memory_bars import Part, category_parts, phase_parts
 from oomscope.rendering.html.name_rows import NameRow, name_rows
@@ -162,9 +162,15 @@ def _data(main: MainView) -> dict[str, Any]:
     """What the script reads: the timelines of the main device, and those of the others beside them."""
     figures = {name: points for one in main.others for name, points in one.data.items()}
     if main.timelines.whole is None:
-        return {"thin": THIN, "row": ROW, "figures": figures}
+        return {"thin": THIN, "row": ROW, "wide": WIDE, "figures": figures}
     figures[main.timelines.whole.name] = main.timelines.data
-    return {"thin": THIN, "row": ROW, "figures": figures, "flames": for_script(_known((main.flame, main.flame_all)))}
+    return {
+        "thin": THIN,
+        "row": ROW,
+        "wide": WIDE,
+        "figures": figures,
+        "flames": for_script(_known((main.flame, main.flame_all))),
+    }
 
 
 def _known(found: Iterable[Flame | None]) -> list[Flame]:
