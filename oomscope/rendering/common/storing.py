@@ -66,5 +66,7 @@ def keeps_error(suspect: Suspect) -> bool:
 def _files(suspect: Suspect, sources: Sources) -> tuple[str, ...]:
     if suspect.at is not None:
         return (suspect.at.file,)
-    where = suspect.holder.rpartition(": ")[0]
+    where, colon, _ = suspect.holder.rpartition(": ")
+    if not colon and "." in suspect.holder:
+        return sources.files  # what the models of a collection belong to is named without its function
     return tuple(file for file in sources.files if where.endswith(".py") and re.split(r"[/\\]", file)[-1] == where)
