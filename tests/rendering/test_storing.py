@@ -108,6 +108,14 @@ def test_a_global_is_looked_for_in_the_file_that_its_name_begins_with():
     assert store_line(suspect("f: errors", at=None), known) is None
 
 
+def test_the_attribute_of_a_model_whose_function_is_not_told_is_looked_for_everywhere():
+    text = sources("trial.value = objective(trial)", "self.trials.append(trial)")
+    found = store_line(suspect("study.trials", "collection", at=None), text)
+    assert found is not None
+    assert found.line == 2
+    assert store_line(suspect("trials", "collection", at=None), text) is None
+
+
 def test_a_folder_that_the_reader_names_is_looked_at(tmp_path: Path):
     (tmp_path / "job.py").write_text("def f():\n    errors = []\n    errors.append(error)\n")
     found = store_line(suspect("f: errors"), Sources(None, tmp_path))
