@@ -20,8 +20,8 @@ DOUBTS: dict[str, Sentence] = {
     "doubts.piled": "something piles up as well, though it would not have been enough alone",
     "doubts.rounding": "without the {bytes:bytes} lost to rounding the request would have fitted as well",
     "doubts.being_filled": "a buffer that is still being filled looks the same",
-    "doubts.long_enough": "after {passes:n pass/passes} it may be complete, and in one piece the free memory would "
-    "have been enough",
+    "doubts.long_enough": "after [{joins:n join}][{passes:n pass/passes}] it may be complete, and in one piece the "
+    "free memory would have been enough",
     "doubts.went_as_far": "an earlier loop like this made as many passes, and ended",
     "doubts.meant_to_grow": "it may be meant to grow (a cache, a store, results that are read later)",
     "doubts.not_steady": "not all of it is certain to go on rising",

@@ -125,6 +125,13 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         "slower convergence",
         "",
     ),
+    "accumulate_predictions": RemedyWords(
+        "Set `eval_accumulation_steps` (1, say) in the `TrainingArguments`: predictions then go to the CPU after so "
+        "many steps. Or keep less of them, with `preprocess_logits_for_metrics`.",
+        "The Trainer keeps what it has predicted, {bytes:bytes} by now, on the GPU until the evaluation ends.",
+        "a copy to the CPU now and then",
+        "faq",
+    ),
     "fused_optimizer": RemedyWords(
         "Pass `fused=True` to the optimizer: it then updates in place.",
         "The foreach implementation makes temporaries as large as the parameters; `foreach=False`, which is slower, "

@@ -64,10 +64,16 @@ def joining(sizes: list[float]) -> rising_request.RisingRequest | None:
 @pytest.mark.parametrize(("joins", "known"), [(3, False), (4, True)])
 def test_four_joins_make_a_series(joins: int, known: bool) -> None:
     assert rising_request.LEAST_JOINS == 4
-    found = joining([10.0 * (at + 1) for at in range(joins + 1)])
+    found = joining([10.0 * (at + 1) for at in range(joins)] + [10.0 * joins + 12])
     assert (found is not None) is known
     if found is not None:
-        assert (found.joins, found.per_join, found.live, found.grown) == (4, 10 * MIB, 40 * MIB, 70 * MIB)
+        assert (found.joins, found.per_join, found.live, found.grown) == (4, 10 * MIB, 40 * MIB, 72 * MIB)
+
+
+@pytest.mark.parametrize(("joins", "known"), [(2, False), (3, True)])
+def test_three_joins_of_equal_parts_make_a_series(joins: int, known: bool) -> None:
+    assert rising_request.LEAST_EQUAL_JOINS == 3
+    assert (joining([10.0 * (at + 1) for at in range(joins + 1)]) is not None) is known
 
 
 @pytest.mark.parametrize(("last", "known"), [(30, True), (31, False)])

@@ -14,6 +14,7 @@ from oomscope.analysis import remedies
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.remedies import (
+    accumulate_predictions,
     allocator_setting,
     bound_batch,
     bound_what_is_kept,
@@ -547,3 +548,27 @@ def test_a_cap_has_room_for_passes_unless_the_input_grows(
     )
     (advice,) = raise_cap.propose(one)
     assert advice.values["passes"] == passes
+
+
+@pytest.mark.parametrize(
+    ("frame", "rises", "kept", "saves"),
+    [
+        (Frame("/venv/transformers/trainer.py", 2906, "evaluation_loop"), True, None, 900),
+        (Frame("/venv/transformers/trainer.py", 2906, "evaluation_loop"), False, None, None),
+        (Frame("/venv/transformers/trainer.py", 1883, "_run_epoch"), True, None, None),
+        (Frame("eval.py", 40, "evaluation_loop"), True, None, None),
+        (Frame("eval.py", 40, "forward"), False, "Trainer.evaluation_loop: all_preds.tensors", 1000),
+        (Frame("eval.py", 40, "forward"), False, "Trainer.evaluation_loop: logits", None),
+    ],
+)
+def test_predictions_of_an_evaluation_can_go_to_the_cpu(
+    frame: Frame, rises: bool, kept: str | None, saves: int | None
+) -> None:
+    study = SimpleNamespace(
+        snapshot=SimpleNamespace(stacks=[(frame, Frame("run.py", 31, "main"))]),
+        history=SimpleNamespace(trace=SimpleNamespace(stack=[0])),
+    )
+    rising = RisingRequest(live=900, risen=600, grown=1000, per_join=300, joins=3, since=0) if rises else None
+    piled = Piled(grown=1000, holder=None if kept is None else suspect(kept, retained=1000))
+    found = list(accumulate_predictions.propose(circumstances(study=study, rising=rising, piled=piled)))
+    assert [one.saves_bytes for one in found] == ([] if saves is None else [saves])

@@ -64,11 +64,17 @@ def test_a_model_that_was_trained_where_the_request_is_for_none():
 def test_several_lines_that_call_models_leave_open_which_parameters_are_needed():
     work = recorded("poster_pipeline")
     assert other_models(work) == pytest.approx(3551 * MIB, rel=0.001)
-    assert other_models(replace(work, trains=True)) == 0
+    assert other_models(replace(work, trains=True)) == other_models(work)
+    assert other_models(replace(work, trains=True, in_loop=True)) == 0
     assert other_models(replace(work, names_known=True)) == 0
     one_line = recorded("esm_extract")
     assert one_line.in_forward
     assert other_models(one_line) == 0
+    after_training = recorded("distill_then_finetune")
+    assert after_training.trains
+    assert other_models(after_training) == pytest.approx(3512 * MIB, rel=0.01)
+    one_statement = recorded("train_gpt")
+    assert other_models(replace(one_statement, trains=True)) == 0
 
 
 def test_losses_are_known_by_torchs_own_functions():

@@ -39,6 +39,7 @@ CASES = {
     "went_as_far": Case("growth", {"went_as_far_before": True, "piled": PILED}),
     "not_steady": Case("growth", {"piled": Piled(grown=5000, steady=100)}),
     "pass_goes_on": Case("retained", {"piled": Piled(retained=1000, debris=(UNREAD,))}),
+    "loop_fills": Case("retained", {"piled": Piled(retained=5000, debris=(UNREAD,)), "growth": (growth(),)}),
     "beside_holes": Case(
         "retained",
         {"piled": Piled(retained=1000, debris=(suspect("error", "exception"),))},

@@ -16,6 +16,7 @@ from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.candidates import Candidates, in_private_pool
+from oomscope.analysis.passes.left_from_before import last_stack
 from oomscope.analysis.passes.loop_that_matters import (
     born_in,
     gathers_and_gives_back,
@@ -25,6 +26,7 @@ from oomscope.analysis.passes.loop_that_matters import (
 )
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import Growth
+from oomscope.analysis.passes.script_stacks import MODULE
 from oomscope.analysis.passes.straight_rise import straight_rise
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
@@ -249,11 +251,24 @@ def _is_over(study: DeviceStudy, candidates: Candidates, run: LoopRun) -> bool:
     phases = study.phases[born_in(study, run.begin, run.end)]
     if _trains(study, run):
         return False
-    if not np.any(phases == FORWARD) or _captures(study, run):
+    if not np.any(phases == FORWARD) or _captures(study, run) or _has_returned(study, run, candidates.at):
         return True
     usual = len(phases) / len(run.starts)
     after = len(born_in(study, run.end, candidates.at + 1)) + is_failure(study, candidates.at)
     return after > usual * JUST_ENDED
+
+
+def _has_returned(study: DeviceStudy, run: LoopRun, at: int) -> bool:
+    """Whether a model runs at `at` that the function with the loop, which has returned, has not called.
+
+    What is joined or computed after it without a model may be its results, of which there are too many.
+    """
+    stack, place, script = last_stack(study, at), study.loops.location(run), study.loops.script
+    path = () if stack is None else script.paths[script.path_of[stack]]
+    if MODULE not in path or place is None or run.thread:
+        return False
+    frames = (script.frames[number] for number in path if number >= 0)
+    return all((frame.filename, frame.name) != (place.file, place.function) for frame in frames)
 
 
 def _captures(study: DeviceStudy, run: LoopRun) -> bool:

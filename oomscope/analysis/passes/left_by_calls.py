@@ -14,6 +14,7 @@ import numpy as np
 from oomscope.analysis.passes.last_pass import rows_of_finished_passes
 from oomscope.analysis.passes.left_from_before import (
     ended_function,
+    made_by_call_underway,
     may_be_left,
     rows_from_before,
     rows_of_other_statements,
@@ -58,8 +59,13 @@ def find_left_by_calls(study: DeviceStudy, entry: int) -> LeftByCalls | None:
 
 
 def find_left_by_statements(study: DeviceStudy, entry: int, least: int) -> LeftByCalls | None:
-    """What is older than the forward that runs at `entry` and its loop; None where it is less than `least` bytes."""
-    choices = (rows_from_before(study, entry), rows_of_other_statements(study, entry, in_forward=True))
+    """What is older than the forward that runs at `entry` and its loop; None where it is less than `least` bytes.
+
+    A function below the script's own statements that has run one model and is running another, or a loss, needs both.
+    """
+    of_call = made_by_call_underway(study, entry)[study.history.lifetimes.stack]
+    older = (rows_from_before(study, entry), rows_of_other_statements(study, entry, in_forward=True))
+    choices = (rows & ~of_call for rows in older)
     rows = max(map(np.flatnonzero, choices), key=lambda found: int(study.history.size[found].sum()))
     if not len(rows) or int(study.history.size[rows].sum()) < least:
         return None

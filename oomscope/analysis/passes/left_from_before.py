@@ -12,6 +12,9 @@ from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import ascending, is_any
 
+OUTERMOST = 2
+"""Lines, from the script's own on, that are its statements: of the module and of its main function."""
+
 
 def left_from_before(study: DeviceStudy, entry: int) -> int:
     """Bytes of `rows_from_before`."""
@@ -53,7 +56,7 @@ def rows_of_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool
     nobody reads again. Only a recording tells. A backward needs what other statements of its own function made before
     it: outside of a forward only those of the functions around it count.
     """
-    last = _last_stack(study, entry)
+    last = last_stack(study, entry)
     if last is None or study.loops.running(entry):
         return np.zeros(len(study.history.lifetimes), np.bool_)
     script, lifetimes = study.loops.script, study.history.lifetimes
@@ -65,10 +68,30 @@ def rows_of_other_statements(study: DeviceStudy, entry: int, *, in_forward: bool
     return np.asarray(found & ~is_any(study.categories, (GRADIENT, OPTIMIZER_STATE)))
 
 
-def calling_lines(study: DeviceStudy, entry: int) -> set[tuple[int, ...]]:
-    """The lines of the script, with their callers, that have called Modules by `entry`."""
+def made_by_call_underway(study: DeviceStudy, entry: int) -> BoolArray:
+    """bool[stacks + 1]: whether it is of the call that the script's main function, or its module, has underway.
+
+    That is of the same two outermost lines: what else that call has made.
+    """
+    script, last = study.loops.script, last_stack(study, entry)
+    found = np.zeros(len(script.path_of) + 1, np.bool_)
+    lines = () if last is None else _statement(script.paths[script.path_of[last]])[:OUTERMOST]
+    if len(lines) == OUTERMOST:
+        found[:-1] = [script.paths[path][:OUTERMOST] == lines for path in script.path_of.tolist()]
+    return found
+
+
+def calling_lines(study: DeviceStudy, entry: int, wanted: BoolArray | None = None) -> set[tuple[int, ...]]:
+    """The lines of the script, with their callers, that have called Modules by `entry`.
+
+    Args:
+        study: of the device.
+        entry: the instant.
+        wanted: bool[stacks + 1], which count; None: all.
+    """
     script, stacks = study.loops.script, study.history.trace.stack[: entry + 1]
-    paths = ascending(script.path_of[ascending(stacks[stacks >= 0])]).tolist()
+    known = ascending(stacks[stacks >= 0])
+    paths = ascending(script.path_of[known if wanted is None else known[wanted[known]]]).tolist()
     return {_statement(script.paths[path]) for path in paths if MODULE in script.paths[path]}
 
 
@@ -90,7 +113,7 @@ def statement_begin(study: DeviceStudy, entry: int) -> int:
 
 def _begin(study: DeviceStudy, entry: int, *, levels_left_out: int) -> int:
     """Since when the lines around `entry` have been the same, but for so many of the innermost ones."""
-    last = _last_stack(study, entry)
+    last = last_stack(study, entry)
     if last is None:
         return 0
     script = study.loops.script
@@ -113,7 +136,7 @@ def ended_function(study: DeviceStudy, entry: int) -> IntArray:
     """int64[stacks + 1]: the script's function that made it outside any Module's call, if it is over; else -1."""
     script = study.loops.script
     ended = np.full(len(script.path_of) + 1, -1, np.int64)
-    last = _last_stack(study, entry)
+    last = last_stack(study, entry)
     if last is None:
         return ended
     function = script.function.tolist()
@@ -125,7 +148,7 @@ def ended_function(study: DeviceStudy, entry: int) -> IntArray:
     return ended
 
 
-def _last_stack(study: DeviceStudy, entry: int) -> int | None:
+def last_stack(study: DeviceStudy, entry: int) -> int | None:
     """The last stack of the program's own thread up to `entry`: autograd's threads have none of it."""
     stacks = study.history.trace.stack[: entry + 1]
     known = stacks[stacks >= 0]

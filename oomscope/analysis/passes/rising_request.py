@@ -13,6 +13,8 @@ from oomscope.analysis.study import DeviceStudy
 
 LEAST_JOINS = 4
 """Ever larger tensors before the request; two or three may be batches that happen to be longer."""
+LEAST_EQUAL_JOINS = 3
+"""The same where every one adds as many bytes, as batches that are longer by chance do not."""
 EVEN = 3.0
 """By how much one join may add more than they do in the middle; layers of a model do not grow that evenly."""
 
@@ -42,16 +44,17 @@ def find_rising_request(study: DeviceStudy, entry: int) -> RisingRequest | None:
     trace, lifetimes = study.history.trace, study.history.lifetimes
     stack, size = int(trace.stack[entry]), int(trace.size[entry])
     rows = np.flatnonzero((lifetimes.stack == stack) & (lifetimes.born >= 0) & (lifetimes.born < entry))
-    if stack < 0 or len(rows) < LEAST_JOINS:
+    if stack < 0 or len(rows) < LEAST_EQUAL_JOINS:
         return None
     rows = rows[np.argsort(lifetimes.born[rows])]
     sizes = np.append(np.maximum(lifetimes.requested[rows], 0), size)
     falls = np.flatnonzero(np.diff(sizes) <= 0)
     first = int(falls[-1]) + 1 if len(falls) else 0
     series, made = sizes[first:], rows[first:]
-    if len(made) < LEAST_JOINS or lifetimes.freed[made[-1]] <= entry:
-        return None
     added = np.diff(series)
+    least = LEAST_EQUAL_JOINS if len(added) and added.min() == added.max() else LEAST_JOINS
+    if len(made) < least or lifetimes.freed[made[-1]] <= entry:
+        return None
     overlaps = lifetimes.freed[made[:-1]] > lifetimes.born[made[1:]]
     gone = lifetimes.freed[made[:-2]] <= lifetimes.born[made[2:]]
     if added.max() > EVEN * np.median(added) or not (overlaps.all() and gone.all()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from oomscope.analysis.remedies import (
+    accumulate_predictions,
     allocator_setting,
     backward_each_pass,
     bound_batch,
@@ -56,8 +57,9 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
 _ALL: tuple[Remedy, ...] = (
-    allocator_setting, backward_each_pass, bound_batch, bound_cache, bound_what_is_kept, bucket_lengths,
-    cancel_deferred_call, checkpoint_activations, chunk_loss, collect_garbage, copy_view, detach_what_is_kept,
+    accumulate_predictions, allocator_setting, backward_each_pass, bound_batch, bound_cache, bound_what_is_kept,
+    bucket_lengths, cancel_deferred_call, checkpoint_activations, chunk_loss, collect_garbage, copy_view,
+    detach_what_is_kept,
     drop_gradients, drop_last_pass, drop_optimizer, forget_exception, free_the_card, fused_attention,
     fused_optimizer, let_pool_go, limit_calls_in_progress, load_once, move_idle_model, move_pins, one_stream, raise_cap,
     release_checkpoint, release_closure, release_ended_training, release_history, release_results, release_variable,

@@ -8,6 +8,7 @@ from oomscope.analysis.passes.last_pass import left_by_finished_passes
 from oomscope.analysis.passes.left_from_before import (
     calling_lines,
     left_from_before,
+    made_by_call_underway,
     made_by_other_statements,
     may_be_left,
 )
@@ -74,15 +75,26 @@ def unnamed_graphs(study: DeviceStudy) -> int:
 def other_models(work: FailedWork) -> int:
     """Bytes of parameters, where a bare trace shows that several lines of the script have called models.
 
-    Nothing in it tells which parameters the forward underway needs. A step of training is told by its gradients.
+    Nothing in it tells which parameters the forward underway needs. A step of training is told by its gradients, but
+    for the first after a training that has ended, whose model may not be this one's.
     """
-    if work.names_known or work.trains or not work.in_forward:
-        return 0
     study = work.study
-    if len(calling_lines(study, work.entry)) < 2:
+    if work.names_known or not work.in_forward:
+        return 0
+    others = _lines_of_earlier_training(work) if work.trains else len(calling_lines(study, work.entry)) - 1
+    if not others:
         return 0
     there = study.history.lifetimes.allocated_at(work.entry)
     return int(study.history.size[there & (study.categories == PARAMETER)].sum())
+
+
+def _lines_of_earlier_training(work: FailedWork) -> int:
+    """How many lines have called models for another statement of the script than the one underway; 0 in a loop."""
+    if work.in_loop:
+        return 0
+    study = work.study
+    of_call = made_by_call_underway(study, work.entry)
+    return len(calling_lines(study, work.entry, ~of_call)) if of_call.any() else 0
 
 
 def _beside_training(work: FailedWork) -> int:

@@ -254,6 +254,9 @@ def _suspect(
         kind = "deferred"
     elif kind not in UNDERWAY and 0 < retained <= 2 * int(size[throughs].sum()):
         kind = "exception"
+    earlier = min(int(size[made_before(study, rows, entry)].sum()), retained)
+    # What a variable views of a tensor of the work underway may be read in parts; one of earlier work is what is left.
+    not_of_the_pass = kind not in OF_THE_PASS or (kind == "tensor" and earlier == retained)
     return Suspect(
         holder=name,
         kind=kind,
@@ -263,7 +266,7 @@ def _suspect(
         passes=unclaimed or len(ascending(passes_of(study, rows[finished], entry))),
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
-        earlier_bytes=min(int(size[made_before(study, rows, entry)].sum()), retained),
+        earlier_bytes=earlier,
         keeps_graph=0 < whole <= 2 * int(size[saved].sum()),
         reaches=holder.bytes or 0,
         at=_at(study, holder),
@@ -271,7 +274,7 @@ def _suspect(
         is_full=_is_full(holder),
         is_abandoned=unclaimed > 0,
         is_ended_closure=kind == "closure" and holder.finished is True,
-        shows=None if kind in OF_THE_PASS else _shows(study, name, retained),
+        shows=_shows(study, name, retained) if not_of_the_pass else None,
         part=_part(study, name),
     )
 

@@ -16,8 +16,8 @@ from oomscope.model import Note, note
 SLUG = "growth"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
-    "drop_optimizer", "copy_view", "forget_exception", "cancel_deferred_call", "detach_what_is_kept",
-    "bound_what_is_kept", "raise_cap", "smaller_batch",
+    "accumulate_predictions", "drop_optimizer", "copy_view", "forget_exception", "cancel_deferred_call",
+    "detach_what_is_kept", "bound_what_is_kept", "raise_cap", "smaller_batch",
 )  # fmt: skip
 NEARLY_ALL = 0.9
 """Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""
@@ -49,7 +49,8 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     if piled.holder is None and piled.grown < MOSTLY * circumstances.request.totals.allocated:
         return note("doubts.being_filled")
     if piled.passes <= FEW_PASSES and _would_fit_in_one_piece(circumstances):
-        return note("doubts.long_enough", passes=piled.passes)
+        joins = circumstances.rising.joins if circumstances.rising is not None and not piled.passes else 0
+        return note("doubts.long_enough", passes=piled.passes, joins=joins)
     if piled.passes <= FEW_PASSES and circumstances.went_as_far_before:
         return note("doubts.went_as_far")  # such as the layers that every forward goes through
     if not circumstances.leaks_for_sure:
