@@ -75,10 +75,14 @@ def occasion_parts(findings: Findings, shown: str | None = None) -> tuple[str, .
 
 
 def _asked_elsewhere(oom: Oom, shown: str | None) -> str:
-    """What was asked for and where, if the line that the page shows is not that one."""
+    """What was asked for and where, if the line that the page shows is not that one, or has called a library for it."""
     where = oom.caller or oom.site
-    if where is None or shown is None or shown == f"{clean(where.file, 400)}:{where.line}":
+    if where is None or shown is None:
         return ""
+    if shown == f"{clean(where.file, 400)}:{where.line}":
+        if oom.site in (None, where):
+            return ""
+        where = oom.site
     return f"{format_bytes(oom.requested)} requested at {place(where)}"
 
 

@@ -14,7 +14,7 @@ from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice, Suspect
 from oomscope.analysis.verdict.suspects import OF_THE_PASS, kept_models
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, FrameKind, frame_kind
 
 SLUG = "bound_what_is_kept"
 
@@ -40,13 +40,18 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         yield Advice(f"{SLUG}.reallocated", values, rising.risen, enough_by_sum(circumstances, rising.grown), at=place)
         return
     for keeper in circumstances.suspects[:1]:
-        if keeper.share >= WORTH_BOUNDING and keeper.kind not in OF_THE_PASS:
+        if keeper.share >= WORTH_BOUNDING and keeper.kind not in OF_THE_PASS and not _is_of_library(keeper):
             yield _holder(circumstances, keeper, keeper.retained, None)
             return
     kept = circumstances.keeps_graphs
     rows = [one for one in circumstances.growth if not (kept and one.kind == "generations") and not one.within_step]
     for kind in dict.fromkeys(one.kind for one in rows):
         yield _lines(circumstances, [one for one in rows if one.kind == kind])
+
+
+def _is_of_library(suspect: Suspect) -> bool:
+    """Whether it is a variable of a library's function, such as the cache of a `generate` that is underway."""
+    return suspect.at is not None and frame_kind(suspect.at.file) != FrameKind.OWN
 
 
 def _holder(circumstances: Circumstances, suspect: Suspect, saves: int, rows: BoolArray | None) -> Advice:
