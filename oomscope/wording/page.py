@@ -11,6 +11,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.units import format_bytes, plural
 from oomscope.wording import cut
+from oomscope.wording.asked import asked_text
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import DRIVER_LABELS, label
@@ -77,8 +78,12 @@ def occasion_parts(findings: Findings, shown: str | None = None) -> tuple[str, .
 def _asked_elsewhere(oom: Oom, shown: str | None) -> str:
     """What was asked for and where, if the line that the page shows is not that one, or has called a library for it."""
     where = oom.caller or oom.site
-    if where is None or shown is None:
+    if shown is None:
         return ""
+    if where is None:
+        asked = oom.verdict.asked
+        told = "" if asked is None else asked_text(asked, lambda file: file.replace("\\", "/").rpartition("/")[2])
+        return f"{format_bytes(oom.requested)} requested {told}".rstrip()
     if shown == f"{clean(where.file, 400)}:{where.line}":
         if oom.site in (None, where):
             return ""

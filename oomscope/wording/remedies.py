@@ -71,8 +71,8 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "Of that, {needed:bytes} are for what is known to be needed, the rest for holes[ and {passes:n more pass/more "
-        "passes}]. The card has {free:bytes} free.",
+        "Of the new cap, {needed:bytes} are for what will be needed as far as is known, the rest for holes[ and "
+        "{passes:n more pass/more passes}]. The card has {free:bytes} free.",
         "",
         "memory",
     ),

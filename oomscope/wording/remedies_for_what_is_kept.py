@@ -216,8 +216,8 @@ LET_GO: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.models": RemedyWords(
-        "Keep no whole models in {holder:holder}, but what is read later: numbers, or a `state_dict()` on the CPU.",
-        "Each model stays with its gradients and optimizer state: {bytes:bytes} can go.",
+        "Store numbers, or a `state_dict()` on the CPU, in {holder:holder}, and not the models.",
+        "Each model that is stored stays on the GPU with all that it holds: {bytes:bytes} can go.",
         "a copy back where a model is needed again",
         "faq",
     ),

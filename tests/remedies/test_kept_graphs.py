@@ -174,7 +174,7 @@ def test_what_only_delays_a_failure_comes_behind_what_removes_its_cause(
 def test_whole_models_that_are_kept_are_told_as_models():
     advice = first_advice("sweep")
     assert advice.slug == "bound_what_is_kept.models"
-    assert advice_text(advice).action.startswith("Keep no whole models in `results`")
+    assert advice_text(advice).action.endswith("in `results`, and not the models.")
 
 
 def test_a_validation_that_keeps_the_graph_of_the_pass_before_is_to_run_without():

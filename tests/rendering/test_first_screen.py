@@ -324,7 +324,10 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     assert effect_text(grows, leak) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)
     assert words.action == "If you can, raise the cap of 4.00 GiB to 5.00 GiB."
-    needed = "Of that, 4.50 GiB are for what is known to be needed, the rest for holes{}. The card has 9.00 GiB free."
+    needed = (
+        "Of the new cap, 4.50 GiB are for what will be needed as far as is known, the rest for holes{}. The card has "
+        "9.00 GiB free."
+    )
     assert words.why == needed.format(" and 10 more passes")
     assert advice_text(plain).why == needed.format("")
 

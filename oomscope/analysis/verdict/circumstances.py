@@ -10,6 +10,7 @@ import numpy as np
 from oomscope.analysis.attribution.names_and_holders import named_tensors
 from oomscope.analysis.labels.categories import PARAMETER
 from oomscope.analysis.labels.drivers import categories_at, find_drivers
+from oomscope.analysis.labels.evaluating import evaluates
 from oomscope.analysis.labels.model_cost import recorded_item_size
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.records import Driver
@@ -315,7 +316,7 @@ class Circumstances:
         """
         if self.asked.phase in ("backward", "optimizer"):
             return True
-        if not np.any(self.study.phases == BACKWARD):
+        if not np.any(self.study.phases == BACKWARD) or evaluates(self.study.snapshot, self._stack):
             return False
         first = self.failing_pass is None or not self.failing_pass.completed
         return not self._loop.trained_before if first else self._loop.trains_within

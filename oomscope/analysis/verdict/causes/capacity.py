@@ -15,7 +15,7 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap",
-    "fused_optimizer", "fused_attention", "bound_batch", "bound_what_is_kept",
+    "bound_batch", "fused_optimizer", "fused_attention", "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
     "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip
