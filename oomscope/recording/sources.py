@@ -44,28 +44,28 @@ Place = tuple[str, int]  # file and line
 def collect(
     payload: Mapping[str, Any], key: Mapping[str, Any], *, seconds: float = _MOST_SECONDS
 ) -> list[dict[str, Any]]:
-    """The dump's ``sources``: for each place its line with one line before and one after, most telling place first.
+    """The dump's ``sources``: for each place its line with one line before and one after.
+
+    The reader's own first, then libraries'; of each the most telling place first.
 
     Args:
         payload: the snapshot, for the stacks of live blocks.
         key: the dump's own key so far.
         seconds: when to stop, whatever is still to be read.
     """
-    from oomscope.model import storing  # noqa: F401 - before the time begins; not at start-up: it brings numpy
+    from oomscope.model import frames, storing  # noqa: F401 - before the time begins; not at start-up: they bring numpy
 
-    end = monotonic() + seconds
     started = (key.get("recording") or {}).get("started_us")
     files = _Files(None if started is None else started / 1_000_000)
     found: dict[Place, dict[str, Any]] = {}
-    tried: set[Place] = set()
-    for place in _places(payload, key, files):
+    end = monotonic() + seconds
+    # A library's files are long, and many: on a busy machine the reader's own lines must not wait for them.
+    for place in sorted(dict.fromkeys(_places(payload, key, files)), key=lambda one: is_library(one[0])):
         if len(found) >= _MOST_PLACES or monotonic() > end:
             break
-        if place not in tried:
-            tried.add(place)
-            text = _around(files.lines(place[0]), place)
-            if text is not None:
-                found[place] = text
+        text = _around(files.lines(place[0]), place)
+        if text is not None:
+            found[place] = text
     return list(found.values())
 
 

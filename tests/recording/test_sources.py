@@ -67,6 +67,15 @@ def test_a_line_has_one_before_and_one_after(module):
     assert [source.first for source in parse_context({"sources": found}).sources] == [1, 1, 3]
 
 
+def test_the_readers_own_lines_come_before_those_of_libraries(module, tmp_path):
+    (tmp_path / "site-packages" / "kit").mkdir(parents=True)
+    library, own = module("a\nb\nc\n", "site-packages/kit/model.py"), module("one\ntwo\nthree\n")
+    found = sources.collect({}, failing(frame(library, 1), frame(library, 2), frame(own, 3), frame(own, 1)))
+    assert [(Path(row["filename"]).name, row["line"]) for row in found] == [
+        ("program.py", 3), ("program.py", 1), ("model.py", 1), ("model.py", 2),
+    ]  # fmt: skip
+
+
 def test_only_what_this_process_imported_is_read(module, tmp_path, monkeypatch):
     module("secret\n" * 5, "other.py", imported=False)
     module("data\n" * 5, "data.txt")
