@@ -71,7 +71,7 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "Of the new cap, {needed:bytes} are for what will be needed as far as is known, the rest for holes[ and "
+        "Of the new cap, {needed:bytes} is what the program is expected to need; the rest is for holes[ and "
         "{passes:n more pass/more passes}]. The card has {free:bytes} free.",
         "",
         "memory",

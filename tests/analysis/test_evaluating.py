@@ -28,7 +28,7 @@ def standing_in(file: str, function: str) -> Any:
         ("/venv/pytorch_lightning/loops/evaluation_loop.py", "_evaluation_step", True),
         ("/venv/lightning/pytorch/loops/prediction_loop.py", "_predict_step", True),
         ("/venv/pytorch_lightning/loops/fit_loop.py", "advance", False),
-        ("/work/trainer.py", "evaluation_loop", False),
+        ("/home/ada/trainer.py", "evaluation_loop", False),
     ],
 )
 def test_a_librarys_evaluation_is_known_by_its_functions(file: str, function: str, is_one: bool) -> None:

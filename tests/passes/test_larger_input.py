@@ -47,7 +47,7 @@ def test_what_is_hardly_larger_than_the_largest_before_is_none(monkeypatch: pyte
     run = next(one for one in device.study.loops.runs if device.study.loops.location(one) == (failing and failing.loop))
     asked = (device.study, run, device.oom.entry, failing and failing.began_at)
     assert rules.larger_input(*asked) is not None
-    monkeypatch.setattr(rules, "LARGER", 24.1)
+    monkeypatch.setattr(rules, "NO_LONGER", 24.1)
     assert rules.larger_input(*asked) is None
 
 

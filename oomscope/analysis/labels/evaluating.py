@@ -6,6 +6,8 @@ import re
 
 from oomscope.model import NO_STACK, Snapshot
 
+_GATHERS = re.compile(r"transformers/trainer\.py:evaluation_loop\Z")
+"""The Trainer's method that joins predictions to ever larger tensors, ``all_preds`` and ``all_labels``."""
 _EVALUATES = re.compile(
     r"transformers/trainer\.py:(?:evaluation_loop|prediction_loop)"
     r"|transformers/generation/utils\.py:generate"
@@ -16,5 +18,14 @@ _EVALUATES = re.compile(
 
 def evaluates(snapshot: Snapshot, stack: int) -> bool:
     """Whether `stack` stands in an evaluation that a library runs."""
+    return _stands_in(_EVALUATES, snapshot, stack)
+
+
+def gathers_predictions(snapshot: Snapshot, stack: int) -> bool:
+    """Whether `stack` stands in the evaluation that gathers what it predicts."""
+    return _stands_in(_GATHERS, snapshot, stack)
+
+
+def _stands_in(pattern: re.Pattern[str], snapshot: Snapshot, stack: int) -> bool:
     frames = snapshot.stacks[stack] if stack != NO_STACK else ()
-    return any(_EVALUATES.search(f"{frame.filename}:{frame.name}".replace("\\", "/")) for frame in frames)
+    return any(pattern.search(f"{frame.filename}:{frame.name}".replace("\\", "/")) for frame in frames)

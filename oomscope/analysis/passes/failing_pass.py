@@ -16,7 +16,7 @@ from oomscope.analysis.passes.last_pass import last_like
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import FailingPass
-from oomscope.analysis.passes.same_places import at_same_places
+from oomscope.analysis.passes.same_places import at_same_places, most_before
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
@@ -148,11 +148,10 @@ def _common_ratio(size: FloatArray, past: FloatArray) -> float | None:
 
 def _ratio_to_largest(study: DeviceStudy, run: LoopRun, entry: int, stack: int) -> float | None:
     """By how much the most that `stack` asks for at once in this pass exceeds all that it has been given before."""
-    entries = _requests_of(study, stack, entry)
-    is_now = entries >= run.starts[run.completed(entry)]
-    size = study.history.trace.size[entries]
-    before = int(size[~is_now].max(initial=0))
-    return round(int(size[is_now].max(initial=0)) / before, 3) if before else None
+    begin, entries = int(run.starts[run.completed(entry)]), _requests_of(study, stack, entry)
+    before = most_before(study, stack, begin) if stack >= 0 else 0
+    now = int(study.history.trace.size[entries[entries >= begin]].max(initial=0))
+    return round(now / before, 3) if before else None
 
 
 def _staircase(study: DeviceStudy, run: LoopRun, index: int, entry: int, stack: int) -> tuple[int, int] | None:

@@ -11,17 +11,15 @@ from collections.abc import Iterator
 
 from oomscope.analysis.attribution.held_blocks import live_rows
 from oomscope.analysis.passes.loops import LoopRun
-from oomscope.analysis.passes.records import LargerInput
+from oomscope.analysis.passes.records import NO_LONGER, LargerInput
+from oomscope.analysis.passes.same_places import most_before
 from oomscope.analysis.passes.work_underway import MODULE
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import Action
 from oomscope.model.recorded_holders import RecordedTensor
 
 _RESULTS = re.compile(r"(\.|^)(forward|_wrapped_call_impl|_call_impl|__call__): ")
 """The variables of a module that is called."""
-LARGER = 1.05
-"""Of the most that passes before asked for at the same place; what differs by less is no larger."""
 
 
 def larger_input(study: DeviceStudy, run: LoopRun, entry: int, line: Location | None) -> LargerInput | None:
@@ -39,8 +37,8 @@ def larger_input(study: DeviceStudy, run: LoopRun, entry: int, line: Location | 
     """
     if line is None or not run.completed(entry):
         return None
-    before = _Before(study, int(run.starts[run.completed(entry)]))
-    compared = (before.compared(tensor, row, line) for tensor, row in _brought_in(study, run, entry, line))
+    begin = int(run.starts[run.completed(entry)])
+    compared = (_compared(study, *one, begin, line) for one in _brought_in(study, run, entry, line))
     found = [one for one in compared if one is not None]
     own = [one for one in found if one.is_own]
     return max(own, key=lambda one: one.bytes - one.before) if own else next(iter(found), None)
@@ -69,26 +67,12 @@ def _is_of(variable: str, line: Location) -> bool:
     return where == module if line.function == MODULE else where.rpartition(".")[2] == line.function
 
 
-class _Before:
-    """What each stack had asked for at most before an instant, each stack looked at once."""
-
-    def __init__(self, study: DeviceStudy, instant: int) -> None:
-        self._study, self._instant = study, instant
-        self._most: dict[int, int] = {}
-
-    def compared(self, tensor: RecordedTensor, row: int, line: Location) -> LargerInput | None:
-        """`tensor`, if it is larger than all that was asked for at its place before; None where it is not."""
-        trace, born = self._study.history.trace, int(self._study.history.lifetimes.born[row])
-        bytes_, before = int(trace.size[born]), self._of(int(trace.stack[born]))
-        if not before or bytes_ <= LARGER * before:
-            return None
-        variable = tensor.holders[0]
-        return LargerInput(variable, tensor.shape or (), bytes_, before, is_own=_is_of(variable, line))
-
-    def _of(self, stack: int) -> int:
-        if stack not in self._most:
-            trace = self._study.history.trace
-            entries = trace.entries(Action.ALLOC)
-            mine = entries[(trace.stack[entries] == stack) & (entries < self._instant)]
-            self._most[stack] = int(trace.size[mine].max(initial=0))
-        return self._most[stack]
+def _compared(study: DeviceStudy, tensor: RecordedTensor, row: int, begin: int, line: Location) -> LargerInput | None:
+    """`tensor`, if it is larger than all that its place was given before `begin`; None where it is not."""
+    born = int(study.history.lifetimes.born[row])
+    bytes_ = int(study.history.trace.size[born])
+    before = most_before(study, int(study.history.trace.stack[born]), begin)
+    if not before or bytes_ <= NO_LONGER * before:
+        return None
+    variable = tensor.holders[0]
+    return LargerInput(variable, tensor.shape or (), bytes_, before, is_own=_is_of(variable, line))

@@ -32,6 +32,17 @@ def at_same_places(study: DeviceStudy, run: LoopRun, earlier: int, entry: int) -
     return SamePlaces(now[0][here], now[1][here].astype(np.float64), then[1][there].astype(np.float64))
 
 
+def most_before(study: DeviceStudy, stack: int, instant: int) -> int:
+    """The most bytes that `stack` was given at once before entry `instant`, in whatever pass; 0 for none."""
+
+    def most() -> int:
+        trace = study.history.trace
+        entries = trace.entries(Action.ALLOC)
+        return int(trace.size[entries[(trace.stack[entries] == stack) & (entries < instant)]].max(initial=0))
+
+    return study.once(("most before", stack, instant), most)
+
+
 def _requests(study: DeviceStudy, begin: int, end: int) -> tuple[IntArray, IntArray]:
     """Stack and bytes of the requests from `begin` to `end` inclusive; a model that is made is no batch."""
     trace = study.history.trace
