@@ -79,6 +79,8 @@ def recording_quality(
     notes = [*_about_the_past(snapshot, histories, kind), *_about_stacks(stacks, kind)]
     if kind in ("full", "wrapped", "late") and any(_skips_frees(history) for history in histories):
         notes.append(note("recording.no_completed_free"))
+    if snapshot.recorded.walk.complete is False:
+        notes.append(note("recording.search_cut", seconds=int(1e6 * (snapshot.recorded.walk.seconds or 0)) or None))
     return RecordingQuality(kind, stacks, unattributed, tuple(notes), snapshot.cut is not None)
 
 

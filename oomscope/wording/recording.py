@@ -69,4 +69,8 @@ RECORDING: dict[str, Sentence] = {
         "Blocks are gone, but the trace says of none when it was free again (no free_completed): those entries were "
         "skipped."
     ),
+    "recording.search_cut": (
+        "The search for who holds memory ran out of time[ after {seconds:duration}] as the dump was made: holders, or "
+        "what nobody reads any more, may be missing. Record with a larger walk_budget to see all of them."
+    ),
 }

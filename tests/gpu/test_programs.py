@@ -21,10 +21,16 @@ pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = Path(__file__).parent / "examples"
 SEARCH = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]).rstrip(os.pathsep)
-CAP = "per_process_memory_fraction:0.03"  # of an H200: 4.2 GiB
+CAP_BYTES = 0.03 * 150_109_880_320  # what the programs were written for: 4.2 GiB of an H200
 
 
-def start(arguments, cwd, *, conf=CAP, before=None, **environment):
+def cap():
+    """The allocator's setting that gives the programs the bytes that they were written for, whatever card this is."""
+    return f"per_process_memory_fraction:{CAP_BYTES / torch.cuda.get_device_properties(0).total_memory:.6f}"
+
+
+def start(arguments, cwd, *, conf=None, before=None, **environment):
+    conf = cap() if conf is None else conf
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
     variables = {name: value for name, value in os.environ.items() if name not in names}
     variables |= {"PYTHONPATH": SEARCH, "PYTORCH_CUDA_ALLOC_CONF": conf, "OOMSCOPE_VERDICT": "0", **environment}

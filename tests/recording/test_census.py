@@ -495,6 +495,22 @@ def test_a_budget_that_is_spent_leaves_what_is_known():
     assert any(row["address"] == address and row["name"] for row in census.tensors)
 
 
+def test_holders_are_told_where_there_is_no_time_for_what_nobody_reads(monkeypatch):
+    from oomscope.recording.census import walk
+
+    def spent(*arguments):
+        raise walk.OutOfTime
+
+    monkeypatch.setattr(walk, "find_unread", spent)
+    kept = [torch.zeros(50_000)]
+    census = take_census(torch, device_type="cpu")
+    assert any(row["holder"].endswith(": kept") for row in census.holders if row["holder"])
+    assert census.unread == []
+    assert census.walk["complete"] is False
+    assert census.walk["notes"] == ["variables that are not read again: no time was left to find them"]
+    del kept
+
+
 def test_odd_objects_do_no_harm(taken):
     class Proxy:
         """Says it is a tensor, and fails at everything."""

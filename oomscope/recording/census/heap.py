@@ -50,6 +50,10 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = monotonic() + seconds
 
+    def share(self, part: float) -> Deadline:
+        """One that leaves the rest of the time to what follows: after `part` of what is left."""
+        return Deadline(part * (self._end - monotonic()))
+
     def check(self) -> None:
         """Raises OutOfTime once the moment has passed."""
         if monotonic() > self._end:

@@ -19,7 +19,7 @@ from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from oomscope.recording.census.carried import LARGEST
-from oomscope.recording.census.heap import Heap
+from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.kinds import is_a
 from oomscope.recording.census.liveness import attributes_read
 from oomscope.recording.census.roots import is_library
@@ -28,6 +28,7 @@ _READS_ANY = frozenset({"vars", "globals", "locals", "eval", "exec", "breakpoint
 _PARTS = frozenset({"__dict__", "__getattribute__"})
 """With these functions and attributes, code may read what it does not name."""
 _PLAIN_LOADS = frozenset({"LOAD_CONST", "LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF"})
+_STORE_ATTR = dis.opmap["STORE_ATTR"]
 _MAKES = frozenset({"__init__", "__new__", "__post_init__"})
 _GOES_ON = 0x20 | 0x80 | 0x200  # generators, coroutines and asynchronous generators
 _MOST_FUNCTIONS = 20_000
@@ -35,7 +36,11 @@ _OOMSCOPE = str(Path(__file__).resolve().parents[2]) + os.sep
 
 
 def names_still_read(
-    frames: Iterable[FrameType], offsets: Mapping[int, int], functions: Iterable[FunctionType], heap: Heap
+    frames: Iterable[FrameType],
+    offsets: Mapping[int, int],
+    functions: Iterable[FunctionType],
+    heap: Heap,
+    deadline: Deadline,
 ) -> frozenset[str] | None:
     """Every name that code of the program which may still run asks for; None where that cannot be told.
 
@@ -44,6 +49,7 @@ def names_still_read(
         offsets: by the id of a frame, where it stood when an exception was raised there.
         functions: all that are known.
         heap: where referrers of functions are looked up.
+        deadline: when to stop.
     """
     names: set[str] = set()
     for frame in frames:
@@ -62,6 +68,7 @@ def names_still_read(
     loose = _known_elsewhere(waiting, heap)
     while called := [one for one in waiting if id(one) in loose or _may_be_called(one, names)]:
         for one in called:
+            deadline.check()
             read = names_in(one.__code__)
             if read is None:
                 return None
@@ -142,7 +149,8 @@ def _is_whole_argument(found: list[dis.Instruction], number: int) -> bool:
 
 def _stored_in(code: CodeType) -> Iterator[str]:
     if len(code.co_code) <= LARGEST:
-        yield from (one.argval for one in dis.get_instructions(code) if one.opname == "STORE_ATTR")
+        if _STORE_ATTR in code.co_code[::2]:  # most code stores none, and to take it apart takes long
+            yield from (one.argval for one in dis.get_instructions(code) if one.opname == "STORE_ATTR")
         for constant in code.co_consts:
             if type(constant) is CodeType:
                 yield from _stored_in(constant)

@@ -208,7 +208,9 @@ def find_unread(
         return [], {}
     frames = list({id(frame): frame for stack in stacks for frame in stack}.values())
     roots = _roots_of_calls(holding, stacks, frames, offsets)
-    asked = functools.cache(lambda: names_still_read(frames, offsets, heap.of_types({types.FunctionType}), heap))
+    asked = functools.cache(
+        lambda: names_still_read(frames, offsets, heap.of_types({types.FunctionType}), heap, deadline)
+    )
     analysed = _add_globals(roots, heap, stacks, asked)
     idle, waiting = find_idle(holding, heap, frames, asked), find_suspended(holding, frames)
     if not roots.unread and not idle and not waiting and not roots.shown:
