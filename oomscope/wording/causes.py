@@ -256,6 +256,8 @@ CAUSES: dict[str, Sentence] = {
         if values["holder"]
         else f"{format_bytes(values['bytes'])} of it are of the pass before, and still alive."
     ),
+    "causes.pass.keeps": "{completed:n pass/passes} before this one fitted. When the last one asked for the same, it "
+    "held {before:bytes} of what it had made; this one holds {bytes:bytes}[, most of it made at {place:place}].",
     "causes.pass.longer": _longer,
     "causes.pass.input": _larger_input,
     "causes.pass.staircase": "The input grows from pass to pass: {first:bytes} in the first, {last:bytes} in this "

@@ -48,7 +48,7 @@ def given_back(zero: str, *, is_last: bool) -> str:
 
 
 _NAMES_THE_LOOP = frozenset({"causes.pass.after", "causes.pass.first", "causes.pass.gathers"})
-_TELLS_WHAT_FITTED = frozenset({"causes.pass.after", "causes.pass.longer", "causes.pass.gathers"})
+_TELLS_WHAT_FITTED = frozenset({"causes.pass.after", "causes.pass.longer", "causes.pass.keeps", "causes.pass.gathers"})
 """Sentences of the headline that the line above it need not repeat."""
 
 
@@ -243,7 +243,7 @@ def _enough(advice: Advice, oom: Oom) -> str:
 def _knows_the_rest(oom: Oom) -> bool:
     """Whether it is known what the program would have asked for next: no more than passes that fitted had needed."""
     known, told = oom.verdict.failing_pass, {note.code for note in oom.verdict.headline}
-    if "causes.capacity.history" in told:
+    if not told.isdisjoint(("causes.capacity.history", "causes.pass.keeps")):
         return False
     return oom.verdict.cause != "capacity" or (known is not None and known.has_fitted)
 

@@ -80,6 +80,11 @@ REMEDIES: dict[str, RemedyWords] = LET_GO | {
         _bound_batch,
         "{passes:n pass/passes} with smaller inputs had fitted.",
     ),
+    "undo_change": RemedyWords(
+        "Find out what has changed before this pass[: what {place:place} makes is kept, and was not].",
+        "Gradients may be recorded where they were not (parameters that were frozen, `no_grad`, checkpointing), or "
+        "something keeps the outputs.",
+    ),
     "smaller_batch.training": RemedyWords(
         "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "
         "more].",

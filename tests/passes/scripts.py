@@ -65,8 +65,12 @@ class Script(Program):
 
     def layer(self, line: int, inside: int, mib: float = 1) -> int:
         """Allocate in a linear layer at line `inside` of a model that is called at `line`."""
+        return self.alloc(int(mib * MIB), self.layer_stack(line, inside))
+
+    def layer_stack(self, line: int, inside: int) -> tuple[dict[str, Any], ...]:
+        """Of what a linear layer allocates."""
         model = frame("forward", inside, "/workspace/train/model.py")
-        return self.at(line, mib, LINEAR, *CALLED, model, *CALLED)
+        return self.stack(line, LINEAR, *CALLED, model, *CALLED)
 
     def fails(self, line: int, mib: float, *below: dict[str, Any]) -> None:
         """A request that fails on a line of the function that runs."""

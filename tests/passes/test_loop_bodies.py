@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis.passes.loop_bodies import LoopBodies
-from oomscope.analysis.passes.loop_finder import NEARLY_EACH, pass_starts
+from oomscope.analysis.passes.loop_finder import LEAST_ALIKE, NEARLY_EACH, pass_starts
 from oomscope.analysis.study import study_device
 from oomscope.model.recorded_stacks import RecordedSource
 from tests.passes.scripts import Script
@@ -90,3 +90,58 @@ def test_passes_of_a_loop_that_logs_now_and_then(known: bool) -> None:
     study = study_device(script.snapshot(oomscope={"schema_version": 1, "sources": sources}), 0)
     (run,) = (study.loops.runs[number] for number in study.loops.running(study.history.entries - 1)[:1])
     assert len(run.starts) == (13 if known else 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("loss = model(batch)", True),
+        ("for batch in loader:", True),
+        ("self.advance()  # (one pass", True),
+        ("x = f('(')", True),
+        ("with torch.no_grad():", True),
+        ("loss = model(", False),
+        ("f(batch),", False),
+        ("batch)", False),
+        (".sum()", False),
+        ("for x in batch", False),  # of a comprehension
+        ("total = a +", False),
+        ("if ready", False),
+        ("y = x and", False),
+        ("x = y \\", False),
+        ("", False),
+    ],
+)
+def test_python_comes_back_to_a_whole_statement_in_loops_only(text: str, whole: bool) -> None:
+    known = LoopBodies([RecordedSource(FILE, 7, 7, ("    " + text,))])
+    assert known.is_statement(FILE, 7) is whole
+    assert not known.is_statement(FILE, 8)
+    assert not known.is_statement("/workspace/other.py", 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "found"),
+    [
+        ("train_epoch(model)", 1, True),
+        ("total = add(", 1, False),  # it may go back to its own line with its arguments
+        (None, 1, False),
+        (None, 2, False),
+        (None, 3, True),  # it does at length what it had begun with
+    ],
+)
+def test_the_second_pass_of_a_loop_over_two_lines(text: str | None, lines: int, found: bool) -> None:
+    """An epoch and its evaluation; the second epoch fails as it begins."""
+    assert LEAST_ALIKE == 3
+    script = Script(FILE)
+    with script.call(50, "fit"):
+        with script.call(17, "train_epoch"):
+            script.free(*(script.at(40 + line, 4) for line in range(5)))
+        with script.call(18, "evaluate"):
+            script.free(script.at(60, 4))
+        with script.call(17, "train_epoch"):
+            for line in range(lines - 1):
+                script.at(40 + line, 4)
+            script.fails(39 + lines, 500)
+    sources = [] if text is None else [{"filename": FILE, "line": 17, "first": 17, "text": [text]}]
+    study = study_device(script.snapshot(oomscope={"schema_version": 1, "sources": sources}), 0)
+    assert bool(study.loops.running(study.history.entries - 1)) is found

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import remedies
-from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
+from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, KeepsMore
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.remedies import (
     accumulate_predictions,
@@ -43,6 +43,7 @@ from oomscope.analysis.remedies import (
     shrink_driver,
     smaller_batch,
     split_request,
+    undo_change,
 )
 from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
@@ -365,6 +366,14 @@ def test_batches_are_bounded_where_smaller_ones_had_fitted(
 ) -> None:
     found = FailingPass(PLACE, completed, completed, ratio=ratio, grew_at=PLACE, staircase=stairs)
     assert bool(list(bound_batch.propose(circumstances(failing_pass=found)))) is advised
+
+
+@pytest.mark.parametrize(("ratio", "keeps", "advised"), [(1.0, True, True), (2.0, True, False), (1.0, False, False)])
+def test_what_has_changed_is_asked_for_where_a_pass_frees_less(ratio: float, keeps: bool, advised: bool) -> None:
+    kept = KeepsMore(6000, 1000, PLACE) if keeps else None
+    found = FailingPass(PLACE, 2, 2, ratio=ratio, grew_at=PLACE, keeps=kept)
+    advice = list(undo_change.propose(circumstances(failing_pass=found)))
+    assert [(one.saves_bytes, one.at) for one in advice] == ([(5000, PLACE)] if advised else [])
 
 
 def test_no_bound_is_put_on_batches_where_memory_piles_up() -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from oomscope.analysis.passes.records import FailingPass, KeepsMore
 from oomscope.analysis.verdict import judge, shortage
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.idle_models import IdleModel
@@ -34,6 +35,10 @@ CASES = {
     "idle_model": Case("capacity", {"idle_models": (IdleModel("encoder", 2300),)}),
     "other_models": Case("capacity", {"other_models": 2300}),
     "earlier_training": Case("capacity", {"left_by_trace": 2300}),
+    "keeps_more": Case(
+        "capacity",
+        {"failing_pass": FailingPass(None, 2, 2, ratio=1.0, keeps=KeepsMore(6000, 1000, None))},
+    ),
     "piled": Case("capacity", {"growth": (growth(),)}),
     "rounding": Case("growth", {"wasted": 2300, "piled": PILED}),
     "went_as_far": Case("growth", {"went_as_far_before": True, "piled": PILED}),

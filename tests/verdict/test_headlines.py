@@ -187,6 +187,9 @@ CHECKS: dict[str, Check] = {
         values["passes"] > 0 and (values["backward"] is not None or values["before"] is not None)
     ),
     "causes.pass.left": lambda values, about: within(values["bytes"], about.request.totals.allocated),
+    "causes.pass.keeps": lambda values, about: (
+        values["completed"] > 0 and values["before"] < values["bytes"] <= about.request.totals.allocated
+    ),
     "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > NO_LONGER,
     "causes.pass.input": lambda values, about: (
         values["ratio"] > NO_LONGER and all(side > 0 for side in values["shape"])

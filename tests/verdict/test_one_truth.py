@@ -106,3 +106,24 @@ def test_data_that_an_object_holds_is_no_buffer_of_a_model() -> None:
     assert held["parameters"] == sum(
         one.bytes or 0 for one in device.study.snapshot.recorded.tensors if one.category == "parameter"
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "within"),
+    [
+        ("main: a.b.c.d.e … .<partial>[0]['batch'][0]", True),  # one step further than the holder
+        ("main: a.b.c.d.e … ['batch'].data.x.y", True),
+        ("main: a.b.c.d.e … .<partial>[0]['target'][0]", False),
+        ("main: a.b.c.d.e … .x.y.z.w", False),  # none of its steps is left
+        ("main: a.b.c.d.f … .<partial>[0]['batch'][0]", False),
+        ("main: a.b.c.d.e._step.<partial>", False),
+    ],
+)
+def test_a_long_way_is_within_its_holder_though_another_part_was_left_out(path: str, within: bool) -> None:
+    assert is_within(path, "main: a.b.c.d.e … ._step.<partial>[0]['batch']") is within
+
+
+def test_a_long_way_is_within_a_holder_told_in_full() -> None:
+    assert is_within("main: a.b.c.d … .f.items[0].x", "main: a.b.c.d.e.f")
+    assert not is_within("main: a.b.c.d … .g.items[0].x", "main: a.b.c.d.e.f")
+    assert not is_within("main: a.b.x.d … .f.items[0].x", "main: a.b.c.d.e.f")

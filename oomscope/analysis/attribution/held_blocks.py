@@ -31,6 +31,9 @@ _NOBODY = (None, "", "self", "cls")
 """Names that tell no object from another."""
 _SAME = 0.05
 """Of the bytes of states: what rounding, and states that are no tensors of the device, may differ by."""
+_LEFT_OUT = " … "
+"""Stands in the middle of a long way; the recorder tells its first and its last steps."""
+_STEP = re.compile(r"\.(?=[^.])|\[")
 _ANY_ITEM, _ANY_STEPS = re.escape("[*]"), re.escape(".*.")
 ANY_GRADIENT = ".*.grad"
 """Ends the way to the gradients of all parameters that a variable reaches."""
@@ -73,7 +76,23 @@ def is_within(path: str, holder: str) -> bool:
     """Whether `path` leads through `holder`: ``metric.outputs[3]['loss']`` through ``metric.outputs``."""
     start, pattern = _pattern(holder)
     path = path.removeprefix(_CYCLE)
-    return path.startswith(start) and pattern.match(path) is not None
+    if path.startswith(start) and pattern.match(path) is not None:
+        return True
+    return _LEFT_OUT in path and _goes_through(path, holder.removeprefix(_CYCLE))
+
+
+def _goes_through(path: str, holder: str) -> bool:
+    """The same of a way whose middle was left out: another part of it than of the way to the holder, which is shorter.
+
+    Its first steps are those of the holder, and its last ones begin with some that the holder ends with.
+    """
+    head, _, tail = path.partition(_LEFT_OUT)
+    holder_head, _, end = holder.partition(_LEFT_OUT)
+    if not end and holder.startswith(head):
+        holder_head, end = head, holder[len(head) :]
+    if holder_head != head:
+        return False
+    return any(_pattern(end[step.start() :])[1].match(tail) is not None for step in _STEP.finditer(end))
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.keeps_more import keeps_more
 from oomscope.analysis.passes.larger_input import larger_input
 from oomscope.analysis.passes.last_pass import last_like
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
@@ -61,6 +62,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         ratio_to_largest=_ratio_to_largest(study, run, entry, compared.grew_at),
         began_at=began_at,
         input=larger_input(study, run, entry, began_at),
+        keeps=keeps_more(study, entry),
         staircase=_staircase(study, run, index, entry, compared.grew_at),
         earlier_run_passes=gave_back_before(study, run, entry),
         before=_before(study, run),

@@ -44,6 +44,15 @@ def last_like(study: DeviceStudy, run: LoopRun, entry: int) -> int | None:
     return int(np.searchsorted(run.starts, there[-1], side="right")) - 1
 
 
+def came_as_far(study: DeviceStudy, entry: int) -> bool:
+    """Whether a finished pass of this run of the loop has come to the line of the request at `entry`."""
+    run, stack = loop_that_matters(study, entry), study.history.trace.stack
+    if run is None or not run.is_running(entry) or stack[entry] < 0:
+        return False
+    begin, end = int(run.starts[0]), int(run.starts[run.completed(entry)])
+    return bool((stack[begin:end] == stack[entry]).any())
+
+
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:
     """Bytes that the last finished pass made, that are alive at `entry`, and that are no model's and no optimizer's."""
     return int(study.history.size[rows_of_finished_passes(study, entry, passes=1)].sum())

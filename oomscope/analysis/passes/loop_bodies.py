@@ -6,6 +6,7 @@ an evaluation every hundred steps.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +14,12 @@ from oomscope.model.recorded_stacks import RecordedSource
 
 _LOOPS = ("for ", "while ", "async for ")
 _DEFINITIONS = ("def ", "async def ", "class ")
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+_TEXT_OR_COMMENT = re.compile(r"""'[^']*'|"[^"]*"|#.*""")
+_GOES_ON = re.compile(
+    r"(^([])}.,:+*/%|&]|-|and |or |if |else\b|for .*[^:]$))|([,\\(\[{+*/%|&=.-]|\b(and|or|not|in|is))$"
+)
+"""A line that begins or ends like this is a part of a statement on several lines."""
 
 
 class LoopBodies:
@@ -34,6 +41,15 @@ class LoopBodies:
         first = min(lines)
         header = _header(known, first)
         return header is not None and all(depth > header for depth in depths)
+
+    def is_statement(self, filename: str, line: int) -> bool:
+        """Whether a line is known to be a whole statement, or a block's head: Python comes back to it in loops only.
+
+        An expression on several lines goes back to its first one once its arguments have been evaluated.
+        """
+        text = _TEXT_OR_COMMENT.sub("''", self._text.get(filename, {}).get(line, "")).strip()
+        is_closed = all(text.count(opening) == text.count(closing) for opening, closing in _BRACKETS)
+        return bool(text) and is_closed and not _GOES_ON.search(text)
 
 
 def _header(known: dict[int, str], line: int) -> int | None:

@@ -11,6 +11,7 @@ no loop: lines must come again.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ LEAST_LINES = 3
 """Lines of a first pass from which on one line that comes back makes a second; fewer may be one expression's lines."""
 NEARLY_EACH = 0.75
 """Of the passes in which a loop's lines run: what runs in fewer stands in a condition."""
+LEAST_ALIKE = 3
+"""Different paths that a line goes through again in the same order: an argument and the call that takes it do not."""
 LEAST_SHARED = 2
 """Lines that two passes share, where there are only two."""
 _DEEPEST = 16
@@ -193,7 +196,8 @@ class LoopFinder:
         """Record the loop that `groups` make, and find those in its passes."""
         paths, is_first = [self._path[group.low] for group in groups], groups[0].low == 0
         one_body = not below and self._is_one_body(groups)
-        starts = pass_starts(keys, paths, midway=self._midway and is_first, one_body=one_body)
+        alike = not below and groups[0].token == groups[-1].token and self._is_done_again(groups)
+        starts = pass_starts(keys, paths, midway=self._midway and is_first, one_body=one_body, alike=alike)
         if not starts or nest == _DEEPEST:
             if not below:
                 for group in groups:
@@ -216,6 +220,20 @@ class LoopFinder:
                 self._segments(inner, depth, number, nest + 1)
             else:
                 self._walk(inner[0].low, inner[0].high, depth + 1, number, nest + 1)
+
+    def _is_done_again(self, groups: list[_Group]) -> bool:
+        """Whether the first line, to which the last has come back, is no expression on several lines.
+
+        It is known to be a statement, or does at length what it has begun with, as no argument of a call does.
+        """
+        first, last = groups[0], groups[-1]
+        if first.token >= 0 and self._bodies.is_statement(
+            self._script.frames[first.token].filename, self._line[first.token]
+        ):
+            return True
+        pairs = zip(self._path[first.low : first.high], self._path[last.low : last.high], strict=False)
+        common = itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)
+        return len(dict.fromkeys(common)) >= LEAST_ALIKE
 
     def _is_one_body(self, groups: list[_Group]) -> bool:
         """Whether all lines are known to be those of one loop of one function."""
@@ -279,7 +297,12 @@ class LoopFinder:
 
 
 def pass_starts(
-    keys: Sequence[tuple[int, int]], paths: Sequence[int], *, midway: bool = False, one_body: bool = False
+    keys: Sequence[tuple[int, int]],
+    paths: Sequence[int],
+    *,
+    midway: bool = False,
+    one_body: bool = False,
+    alike: bool = False,
 ) -> list[int]:
     """Where, in lines that come back, the passes of the outermost loop begin; empty where there is none.
 
@@ -288,6 +311,7 @@ def pass_starts(
         paths: what each line calls first.
         midway: whether the first line may lie within a pass that began before.
         one_body: whether the lines are known to be of one loop, so that its last line need not be in each pass.
+        alike: whether the last line does at length what the first has begun with.
     """
     count = Counter(keys)
     again = [key for key, times in count.items() if times > 1]
@@ -303,7 +327,7 @@ def pass_starts(
         from_first = _alternations(keys, keys[0], last)
         starts = from_first if len(from_first) >= len(starts) else starts
     starts = [_with_first_lines(keys, start, count) for start in starts]
-    if not starts or starts[0] == 0 or (len(starts) == 1 and not _repeats(keys, paths, starts[0])):
+    if not starts or starts[0] == 0 or (len(starts) == 1 and not (alike or _repeats(keys, paths, starts[0]))):
         return []
     return [0, *starts]
 

@@ -89,6 +89,21 @@ class LargerInput:
 
 
 @frozen
+class KeepsMore:
+    """That a pass holds more of what it has made than the last one did when it asked for the same.
+
+    Attributes:
+        bytes: what it holds as the request is made.
+        before: what the last one held there.
+        place: the line that made most of it.
+    """
+
+    bytes: int
+    before: int
+    place: Location | None
+
+
+@frozen
 class FailingPass:
     """The pass of a loop in which a request failed, against the last finished one that came as far.
 
@@ -103,6 +118,7 @@ class FailingPass:
         began_at: the line of the function that loops which led to the first larger request of this pass: what it makes,
             takes in or hands to the model is what grew.
         input: the variable that brought it in on that line, if the recording names one that is larger than ever before.
+        keeps: how much more of what it made it holds than the last one did; None where that is little.
         staircase: the sizes of the first and of this pass, where they rose pass after pass.
         earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
         before: how many passes earlier runs of the loop had.
@@ -117,6 +133,7 @@ class FailingPass:
     ratio_to_largest: float | None = None
     began_at: Location | None = None
     input: LargerInput | None = None
+    keeps: KeepsMore | None = None
     staircase: tuple[int, int] | None = None
     earlier_run_passes: int | None = None
     before: int = 0
@@ -138,6 +155,11 @@ class FailingPass:
         if self.ratio_to_largest is not None and self.ratio_to_largest <= NO_LONGER:
             return False
         return self.staircase is not None or (self.ratio is not None and self.ratio > NO_LONGER)
+
+    @property
+    def frees_less(self) -> bool:
+        """Whether it asks for what the last one asked for, and holds much more of what it has made."""
+        return self.keeps is not None and not self.is_larger and not self.gathers
 
     @property
     def has_fitted(self) -> bool:

@@ -48,6 +48,7 @@ from oomscope.analysis.remedies import (
     share_graph_pool,
     smaller_batch,
     split_request,
+    undo_change,
 )
 from oomscope.analysis.remedies.by_ledger import completed
 from oomscope.analysis.remedies.refuted import refuted
@@ -64,6 +65,7 @@ _ALL: tuple[Remedy, ...] = (
     fused_optimizer, let_pool_go, limit_calls_in_progress, load_once, move_idle_model, move_pins, one_stream, raise_cap,
     release_checkpoint, release_closure, release_ended_training, release_history, release_results, release_variable,
     retry_request, shard_optimizer_state, shard_parameters, share_graph_pool, smaller_batch, split_request,
+    undo_change,
 )  # fmt: skip
 
 REMEDY_MODULES = MappingProxyType({remedy.SLUG: remedy for remedy in _ALL})

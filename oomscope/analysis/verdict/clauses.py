@@ -89,6 +89,9 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
         ratio = found.ratio_to_largest or found.ratio
         longer = note("causes.pass.longer", ratio=ratio, place=found.grew_at, **values)
         return (longer, *_larger_input(found))
+    if found.keeps is not None and found.frees_less:
+        kept = {"bytes": found.keeps.bytes, "before": found.keeps.before, "place": found.keeps.place}
+        return (note("causes.pass.keeps", **kept, **values),)
     if found.gathers:
         told = {"passes": found.completed, "loop": found.loop, "before": found.earlier_run_passes}
         return (note("causes.pass.gathers", backward=found.gathers_for, **told),)

@@ -7,10 +7,11 @@ from functools import cached_property
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
 from oomscope.analysis.passes.larger_pass import needs_as_larger
-from oomscope.analysis.passes.last_pass import at_work, most_needed, rise_of_needs, still_to_come
+from oomscope.analysis.passes.last_pass import at_work, came_as_far, most_needed, rise_of_needs, still_to_come
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import fills_a_history
 from oomscope.analysis.passes.records import NO_LONGER, FailingPass
+from oomscope.analysis.passes.same_call import needed_by_last_call
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.model import BoolArray
@@ -72,12 +73,21 @@ class Needs:
     def still_to_come(self) -> int | None:
         """Bytes that this pass will still need, if it needs what the last one did.
 
-        None where no pass has finished, where this one asks for less, or where the last one failed as well.
+        Where none has come as far, what the last call of the function that runs the model has needed from here on. None
+        where no pass has finished, where this one asks for less, or where the last one failed as well.
         """
         found, entry = self._failing_pass, self._request.entry
+        if self.by_last_call is not None:
+            return self.by_last_call
         if found is None or found.ratio is None or found.ratio < 1 / NO_LONGER:
             return None
         return still_to_come(self._study, entry)
+
+    @cached_property
+    def by_last_call(self) -> int | None:
+        """The same, of the last call of the function that runs the model; None where a pass has come as far."""
+        study, entry = self._study, self._request.entry
+        return None if came_as_far(study, entry) else needed_by_last_call(study, entry)
 
     @property
     def as_larger(self) -> int | None:

@@ -15,7 +15,7 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap",
-    "bound_batch", "fused_optimizer", "fused_attention", "bound_what_is_kept",
+    "undo_change", "bound_batch", "fused_optimizer", "fused_attention", "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
     "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
 )  # fmt: skip
@@ -31,7 +31,9 @@ MOST_OF_ALL = 0.4
 """Of the allocated bytes: one tensor of that size is named by its variable."""
 
 _UNDERWAY = "causes.capacity.underway"
-_LARGER = ("causes.pass.longer", "causes.pass.input", "causes.pass.staircase", "causes.pass.gathers")
+_LARGER = (
+    "causes.pass.longer", "causes.pass.keeps", "causes.pass.input", "causes.pass.staircase", "causes.pass.gathers",
+)  # fmt: skip
 """What has changed since the passes that fitted comes first."""
 
 MOST_KEPT = 0.5
@@ -66,6 +68,8 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     ):
         if case.spare(bytes_, low) >= MARGIN * low:
             return note(code, bytes=bytes_)
+    if circumstances.failing_pass is not None and circumstances.failing_pass.frees_less:
+        return note("doubts.keeps_more")
     if _rising(circumstances) and not _told_why(circumstances):
         return note("doubts.rising")
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
