@@ -17,6 +17,7 @@ DOUBTS: dict[str, Sentence] = {
     "doubts.other_models": "several lines call models, and the snapshot does not tell which parameters this one needs",
     "doubts.earlier_training": "{bytes:bytes} may be left over from earlier training, which would have been enough",
     "doubts.keeps_more": "the last pass held less when it asked for the same, and what has changed is not recorded",
+    "doubts.last_pass": "{bytes:bytes} of the pass before are still alive, which would have been enough",
     "doubts.rising": "each pass needs more than the one before, and the recording does not tell why",
     "doubts.piled": "something piles up as well, though it would not have been enough alone",
     "doubts.rounding": "without the {bytes:bytes} lost to rounding the request would have fitted as well",

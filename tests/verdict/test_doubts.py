@@ -35,6 +35,10 @@ CASES = {
     "idle_model": Case("capacity", {"idle_models": (IdleModel("encoder", 2300),)}),
     "other_models": Case("capacity", {"other_models": 2300}),
     "earlier_training": Case("capacity", {"left_by_trace": 2300}),
+    "last_pass": Case(
+        "capacity",
+        {"failing_pass": FailingPass(None, 2, 2, ratio=1.0), "left_by_last_pass": 2300, "names_known": False},
+    ),
     "keeps_more": Case(
         "capacity",
         {"failing_pass": FailingPass(None, 2, 2, ratio=1.0, keeps=KeepsMore(6000, 1000, None))},

@@ -32,6 +32,8 @@ NEARLY_EACH = 0.75
 """Of the passes in which a loop's lines run: what runs in fewer stands in a condition."""
 LEAST_ALIKE = 3
 """Different paths that a line goes through again in the same order: an argument and the call that takes it do not."""
+LONGEST_EXPRESSION = 20
+"""Lines from the first to the last that one expression spans at most."""
 LEAST_SHARED = 2
 """Lines that two passes share, where there are only two."""
 _DEEPEST = 16
@@ -356,4 +358,5 @@ def _repeats(keys: Sequence[tuple[int, int]], paths: Sequence[int], second: int)
     before, after = set(keys[:second]), set(keys[second:])
     shared = len(before & after)
     same = not set(paths[:second]).isdisjoint(paths[second:])
-    return same and (shared >= LEAST_SHARED or (shared > 0 and len(before) >= LEAST_LINES))
+    far_apart = max(before)[0] == min(before)[0] and max(before)[1] - min(before)[1] > LONGEST_EXPRESSION
+    return same and (shared >= LEAST_SHARED or (shared > 0 and (len(before) >= LEAST_LINES or far_apart)))

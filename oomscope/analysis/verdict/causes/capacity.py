@@ -65,6 +65,7 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
         ("doubts.idle_model", idle),
         ("doubts.other_models", circumstances.other_models),
         ("doubts.earlier_training", circumstances.left_by_trace),
+        ("doubts.last_pass", _left_by_last_pass(circumstances)),
     ):
         if case.spare(bytes_, low) >= MARGIN * low:
             return note(code, bytes=bytes_)
@@ -75,6 +76,13 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     if circumstances.piled.holder is not None or circumstances.growth or circumstances.piled.debris:
         return note("doubts.piled")
     return None
+
+
+def _left_by_last_pass(circumstances: Circumstances) -> int:
+    """Bytes of the pass before that this one may not need: not of a loop that gathers, nor where names tell."""
+    found = circumstances.failing_pass
+    known = circumstances.names_known or found is None or found.gathers
+    return 0 if known else circumstances.left_by_last_pass
 
 
 def _unclear(circumstances: Circumstances, tested: Tested) -> Note | None:
