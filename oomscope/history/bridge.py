@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from oomscope.allocator.rounding import SMALL_BUFFER
 from oomscope.history.lifetimes import pair
 from oomscope.model import NO_STACK, Action, Blocks, BlockState, Device, IntArray, Layout, Trace
 from oomscope.model.ordering import ascending
@@ -101,7 +102,6 @@ def _allocated(layout: Layout, rows: IntArray) -> list[_Row]:
 
 def _segments(trace: Trace, layout: Layout) -> tuple[list[_Row], list[_Row]]:
     """What must have been given back and obtained: what was held at the cut against the final segments."""
-    blocks = np.sort(trace.address[trace.entries(Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)])
     given_back: list[_Row] = []
     obtained: list[_Row] = []
     for expandable, obtain, give_back in (
@@ -109,12 +109,13 @@ def _segments(trace: Trace, layout: Layout) -> tuple[list[_Row], list[_Row]]:
         (True, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP),
     ):
         rows = np.flatnonzero(layout.segments.is_expandable == expandable)
-        pieces = _Pieces(trace, layout, rows, obtain, give_back)
+        touched = _touched(trace, layout, rows, whole=not expandable)
+        pieces = _Pieces(trace, layout, rows, obtain, give_back, touched)
         for low, high in pieces.held.keys() - pieces.final.keys():
             given_back.append((int(give_back), low, high - low, pieces.held[low, high], NO_STACK, _NO_POOL))
         for (low, high), row in pieces.final.items():
             # What the trace never obtained or gave back, although blocks of it lie there, was there before it.
-            is_older = (low, high) not in pieces.known and _any_within(blocks, low, high)
+            is_older = (low, high) not in pieces.known and _is_within(touched, low, high)
             if (low, high) not in pieces.held and not is_older:
                 stream, stack, pool = (int(getattr(layout.segments, name)[row]) for name in ("stream", "stack", "pool"))
                 obtained.append((int(obtain), low, high - low, stream, stack, pool))
@@ -130,11 +131,13 @@ class _Pieces:
         final: those that the final segments hold, with the row of the segment.
     """
 
-    def __init__(self, trace: Trace, layout: Layout, rows: IntArray, obtain: Action, give_back: Action) -> None:
+    def __init__(
+        self, trace: Trace, layout: Layout, rows: IntArray, obtain: Action, give_back: Action, touched: IntArray
+    ) -> None:
         events = trace.entries(obtain, give_back)
         low, end = trace.address[events], trace.address[events] + trace.size[events]
         first, last = layout.segments.address[rows], (layout.segments.address + layout.segments.total_size)[rows]
-        bounds = ascending(np.concatenate([low, end, first, last]))
+        bounds = ascending(np.concatenate([low, end, first, last, touched.ravel()]))
         self.held: dict[tuple[int, int], int] = {}
         self.known: set[tuple[int, int]] = set()
         columns = (low, end, trace.action[events], trace.stream[events])
@@ -154,5 +157,35 @@ def _cut(bounds: IntArray, low: int, high: int) -> list[tuple[int, int]]:
     return list(pairwise(at))
 
 
-def _any_within(ascending: IntArray, low: int, high: int) -> bool:
-    return bool(np.searchsorted(ascending, low) < np.searchsorted(ascending, high))
+def _touched(trace: Trace, layout: Layout, rows: IntArray, *, whole: bool) -> IntArray:
+    """int64[2, ranges]: from where to where blocks of the trace show memory of the final segments `rows` to be there.
+
+    All of a segment that is there as a `whole`; of an expandable one the pages that the blocks lie in, for more of it
+    may have been mapped since. Ranges are apart, and ascending.
+    """
+    events = trace.entries(Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
+    order = np.argsort(layout.segments.address[rows], kind="stable")
+    first, size = layout.segments.address[rows][order], layout.segments.total_size[rows][order]
+    at = np.searchsorted(first, trace.address[events], side="right") - 1
+    inside = (at >= 0) & (trace.address[events] < (first + size)[at]) if len(first) else np.zeros(len(at), np.bool_)
+    at, address, length = at[inside], trace.address[events][inside], trace.size[events][inside]
+    if whole:
+        return np.stack([first[ascending(at)], (first + size)[ascending(at)]])
+    low = first[at] + (address - first[at]) // SMALL_BUFFER * SMALL_BUFFER
+    high = first[at] - (first[at] - address - np.maximum(length, 1)) // SMALL_BUFFER * SMALL_BUFFER
+    return _united(low, np.minimum(high, (first + size)[at]))
+
+
+def _united(low: IntArray, high: IntArray) -> IntArray:
+    """int64[2, ranges]: the same addresses in ranges that are apart."""
+    if not len(low):
+        return np.zeros((2, 0), np.int64)
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], np.maximum.accumulate(high[order])
+    begins = np.flatnonzero(np.append(True, low[1:] > high[:-1]))
+    return np.stack([low[begins], high[np.append(begins[1:], len(low)) - 1]])
+
+
+def _is_within(ranges: IntArray, low: int, high: int) -> bool:
+    at = int(np.searchsorted(ranges[0], low, side="right")) - 1
+    return at >= 0 and high <= int(ranges[1, at])

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from oomscope.analysis import analyze
@@ -181,6 +181,7 @@ def numbers(value: Any) -> Any:
 
 
 @thoroughly
+@example([Operation("malloc", 1 << 19, 0, 0, 0, 0)] * 12, True, 1 << 40, Window("late", 0.5), 0.5)
 @given(OPERATIONS, st.booleans(), LIMITS, WINDOWS, st.floats(0, 1))
 def test_before_a_cut_nothing_is_counted_that_was_not_there(
     operations: list[Operation], expandable: bool, limit: int, window: Window, share: float

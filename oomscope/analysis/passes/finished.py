@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.passes.loop_that_matters import loop_that_matters, pass_begins
 from oomscope.analysis.study import DeviceStudy
@@ -67,7 +68,13 @@ def optimizes_within(study: DeviceStudy, entry: int) -> bool:
 
 
 def trained_before(study: DeviceStudy, entry: int) -> bool:
-    """Whether the program had a backward or an optimizer's step before the passes that are counted."""
+    """Whether the program had a backward or an optimizer's step before the passes that are counted.
+
+    Of what a ring has overwritten, state of an optimizer that is older than the trace tells.
+    """
+    older = study.history.lifetimes.born == BEFORE
+    if bool(np.any(older & (study.categories == OPTIMIZER_STATE))):
+        return True
     begins = pass_begins(study, entry)
     run = loop_that_matters(study, entry)
     first = int(run.begin) if run is not None else int(begins[0]) if len(begins) else entry
