@@ -73,6 +73,10 @@ def _pinned(values: Mapping[str, Any], pieces: str) -> str:
     return f"{blocks} from {place(values['place'])} {lie} between {pieces}, so that they cannot be joined."
 
 
+def _of_function(values: Mapping[str, Any]) -> str:
+    return f" of {values['function']}" if values["function"] else ""
+
+
 def _longer(values: Mapping[str, Any]) -> str:
     where = f" at {place(values['place'])}" if values["place"] else ""
     passed = plural(values["completed"], "pass", "passes")
@@ -128,6 +132,8 @@ CAUSES: dict[str, Sentence] = {
     "{live:bytes} in use[, each with a `{part}` of its own].",
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
     "with gradients and optimizer state: {bytes:bytes} are still alive.",
+    "causes.growth.parameters": "{passes:n finished pass/finished passes} of the loop in {loop:place} made "
+    "parameters that are still alive, {bytes:bytes} of them.",
     "causes.growth.passes": "Memory grows by {per_pass:bytes} every pass[ of the loop in {loop:place}]: "
     "{passes:n pass/passes} left {bytes:bytes} behind[, most of it allocated at {place:place}].",
     "causes.growth.every": "Memory grows by {each:bytes} every {every} passes[ of the loop in {loop:place}]: "
@@ -219,6 +225,11 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.like_last": lambda values: (
         f"{_who(values)} needs {format_bytes(values['needs'])} at once if it needs what the last one did; the limit is "
         f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}{_capped(values)}."
+    ),
+    "causes.capacity.like_last_call": lambda values: (
+        f"The program needs {format_bytes(values['needs'])} at once if this call{_of_function(values)} needs what the "
+        f"one before it did; the limit is {'about ' if values['about'] else ''}{format_bytes(values['limit'])}"
+        f"{_capped(values)}."
     ),
     "causes.capacity.underway": lambda values: (
         f"{_at_work(values)} {format_bytes(values['made'])} so far"

@@ -25,7 +25,7 @@ def no_growth(device: DeviceFindings) -> str:
     """The one line of a report without growth."""
     steps, (one, several) = device.steps, pass_word(device)
     if device.oom is not None and device.oom.verdict.cause == "growth":
-        return f"No line leaves as much behind in every {one}: what grows is told above, by what keeps it."
+        return f"No single line leaves the same behind in every {one}. What keeps the memory that grows is told above."
     peaks = [step.peak_allocated for step in steps.steps[1:]]
     if len(steps.steps) < 2:
         return f"No {one} was seen to repeat, so whether memory grows from one to the next cannot be told."

@@ -257,12 +257,12 @@ def missing(advice: Advice, oom: Oom) -> int | None:
 
 
 def else_text(advice: tuple[Advice, ...], told: int = 1) -> str:
-    """What advice there is beside what was told: ``2 other fixes, and 3 that would not have helped``."""
+    """What advice there is beside what was told: ``2 other fixes, and 3 changes that would not have helped``."""
     more = sum(not item.refuted for item in advice) - told
     refuted = sum(item.refuted for item in advice)
     parts = [
         plural(more, "other fix", "other fixes") if more > 0 else "",
-        f"{refuted} that would not have helped" if refuted else "",
+        plural(refuted, "change", "changes") + " that would not have helped" if refuted else "",
     ]
     return ", and ".join(filter(None, parts))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ def _many_places(values: Mapping[str, Any]) -> str:
     return f"A tensor that requires gradients keeps the graph that made it: {made} in {passes} is still alive."
 
 
+_ACCELERATORS = re.compile(r"(?:^|: )([\w.]*\baccelerator)\._(?:optimizers|models)\b")
+"""What accelerate's `Accelerator` keeps of all that it has prepared."""
 _NO_BACKWARD = "none, if nothing later calls backward on them"
 
 
@@ -126,6 +129,8 @@ def _release_rest(values: Mapping[str, Any]) -> str:
 
 def _release_training(values: Mapping[str, Any]) -> str:
     before = work(values["before"]) or "the work that follows"
+    if found := _ACCELERATORS.search(values["holder"] or ""):
+        return f"Call `{found[1]}.free_memory()` before {before}: it lets go of {holder(values['holder'])}."
     if values["holder"]:
         return (
             f"Let go of {holder(values['holder'])} before {before}: `del` what leads to it, or keep there only what is "
@@ -288,6 +293,16 @@ LET_GO: dict[str, RemedyWords] = {
         "It keeps the variables of a call that has ended.",
         "none",
         "",
+    ),
+    "release_models": RemedyWords(
+        "Let go of the model of each pass before the next one begins: `del` what keeps it and its optimizer, such as a "
+        "list of results, a trainer or a closure.",
+        "Passes of the loop in {loop:place} make a model each.",
+    ),
+    "release_models.parameters": RemedyWords(
+        "Remove the parameters that a pass has added before the next one begins (an adapter, a head, a table), or use "
+        "the same ones again.",
+        "Passes of the loop in {loop:place} make parameters of their own.",
     ),
     "release_ended_training": RemedyWords(
         _release_training,

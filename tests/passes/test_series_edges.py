@@ -36,7 +36,7 @@ def test_two_models_are_kept_by_a_sweep(models: int, known: bool) -> None:
     found = sweep(*([40] * models))
     assert (found is not None) is known
     if found is not None:
-        assert (found.passes, found.bytes) == (2, 80 * MIB)
+        assert (found.passes, found.bytes, found.trained) == (2, 80 * MIB, False)
 
 
 @pytest.mark.parametrize(("second", "passes"), [(20, 3), (19.9, 2)])

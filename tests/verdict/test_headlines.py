@@ -88,6 +88,7 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.growth.exceptions": kept,
     "causes.growth.models": piled,
+    "causes.growth.parameters": piled,
     "causes.growth.hooks": lambda values, about: kept(values, about) and values["hooks"] >= LEAST_HOOKS,
     "causes.growth.passes": lambda values, about: piled(values, about) and values["per_pass"] > 0,
     "causes.growth.every": lambda values, about: piled(values, about) and values["each"] > 0 and values["every"] > 1,
@@ -165,6 +166,9 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.capacity.like_last": lambda values, about: (
         values["needs"] > values["limit"] > 0 and about.needs.still_to_come > about.request.size
+    ),
+    "causes.capacity.like_last_call": lambda values, about: (
+        values["needs"] > values["limit"] > 0 and about.needs.by_last_call > about.request.size
     ),
     "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
     "causes.capacity.underway": lambda values, about: (

@@ -356,7 +356,7 @@ def test_a_join_that_fails_raises_what_is_needed_by_both_tensors():
 @pytest.mark.parametrize(("grown", "kept"), [(999, True), (1000, False)])
 def test_models_have_piled_up_where_they_are_more_than_all_else(grown: int, kept: bool) -> None:
     run: Any = None
-    models = KeptModels(run=run, passes=4, bytes=1000)
+    models = KeptModels(run=run, passes=4, bytes=1000, trained=True)
     found = find_piled((growth(spared_bytes=grown),), (), (), LoopFacts(models=models))
     assert (found.models is models) is kept
 

@@ -18,11 +18,15 @@ LEAST_MODELS = 2
 
 
 class KeptModels(NamedTuple):
-    """What finished passes left: `bytes` of parameters, gradients and states from `passes` of `run`."""
+    """What finished passes left: `bytes` of parameters, gradients and states from `passes` of `run`.
+
+    `trained`: whether gradients or states are among them. Parameters alone may have been added to one model.
+    """
 
     bytes: int
     passes: int
     run: LoopRun
+    trained: bool
 
 
 def find_kept_models(study: DeviceStudy, entry: int) -> KeptModels | None:
@@ -47,4 +51,7 @@ def _of_run(study: DeviceStudy, run: LoopRun, entry: int) -> KeptModels | None:
     passes = np.flatnonzero(parameters >= ALIKE * max(parameters.max(initial=0), 1))
     if len(passes) < LEAST_MODELS:
         return None
-    return KeptModels(int(size[rows[np.isin(number, passes)]].sum()), len(passes), run)
+    kept = rows[np.isin(number, passes)]
+    own = int(size[kept[study.categories[kept] == PARAMETER]].sum())
+    bytes_ = int(size[kept].sum())
+    return KeptModels(bytes_, len(passes), run, bytes_ - own >= ALIKE * own)

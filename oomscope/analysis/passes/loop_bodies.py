@@ -42,6 +42,16 @@ class LoopBodies:
         header = _header(known, first)
         return header is not None and all(depth > header for depth in depths)
 
+    def is_straight(self, filename: str, line: int) -> bool:
+        """Whether a line is known to be in no loop of its function: whoever comes back to it calls that again."""
+        known = self._text.get(filename, {})
+        number = line
+        while (text := known.get(number, "").strip()) and not text.startswith(_LOOPS):
+            if text.startswith(_DEFINITIONS):
+                return number < line and _depth(known[number]) < _depth(known[line])
+            number -= 1
+        return False
+
     def is_statement(self, filename: str, line: int) -> bool:
         """Whether a line is known to be a whole statement, or a block's head: Python comes back to it in loops only.
 

@@ -255,9 +255,18 @@ class LoopFinder:
         if len(functions) == 1 and not below and tokens[0] >= 0 and self._is_script[tokens[0]]:
             lowest = min(tokens, key=self._line.__getitem__)
             lines = [key[1] for key in keys]
-            return self._known((prefix, level, self._function[lowest]), min(lines), max(lines), lowest)
+            place = self._looping(prefix, lowest)
+            return self._known((prefix, level, self._function[lowest]), min(lines), max(lines), place)
         place = self._place(prefix, tokens[0])
         return self._known((prefix, level, below), 0, 0, place) if place >= 0 else -1
+
+    def _looping(self, prefix: tuple[int, ...], lowest: int) -> int:
+        """The line that loops: the first of the body, or that which calls its function again, if that has no loop."""
+        frame = self._script.frames[lowest]
+        callers = [token for token in prefix if token >= 0 and self._is_script[token]]
+        if callers and self._bodies.is_straight(frame.filename, frame.line):
+            return callers[-1]
+        return lowest
 
     def _level(self, parent: int, depth: int) -> int:
         """How many loops of the same call are around."""

@@ -49,6 +49,13 @@ def needed_by_last_call(study: DeviceStudy, entry: int) -> int | None:
     return None
 
 
+def function_that_runs_the_model(study: DeviceStudy, entry: int) -> str | None:
+    """The name of the script's function whose call that is; None where no Module is called at `entry`."""
+    stack = int(study.history.trace.stack[entry])
+    caller = None if stack < 0 else _caller(study.loops.script, stack)
+    return None if caller is None else study.loops.script.frames[caller].name
+
+
 def _needed(study: DeviceStudy, request: int, end: int) -> int | None:
     if (study.history.trace.action[request:end] == Action.OOM).any():
         return None

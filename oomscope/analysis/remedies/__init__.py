@@ -40,6 +40,7 @@ from oomscope.analysis.remedies import (
     release_closure,
     release_ended_training,
     release_history,
+    release_models,
     release_results,
     release_variable,
     retry_request,
@@ -63,9 +64,9 @@ _ALL: tuple[Remedy, ...] = (
     detach_what_is_kept,
     drop_gradients, drop_last_pass, drop_optimizer, forget_exception, free_the_card, fused_attention,
     fused_optimizer, let_pool_go, limit_calls_in_progress, load_once, move_idle_model, move_pins, one_stream, raise_cap,
-    release_checkpoint, release_closure, release_ended_training, release_history, release_results, release_variable,
-    retry_request, shard_optimizer_state, shard_parameters, share_graph_pool, smaller_batch, split_request,
-    undo_change,
+    release_checkpoint, release_closure, release_ended_training, release_history, release_models, release_results,
+    release_variable, retry_request, shard_optimizer_state, shard_parameters, share_graph_pool, smaller_batch,
+    split_request, undo_change,
 )  # fmt: skip
 
 REMEDY_MODULES = MappingProxyType({remedy.SLUG: remedy for remedy in _ALL})

@@ -87,9 +87,12 @@ def _left_by_last_pass(circumstances: Circumstances) -> int:
 
 def _unclear(circumstances: Circumstances, tested: Tested) -> Note | None:
     """What is not known of the limit, of the free memory or of the card."""
+    limit, active = circumstances.request.limit, circumstances.request.totals.active
     if not tested.certain:
         return note("doubts.limit")
-    if tested.together and not tested.qualifying:
+    # Where the rest of the pass is known, the free memory would not have been enough for that.
+    rest = circumstances.needs.still_to_come or 0
+    if tested.together and not tested.qualifying and rest <= limit.high - active:
         return note("doubts.together")
     return note("doubts.card") if circumstances.card_unknown else None
 
@@ -142,6 +145,8 @@ def _needs(circumstances: Circumstances) -> Note:
         )
     if needs <= low < like_last:
         code, needs = "causes.capacity.like_last", like_last
+        if circumstances.needs.by_last_call is not None:
+            code = "causes.capacity.like_last_call"
     capped = next(iter(clauses.cap(circumstances)), None)
     values = {
         "needs": needs,
@@ -151,6 +156,7 @@ def _needs(circumstances: Circumstances) -> Note:
         "free": None if capped is None else capped.values["free"],
         "completed": None if failing is None else failing.finished,
         "loop": None if failing is None or failing.finished else failing.loop,
+        "function": circumstances.needs.function,
     }
     return note(code, **values)
 

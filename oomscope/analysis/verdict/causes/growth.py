@@ -17,7 +17,7 @@ SLUG = "growth"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
     "accumulate_predictions", "drop_optimizer", "copy_view", "forget_exception", "cancel_deferred_call",
-    "detach_what_is_kept", "bound_what_is_kept", "raise_cap", "smaller_batch",
+    "detach_what_is_kept", "bound_what_is_kept", "release_models", "raise_cap", "smaller_batch",
 )  # fmt: skip
 NEARLY_ALL = 0.9
 """Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""
@@ -73,7 +73,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         first = _by_holder(circumstances, piled.holder)
     elif piled.models is not None:
         loop = circumstances.study.loops.location(piled.models.run)
-        first = note("causes.growth.models", bytes=piled.models.bytes, passes=piled.models.passes, loop=loop)
+        code = "causes.growth.models" if piled.models.trained else "causes.growth.parameters"
+        first = note(code, bytes=piled.models.bytes, passes=piled.models.passes, loop=loop)
     elif circumstances.rising is not None and circumstances.rising.grown >= piled.grown:
         rising = circumstances.rising
         place = circumstances.request.caller or circumstances.request.site

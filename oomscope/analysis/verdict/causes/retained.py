@@ -68,7 +68,9 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     """None where the recording saw the object that keeps it, and no other limit would give another cause."""
     low, debris, case = circumstances.request.limit.low, circumstances.piled.debris, circumstances.shortage
     if not debris:
-        return note("doubts.trace_alone")
+        left = circumstances.piled.left
+        named = isinstance(left, (EndedTraining, FormerModel)) and keeper_of(circumstances.study, left.rows)
+        return note("doubts.may_be_read" if named else "doubts.trace_alone")
     if debris[0].kind == "optimizer" and debris[0].unread is None:
         return note("doubts.no_module")
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
