@@ -73,6 +73,16 @@ def _pinned(values: Mapping[str, Any], pieces: str) -> str:
     return f"{blocks} from {place(values['place'])} {lie} between {pieces}, so that they cannot be joined."
 
 
+def _also(values: Mapping[str, Any]) -> str:
+    what, _, module = values["holder"].rpartition(" of ")
+    frozen = what in ("gradients", "optimizer state")
+    who = f"{what.capitalize()} of `{module}` take" if frozen else f"{holder(values['holder'])} keeps"
+    if frozen and what.endswith("state"):
+        who += "s"
+    more = f", and {values['others']} more {format_bytes(values['more'])}" if values.get("others") else ""
+    return f"{who} another {format_bytes(values['retained'])}{more}."
+
+
 def _of_function(values: Mapping[str, Any]) -> str:
     return f" of {values['function']}" if values["function"] else ""
 
@@ -166,9 +176,11 @@ CAUSES: dict[str, Sentence] = {
     "`no_grad`.",
     "causes.retained.view": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and shows "
     "{shows:bytes} of that: a view keeps the whole tensor that it is a part of.",
+    "causes.retained.frozen_states": "{retained:bytes} of the {live:bytes} in use are optimizer state of "
+    "{module:holder}, whose parameters are frozen by now.",
     "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "
     "parameters are frozen by now: no backward adds to them.",
-    "causes.retained.also": "{holder:holder} keeps another {retained:bytes}[, and {others} more {more:bytes}].",
+    "causes.retained.also": _also,
     "causes.retained.deferred": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use, for a "
     "call that waits for its time.",
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "

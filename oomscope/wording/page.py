@@ -229,7 +229,9 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
 
 
 def _enough(advice: Advice, oom: Oom) -> str:
-    if advice.values.get("whole_pass"):
+    told = {note.code for note in oom.verdict.headline}
+    rest_is_told = advice.slug == "raise_cap" and "causes.capacity.like_last_call" in told
+    if advice.values.get("whole_pass") or rest_is_told:
         return "about enough for this pass"
     if advice.slug == "bound_batch":
         return "enough alone"  # such passes had fitted, from beginning to end
@@ -237,7 +239,9 @@ def _enough(advice: Advice, oom: Oom) -> str:
         return f"room for about {plural(advice.values['passes'], 'more pass', 'more passes')}"
     if advice.slug == "raise_cap" and any(note.values.get("next") for note in oom.verdict.headline):
         return "enough alone"  # it counts the next step as well
-    return "enough alone" if _knows_the_rest(oom) else ENOUGH_SO_FAR
+    if not _knows_the_rest(oom):
+        return ENOUGH_SO_FAR
+    return "enough for this pass" if "causes.capacity.rising" in told else "enough alone"  # the next may need more
 
 
 def _knows_the_rest(oom: Oom) -> bool:

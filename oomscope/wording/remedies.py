@@ -71,7 +71,7 @@ _PRICES = {
 REMEDIES: dict[str, RemedyWords] = LET_GO | {
     "raise_cap": RemedyWords(
         _raise_cap,
-        "Of the new cap, {needed:bytes} is what the program is expected to need; the rest is for holes[ and "
+        "Of the new cap, {needed:bytes} is what the program is expected to reserve; the rest is for more holes[ and "
         "{passes:n more pass/more passes}]. The card has {free:bytes} free.",
         "",
         "memory",

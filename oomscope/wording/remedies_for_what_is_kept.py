@@ -382,6 +382,10 @@ LET_GO: dict[str, RemedyWords] = {
         "none",
         "faq",
     ),
+    "release_variable.frozen_states": RemedyWords(
+        "Let go of the optimizer of {module:holder} where that is frozen: `del` what refers to it.",
+        "Its state is as large as the parameters, or twice as large, and no step will read it.",
+    ),
     "release_variable.frozen": RemedyWords(
         "Let go of the gradients where {module:holder} is frozen: call its `zero_grad()` then.",
         "Its parameters require no gradients any more, but still keep {bytes:bytes} of them.",

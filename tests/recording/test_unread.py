@@ -7,6 +7,8 @@ import copy
 import gc
 import inspect
 import io
+import json
+import subprocess
 import sys
 import threading
 import weakref
@@ -590,6 +592,53 @@ def test_gradients_from_before_their_parameters_were_frozen():
     tower.zero_grad()
     assert not [row for row in take_census(torch, device_type="cpu").unread if row["place"] == "frozen"]
     assert head[0].weight.grad is not None
+
+
+STAGES = """
+import json
+import torch
+from oomscope.recording.census.walk import take_census
+
+class Pipeline:
+    def __init__(self):
+        self.tower, self.head = torch.nn.Linear(64, 64), torch.nn.Linear(64, 1)
+        self.optimizers = {}
+
+    def step(self, name, module):
+        optimizer = self.optimizers.setdefault(name, torch.optim.Adam(module.parameters()))
+        module(torch.ones(4, 64)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def fit(self):
+        self.step("tower", self.tower)
+        for _ in range(ROUNDS):
+            self.tower.requires_grad_(False)
+            self.step("head", self.head)
+            look()
+        return len(self.optimizers), self.tower, self.head
+
+def look():
+    rows = take_census(torch, device_type="cpu").unread
+    print(json.dumps([(row["holder"], row["bytes"]) for row in rows if row["place"] == "frozen"]))
+
+if __name__ == "__main__":
+    Pipeline().fit()
+"""
+
+
+@pytest.mark.parametrize(("rounds", "told"), [(False, True), (True, False)])
+def test_the_state_of_an_optimizer_whose_parameters_are_frozen(tmp_path, rounds, told):
+    text = STAGES.replace("range(ROUNDS)", "range(1)")
+    if not rounds:  # the line that freezes is not run again
+        text = text.replace("        for _ in range(1):\n", "        if True:\n")
+    script = tmp_path / "stages.py"
+    script.write_text(text)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
+    bytes_ = 2 * (64 * 64 + 64) * 4  # two moments; the count of steps stays on the CPU of a real device
+    found = json.loads(done.stdout)
+    assert [holder for holder, _ in found] == (["optimizer state of self.tower"] if told else []), done.stderr
+    assert not told or bytes_ <= found[0][1] <= bytes_ + 8
 
 
 def test_what_a_graph_keeps_of_a_call_that_has_ended():

@@ -325,8 +325,8 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     words = advice_text(grows)
     assert words.action == "If you can, raise the cap of 4.00 GiB to 5.00 GiB."
     needed = (
-        "Of the new cap, 4.50 GiB is what the program is expected to need; the rest is for holes{}. The card has "
-        "9.00 GiB free."
+        "Of the new cap, 4.50 GiB is what the program is expected to reserve; the rest is for more holes{}. "
+        "The card has 9.00 GiB free."
     )
     assert words.why == needed.format(" and 10 more passes")
     assert advice_text(plain).why == needed.format("")

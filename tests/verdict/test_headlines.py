@@ -124,6 +124,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.pass": kept,
     "causes.retained.former_model": kept,
     "causes.retained.frozen": kept,
+    "causes.retained.frozen_states": kept,
     "causes.retained.graph": kept,
     "causes.retained.unread": kept,
     "causes.retained.deferred": kept,

@@ -21,8 +21,7 @@ WRONG = {
     ("distill_then_tune", False): "which models are still in use is not in a bare snapshot",
     ("molecule_trainer", False): "what an exception keeps is not in a bare snapshot",
     ("patch_bank", False): "a bare snapshot does not hold the cap, and the least that it may be leaves little",
-    ("ranker", True): "the state of an optimizer whose parameters are frozen may be read again",
-    ("ranker", False): "the state of an optimizer whose parameters are frozen may be read again",
+    ("ranker", False): "which parameters are frozen is not in a bare snapshot",
     ("fit_batch_size", False): "whether what a call that failed has left is read again is not in a bare snapshot",
     ("superres_preview", False): "whether what a preview has left is read again is not in a bare snapshot",
     ("distill_then_finetune", False): "which models are still in use is not in a bare snapshot",
@@ -98,7 +97,6 @@ WRONG = {
 
 UNNAMED = {
     "federated_lora": "the parameters of each pass are told by their loop, and not by their names",
-    "ranker": "it is called capacity: the state may be read again",
     "pretrain_then_tag": "only C holds the method, so that no name leads to it",
     "phases": "the recorder calls the orphan `self`, as the running object is called",
     "repl_session": "the error that the console showed last is named, and not the variable that it keeps",

@@ -17,7 +17,7 @@ from oomscope.analysis.verdict.judge import confidence_with
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
-from oomscope.analysis.verdict.unread import FROZEN, find_unread, is_being_assigned, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_STATES, find_unread, is_being_assigned, said_reads
 from oomscope.model import Frame
 from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
@@ -100,6 +100,18 @@ def test_gradients_of_what_was_frozen_are_named_by_their_module() -> None:
     assert advice.slug == "release_variable.frozen"
     assert advice.values["module"] == "tower"
     assert confidence_with(retained.doubt(known, outcome("retained"))) == "medium"
+
+
+def test_states_of_what_was_frozen_may_be_read() -> None:
+    kept = suspect("optimizer state of self.tower", FROZEN_STATES, retained=3000, unread="likely")
+    known = circumstances(size=500, piled=Piled(retained=3000, debris=(kept,)), retained=3000)
+    first = retained.headline(known, outcome("retained"))[0]
+    assert "optimizer state of `self.tower`" in say(first)
+    (advice,) = release_variable.propose(known)
+    assert (advice.slug, advice.values["module"]) == ("release_variable.frozen_states", "self.tower")
+    doubt = retained.doubt(known, outcome("retained"))
+    assert doubt is not None
+    assert doubt.code == "doubts.may_be_read"
 
 
 @pytest.mark.parametrize(("kept", "is_told"), [(WORTH_TELLING, True), (WORTH_TELLING - 1, False)])

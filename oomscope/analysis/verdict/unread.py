@@ -26,11 +26,13 @@ from oomscope.model.recorded_unread import RecordedUnread
 
 FROZEN = "frozen_gradients"
 """Gradients that parameters have from before they were frozen. An optimizer's step would be the one to read them."""
+FROZEN_STATES = "frozen_states"
+"""The state of an optimizer whose parameters are frozen, where no code that may still run thaws any."""
 SUSPENDED = "suspended"
 """A variable of a generator that waits, which it will not read when it goes on."""
 GRAPH = "needless_graph"
 """The autograd graph behind a tensor of which only code that records no gradients reads the values."""
-FROZEN_OF = "gradients of "
+_FROZEN_OF = ("gradients of ", "optimizer state of ")
 """What the recording puts before the name of the module."""
 
 
@@ -57,6 +59,13 @@ def find_unread(study: DeviceStudy, entry: int, *, paths: int) -> Iterator[Suspe
 def said_reads(suspect: Suspect) -> tuple[str, ...]:
     """What of the variable is read again, as the program writes it: ``checkpoint['epoch']``."""
     return tuple(suspect.holder.rpartition(": ")[2] + read for read in suspect.reads)
+
+
+def frozen_module(holder: str) -> str:
+    """The name of the module whose parameters are frozen."""
+    for words in _FROZEN_OF:
+        holder = holder.removeprefix(words)
+    return holder
 
 
 def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[RecordedTensor]) -> Suspect:
@@ -95,7 +104,7 @@ def _made_at(study: DeviceStudy, rows: IntArray) -> Location | None:
 def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
     """As the holder of that name has it; a variable that holds an object of the program's own has none."""
     if one.place == "frozen":
-        return FROZEN
+        return FROZEN_STATES if (one.holder or "").startswith(_FROZEN_OF[1]) else FROZEN
     if one.place == SUSPENDED:
         return SUSPENDED
     if one.place == "graph":

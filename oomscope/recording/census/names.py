@@ -35,6 +35,7 @@ class Names:
         self.others: dict[Key, int] = {}  # how many more names share the storage
         self.owned: set[int] = set()  # ids of tensors that a module or optimizer owns
         self.frozen: set[Key] = set()  # gradients of parameters that do not require any
+        self.frozen_states: set[Key] = set()  # what an optimizer keeps for such parameters
         self.with_graph: list[tuple[Any, Any]] = []  # parameters and gradients of theirs that keep a graph
         self._parameters: dict[int, Name] = {}
         self._is_filling = False
@@ -95,6 +96,9 @@ class Names:
                 else:
                     name = Name(named.base, named.relative + key, "optimizer_state", id(optimizer))
                 self._add(tensor, name)
+                if not getattr(parameter, "requires_grad", True):
+                    parts = self._reader.parts(tensor)
+                    self.frozen_states.update(known for part in parts if (known := self._reader.key(part)) is not None)
 
 
 def _tensors_in(values: Any, reader: TensorReader, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -15,7 +16,7 @@ from typing import Any
 
 from oomscope.recording.census import roots as places
 from oomscope.recording.census.explaining import outermost_raised, place_kind, unseen_closure
-from oomscope.recording.census.frozen import find_frozen
+from oomscope.recording.census.frozen import find_frozen, stays_frozen
 from oomscope.recording.census.garbage import References, Witness
 from oomscope.recording.census.graph import Graph
 from oomscope.recording.census.heap import Deadline, Heap, OutOfTime
@@ -27,7 +28,7 @@ from oomscope.recording.census.names import Names, is_generated, root_modules
 from oomscope.recording.census.ranking import rank
 from oomscope.recording.census.running import running_models
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
-from oomscope.recording.census.unread import find_unread
+from oomscope.recording.census.unread import NEWEST, find_unread
 from oomscope.recording.census.visible import mark_visible
 
 _BASE = re.compile(r": | \(closure\) ")
@@ -119,6 +120,7 @@ class _Walk:
         self._unread: list[dict[str, Any]] = []
         self._running: set[int] = set()
         self._gradients: list[int] = []  # nodes of those that keep a graph
+        self._stays_frozen = False
         self.is_whole = True
 
     def run(self, objects: list[Any], error: BaseException | None, deadline: Deadline, read_saved: bool) -> None:
@@ -176,6 +178,9 @@ class _Walk:
         """Which memory only variables keep that are not read again; the walk goes on where that cannot be told."""
         try:
             rows, told = find_unread(self._holding, heap, references, kept, stacks, offsets, deadline)
+            if self._names.frozen_states and sys.version_info[:2] <= NEWEST:
+                frames = {id(frame): frame for stack in stacks for frame in stack}
+                self._stays_frozen = stays_frozen(frames.values(), offsets, heap, deadline)
         except OutOfTime:
             self._facts["notes"].append("variables that are not read again: no time was left to find them")
             self.is_whole = False
@@ -263,7 +268,7 @@ class _Walk:
         named = self._named_rows()  # adds to what holds a storage, so before those are written
         rows = sorted(self._reader.storages.values(), key=lambda storage: -storage.bytes)
         # First what belongs to frozen parameters, which the rows of their tensors tell as well.
-        census.unread = [*self._unread, *find_frozen(self._names, rows)]
+        census.unread = [*self._unread, *find_frozen(self._names, rows, stays=self._stays_frozen)]
         census.tensors = [asdict(storage) for storage in rows[:_MOST_ROWS]]
         census.holders = [row.row() for row in merge([*named, *self._holders])[:_MOST_HOLDERS]]
         if len(rows) > _MOST_ROWS:

@@ -19,7 +19,7 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 from oomscope.analysis.verdict.suspects import reaching
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, GRAPH, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_STATES, GRAPH, frozen_module, said_reads
 from oomscope.model import Note, note
 
 SLUG = "retained"
@@ -39,6 +39,7 @@ _CODES = {
     "deferred": "causes.retained.deferred",
     "history": "causes.retained.history",
     FROZEN: "causes.retained.frozen",
+    FROZEN_STATES: "causes.retained.frozen_states",
     GRAPH: "causes.retained.graph",
 }
 
@@ -55,7 +56,7 @@ MORE = 0.3
 """The same, before its backward has begun: more activations may follow, gradients, and an optimizer's state."""
 WORTH_TELLING = 0.05
 """The same, of what keeps more beside the object that the headline names."""
-_MAY_BE_READ = ("deferred", "history")
+_MAY_BE_READ = ("deferred", "history", FROZEN_STATES)
 """Kinds that code which is still to come may read."""
 
 
@@ -110,7 +111,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         return (_by_trace(circumstances), spared, *_holes(circumstances))
     first, *others = circumstances.piled.debris
     code = _CODES.get(first.kind, "causes.retained.finished")
-    if first.unread is not None and first.kind not in (FROZEN, GRAPH):
+    if first.unread is not None and first.kind not in (FROZEN, FROZEN_STATES, GRAPH):
         code = "causes.retained.unread"
     elif first.shows is not None:
         code = "causes.retained.view"
@@ -119,7 +120,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             code,
             holder=first.holder,
             cycle=first.holder.removeprefix("reference cycle: "),
-            module=first.holder.removeprefix(FROZEN_OF),
+            module=frozen_module(first.holder),
             retained=first.retained,
             reads=said_reads(first),
             shows=first.shows,
