@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.verdict.records import Asked
+from oomscope.analysis.verdict.records import Asked, Oom
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
@@ -24,3 +24,18 @@ def asked_text(asked: Asked, shorten: Shorten) -> str:
     if asked.caller is None or asked.site is None:
         return f"at {place(own, shorten)}"
     return f"at {place(asked.site, shorten)}, called from {place(asked.caller, shorten)}"
+
+
+_WORK_OF_LIBRARY = {
+    "sanity_check": "in the sanity check",
+    "evaluation": "in the evaluation",
+    "prediction": "in the prediction",
+    "encoding": "in encode()",
+    "generation": "in generate()",
+}
+
+
+def within_text(oom: Oom) -> str:
+    """What a library was doing: ``in the evaluation, in generate()``; empty for nothing known."""
+    known = () if oom.verdict.asked is None else oom.verdict.asked.within
+    return ", ".join(_WORK_OF_LIBRARY[one] for one in known)

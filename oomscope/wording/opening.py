@@ -7,7 +7,7 @@ from oomscope.analysis.remedies.replays import calm_citation
 from oomscope.analysis.verdict.records import Oom
 from oomscope.units import format_bytes
 from oomscope.wording import cut
-from oomscope.wording.asked import asked_text
+from oomscope.wording.asked import asked_text, within_text
 from oomscope.wording.loops import step_underway
 from oomscope.wording.paths import Shorten
 from oomscope.wording.places import place
@@ -40,9 +40,10 @@ def occasion(findings: Findings, shorten: Shorten) -> str:
     parts = [
         "Out of memory" + (", then recovered" if device.oom.recovered else ""),
         device.name,
+        within_text(device.oom),
         f"{format_bytes(device.oom.requested)} requested {_asked(device.oom, shorten)}".rstrip(),
     ]
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
 
 
 def _asked(oom: Oom, shorten: Shorten) -> str:

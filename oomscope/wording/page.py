@@ -11,7 +11,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom
 from oomscope.units import format_bytes, plural
 from oomscope.wording import cut
-from oomscope.wording.asked import asked_text
+from oomscope.wording.asked import asked_text, within_text
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import DRIVER_LABELS, label
@@ -72,7 +72,9 @@ def occasion_parts(findings: Findings, shown: str | None = None) -> tuple[str, .
         calm = "No out-of-memory error" + (" in this part" if device.part is not None else "")
         return (calm if device.history.moves else "No history was recorded", device.name)
     happened = "Out of memory" + (", then recovered" if oom.recovered else "")
-    return tuple(filter(None, (happened, device.name, _how_far(device, oom), _asked_elsewhere(oom, shown))))
+    return tuple(
+        filter(None, (happened, device.name, within_text(oom), _how_far(device, oom), _asked_elsewhere(oom, shown)))
+    )
 
 
 def _asked_elsewhere(oom: Oom, shown: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomscope.analysis.passes.loop_bodies import LoopBodies
-from oomscope.analysis.passes.loop_finder import LEAST_ALIKE, NEARLY_EACH, pass_starts
+from oomscope.analysis.passes.loop_finder import LEAST_ALIKE, LONGEST_EXPRESSION, NEARLY_EACH, pass_starts
 from oomscope.analysis.study import study_device
 from oomscope.model.recorded_stacks import RecordedSource
 from tests.passes.scripts import Script
@@ -144,4 +144,19 @@ def test_the_second_pass_of_a_loop_over_two_lines(text: str | None, lines: int, 
             script.fails(39 + lines, 500)
     sources = [] if text is None else [{"filename": FILE, "line": 17, "first": 17, "text": [text]}]
     study = study_device(script.snapshot(oomscope={"schema_version": 1, "sources": sources}), 0)
+    assert bool(study.loops.running(study.history.entries - 1)) is found
+
+
+@pytest.mark.parametrize(("apart", "found"), [(20, False), (21, True)])
+def test_no_expression_spans_more_than_twenty_lines(apart: int, found: bool) -> None:
+    assert LONGEST_EXPRESSION == 20
+    script = Script(FILE)
+    with script.call(50, "fit"):
+        with script.call(17, "load"):
+            script.free(script.at(60, 4))
+        with script.call(17 + apart, "train"):
+            script.free(script.at(70, 4))
+        with script.call(17, "load"):
+            script.fails(60, 500)
+    study = study_device(script.snapshot(), 0)
     assert bool(study.loops.running(study.history.entries - 1)) is found

@@ -16,6 +16,28 @@ _EVALUATES = re.compile(
 """Files and functions: of transformers' Trainer and `generate`, and of Lightning's loops."""
 
 
+_LIGHTNING = r"(?:pytorch_lightning|lightning/pytorch)"
+_WORK = {
+    "sanity_check": re.compile(rf"{_LIGHTNING}/trainer/trainer\.py:_run_sanity_check\Z"),
+    "evaluation": re.compile(
+        rf"transformers/trainer\w*\.py:(?:evaluate|evaluation_loop)\Z|{_LIGHTNING}/loops/evaluation_loop\.py:run\Z"
+    ),
+    "prediction": re.compile(rf"transformers/trainer\w*\.py:predict\Z|{_LIGHTNING}/loops/prediction_loop\.py:run\Z"),
+    "encoding": re.compile(r"sentence_transformers/\w+\.py:encode\Z"),
+    "generation": re.compile(r"transformers/generation/utils\.py:generate\Z"),
+}
+"""Kinds of a library's work, by the function that does it."""
+
+
+def work_of_library(snapshot: Snapshot, stack: int) -> tuple[str, ...]:
+    """What a library does where `stack` stands, the outermost first: ``("evaluation", "generation")``."""
+    frames = snapshot.stacks[stack] if stack != NO_STACK else ()
+    places = [f"{frame.filename}:{frame.name}".replace("\\", "/") for frame in reversed(frames)]
+    found = [kind for place in places for kind, pattern in _WORK.items() if pattern.search(place)]
+    kinds = tuple(dict.fromkeys(found))
+    return tuple(kind for kind in kinds if kind != "evaluation") if "sanity_check" in kinds else kinds
+
+
 def evaluates(snapshot: Snapshot, stack: int) -> bool:
     """Whether `stack` stands in an evaluation that a library runs."""
     return _stands_in(_EVALUATES, snapshot, stack)

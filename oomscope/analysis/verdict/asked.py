@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oomscope.analysis.attribution.sites import is_readers_frame
+from oomscope.analysis.labels.evaluating import work_of_library
 from oomscope.analysis.labels.stack_roles import Role, tells_backward
 from oomscope.analysis.passes.first_pass import is_first_pass
 from oomscope.analysis.records import Location
@@ -27,7 +28,8 @@ def who_asked(study: DeviceStudy, request: FailedRequest) -> Asked:
     phase = {Role.FORWARD: "forward", Role.OPTIMIZER: "optimizer"}.get(Role(role), "other")
     caller = request.caller if request.caller != request.site else None
     if not in_backward:
-        return Asked(phase, request.site, caller, is_first=is_first_pass(study, request.entry, phase))
+        is_first = is_first_pass(study, request.entry, phase)
+        return Asked(phase, request.site, caller, is_first=is_first, within=work_of_library(study.snapshot, stack))
     own = study.snapshot.stacks[stack] if stack >= 0 else ()
     line = _line_of_backward(own) or _line_of_backward(calling)
     return Asked(

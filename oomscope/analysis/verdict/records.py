@@ -164,6 +164,8 @@ class Asked:
         gradient_of: the parameter whose gradient it was for, where that can be told.
         node: the node of the autograd graph that backward was in, such as ``MmBackward0``.
         is_first: whether that forward or backward was the first of the run, where no loop tells how far it had come.
+        within: what a library was doing, the outermost first: ``sanity_check``, ``evaluation``, ``prediction``,
+            ``encoding``, ``generation``.
     """
 
     phase: str
@@ -173,6 +175,7 @@ class Asked:
     gradient_of: str | None = None
     node: str | None = None
     is_first: bool = False
+    within: tuple[str, ...] = ()
 
 
 @frozen

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
+from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Oom, Suspect
@@ -94,8 +95,7 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked |
                 return found
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
-                made = sum(use.bytes for use in device.sites if use.site == driver.site)
-                return _Marked(driver.site, words.made_note(made or driver.bytes))
+                return _of_driver(device, driver, driver.site)
     if verdict.cause == "capacity":
         found = _of_last_pass(device, oom, sources) or _of_keeper(oom, sources) or _of_larger_pass(oom)
         if found is not None:
@@ -110,6 +110,16 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked |
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
     return None if where is None else _Marked(where, words.asked_note(oom))
+
+
+def _of_driver(device: DeviceFindings, driver: Driver, site: Location) -> _Marked:
+    """The reader's line that has called for most of what was allocated at `site`, which may be a library's."""
+    made = {use.caller or site: 0 for use in device.sites if use.site == site}
+    for use in device.sites:
+        if use.site == site:
+            made[use.caller or site] += use.bytes
+    where = max(made, key=lambda one: made[one], default=site)
+    return _Marked(where, words.made_note(made.get(where) or driver.bytes))
 
 
 def _of_what_follows(oom: Oom) -> _Marked | None:
