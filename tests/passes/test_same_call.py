@@ -11,7 +11,7 @@ from oomscope.analysis.verdict.failed_requests import failed_requests
 from tests.analysis.asking import Diagnosis, diagnose
 from tests.analysis.programs import MIB
 from tests.builders import frame
-from tests.passes.scripts import CALLED, LINEAR, OPTIMIZER_CALL, Script
+from tests.passes.scripts import BACKWARD_CALL, CALLED, LINEAR, OPTIMIZER_CALL, Script
 
 MODEL = "/workspace/train/model.py"
 
@@ -63,6 +63,15 @@ def test_a_call_that_failed_tells_nothing() -> None:
 
 def test_nothing_is_told_where_no_module_is_called() -> None:
     made = validated(modules=False)
+    assert needed_by_last_call(made.study, made.at) is None
+
+
+def test_nothing_is_told_of_what_autograds_own_thread_asks_for() -> None:
+    script = Script()
+    with script.call(10, "train"):
+        script.free(script.at(32, 8, *layer(10)))
+        script.fails(34, 64, *BACKWARD_CALL)
+    made = diagnose(script.snapshot())
     assert needed_by_last_call(made.study, made.at) is None
 
 

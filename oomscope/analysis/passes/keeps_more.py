@@ -57,5 +57,7 @@ def _held(study: DeviceStudy, begin: int, entry: int) -> IntArray:
 def _place(study: DeviceStudy, rows: IntArray) -> Location | None:
     """The line that made most of it."""
     sites = study.sites.site_of[study.history.lifetimes.stack[rows]]
-    weights = np.bincount(np.maximum(sites, 0), study.history.size[rows])
-    return study.sites.location(int(np.argmax(weights)))
+    known = sites >= 0
+    if not known.any():
+        return None
+    return study.sites.location(int(np.argmax(np.bincount(sites[known], study.history.size[rows[known]]))))

@@ -6,8 +6,6 @@ holds them all. The function does the same each time.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from oomscope.analysis.passes.script_stacks import MODULE, OTHER, ScriptStacks
@@ -30,12 +28,12 @@ def needed_by_last_call(study: DeviceStudy, entry: int) -> int | None:
     """
     script, trace = study.loops.script, study.history.trace
     stack = int(trace.stack[entry])
-    caller = None if stack < 0 else _caller(script, stack)
+    caller = None if stack < 0 or script.thread[stack] == OTHER else _caller(script, stack)
     if caller is None:
         return None
     events = trace.entries(Action.ALLOC, Action.OOM)
     events = events[(events <= entry) & (trace.stack[events] >= 0)]
-    events = events[script.thread[trace.stack[events]] != OTHER]
+    events = events[script.thread[trace.stack[events]] == script.thread[stack]]
     within = _in_function(script, int(script.function[caller]))[trace.stack[events]]
     begins = np.flatnonzero(within & ~np.append(False, within[:-1]))
     ends = np.append(np.flatnonzero(~within[1:] & within[:-1]) + 1, len(events))
@@ -81,6 +79,9 @@ def _alike(study: DeviceStudy, stack: int, caller: int) -> BoolArray:
     stacks, frame = study.snapshot.stacks, study.loops.script.frames[caller]
     at = (frame.filename, frame.line, frame.name)
     is_caller = np.array([(one.filename, one.line, one.name) == at for one in stacks.frames], np.bool_)
-    of = [stacks.members[low:high] for low, high in itertools.pairwise(stacks.offsets.tolist())]
-    inner = of[stack][: int(np.argmax(is_caller[of[stack]])) + 1]
-    return np.array([np.array_equal(one[: len(inner)], inner) for one in of], np.bool_)
+    mine = stacks.members[stacks.offsets[stack] : stacks.offsets[stack + 1]]
+    inner = mine[: int(np.argmax(is_caller[mine])) + 1]
+    found = np.diff(stacks.offsets) >= len(inner)
+    places = stacks.offsets[:-1][found][:, None] + np.arange(len(inner))
+    found[found] = (stacks.members[places] == inner).all(axis=1)
+    return np.asarray(found)

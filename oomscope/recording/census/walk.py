@@ -177,20 +177,17 @@ class _Walk:
     ) -> None:
         """Which memory only variables keep that are not read again; the walk goes on where that cannot be told."""
         try:
-            rows, told = find_unread(self._holding, heap, references, kept, stacks, offsets, deadline)
+            self._unread, told = find_unread(self._holding, heap, references, kept, stacks, offsets, deadline)
+            for key, words in told.items():
+                self._reader.storages[key].unread = words
             if self._names.frozen_states and sys.version_info[:2] <= NEWEST:
                 frames = {id(frame): frame for stack in stacks for frame in stack}
                 self._stays_frozen = stays_frozen(frames.values(), offsets, heap, deadline)
         except OutOfTime:
             self._facts["notes"].append("variables that are not read again: no time was left to find them")
             self.is_whole = False
-            return
         except Exception as problem:
             self._facts["notes"].append(f"variables that are not read again: {type(problem).__name__}: {problem}")
-            return
-        self._unread = rows
-        for key, words in told.items():
-            self._reader.storages[key].unread = words
 
     def _sort(self, objects: list[Any]) -> _Found:
         kinds = set(map(type, objects))
