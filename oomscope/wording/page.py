@@ -263,14 +263,13 @@ def missing(advice: Advice, oom: Oom) -> int | None:
 
 
 def else_text(advice: tuple[Advice, ...], told: int = 1) -> str:
-    """What advice there is beside what was told: ``2 other fixes, and 3 changes that would not have helped``."""
+    """What advice there is beside what was told: ``2 other fixes, and 3 ruled out``, or ``3 fixes ruled out``."""
     more = sum(not item.refuted for item in advice) - told
     refuted = sum(item.refuted for item in advice)
-    parts = [
-        plural(more, "other fix", "other fixes") if more > 0 else "",
-        plural(refuted, "change", "changes") + " that would not have helped" if refuted else "",
-    ]
-    return ", and ".join(filter(None, parts))
+    if more <= 0:
+        return f"{plural(refuted, 'fix', 'fixes')} ruled out" if refuted else ""
+    others = plural(more, "other fix", "other fixes")
+    return f"{others}, and {refuted} ruled out" if refuted else others
 
 
 def other_of_kind(slug: str) -> str:

@@ -253,9 +253,9 @@ def test_what_is_not_enough_says_how_much_is_missing():
 
 def test_other_advice_is_counted():
     found = tuple(Advice("a", refuted=refuted) for refuted in (False, False, False, True))
-    assert else_text(found) == "2 other fixes, and 1 change that would not have helped"
+    assert else_text(found) == "2 other fixes, and 1 ruled out"
     assert else_text(found[:1]) == ""
-    assert else_text((found[0], found[3])) == "1 change that would not have helped"
+    assert else_text((found[0], found[3])) == "1 fix ruled out"
 
 
 def test_code_is_marked_and_nothing_else_gets_through():
