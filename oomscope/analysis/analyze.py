@@ -30,7 +30,7 @@ from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.verdict.refused import find_refused
 from oomscope.analysis.verdict.suspects import held_rows
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_STATES
+from oomscope.analysis.verdict.unread import FROZEN_OF
 from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
 from oomscope.model import IntArray, Snapshot
@@ -149,7 +149,7 @@ def _unread(study: DeviceStudy, oom: Oom | None) -> list[tuple[Holder, IntArray]
     """The variables that the verdict says are not read again, as holders, each with the lifetimes that it keeps."""
     if oom is None:
         return []
-    found = [one for one in oom.verdict.suspects if one.unread is not None and one.kind not in (FROZEN, FROZEN_STATES)]
+    found = [one for one in oom.verdict.suspects if one.unread is not None and one.kind not in FROZEN_OF]
     return [
         (Holder(one.holder, one.kind, one.reaches, one.retained, one.tensors), held_rows(study, oom.entry, one.holder))
         for one in found

@@ -90,16 +90,9 @@ def command(
             no_source=no_source,
         )
     except TimelineFoundError as found:
-        asked = {
-            "--at": at != "auto",
-            "--device": device is not None,
-            "--window": window is not None,
-            "--redact": redact,
-            "--bundle": bool(bundle),
-        }
-        write(
-            timeline_report(found, form, title, [name for name, given in asked.items() if given]), output, force=force
-        )
+        for_snapshots = {"--at": at != "auto", "--device": device is not None, "--window": window, "--redact": redact}
+        asked = [name for name, given in (for_snapshots | {"--bundle": bundle}).items() if given]
+        write(timeline_report(found, form, title, asked), output, force=force)
         _open(output, opens)
         return
     if bundle:

@@ -12,6 +12,9 @@ from oomscope.wording.template import Sentence, holder, place, said_shape
 _POOLS = {"graph": "the pool of a CUDA graph", "mempool": "a MemPool"}
 
 
+_ANOTHER = "another {retained:bytes}[, and {others} more {more:bytes}]."
+
+
 def _drivers(values: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{DRIVER_PHRASES.get(slug, slug)} {format_bytes(count)}" for slug, count in values["parts"])
     return f"{format_bytes(values['live'])} are in use ({parts}); {format_bytes(values['size'])} more did not fit."
@@ -73,18 +76,12 @@ def _pinned(values: Mapping[str, Any], pieces: str) -> str:
     return f"{blocks} from {place(values['place'])} {lie} between {pieces}, so that they cannot be joined."
 
 
-def _also(values: Mapping[str, Any]) -> str:
-    what, _, module = values["holder"].rpartition(" of ")
-    frozen = what in ("gradients", "optimizer state")
-    who = f"{what.capitalize()} of `{module}` take" if frozen else f"{holder(values['holder'])} keeps"
-    if frozen and what.endswith("state"):
-        who += "s"
-    more = f", and {values['others']} more {format_bytes(values['more'])}" if values.get("others") else ""
-    return f"{who} another {format_bytes(values['retained'])}{more}."
-
-
-def _of_function(values: Mapping[str, Any]) -> str:
-    return f" of {values['function']}" if values["function"] else ""
+def _like_last(values: Mapping[str, Any]) -> str:
+    did = "it needs what the last one did"
+    if values["function"]:
+        did = f"this call of {values['function']} needs what the one before it did"
+    limit = f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}{_capped(values)}"
+    return f"{_who(values)} needs {format_bytes(values['needs'])} at once if {did}; the limit is {limit}."
 
 
 def _longer(values: Mapping[str, Any]) -> str:
@@ -180,7 +177,9 @@ CAUSES: dict[str, Sentence] = {
     "{module:holder}, whose parameters are frozen by now.",
     "causes.retained.frozen": "{retained:bytes} of the {live:bytes} in use are gradients of {module:holder}, whose "
     "parameters are frozen by now: no backward adds to them.",
-    "causes.retained.also": _also,
+    "causes.retained.also": f"{{holder:holder}} keeps {_ANOTHER}",
+    "causes.retained.also_frozen": f"Gradients of {{module:holder}}, frozen as well, take {_ANOTHER}",
+    "causes.retained.also_frozen_states": f"Optimizer state of {{module:holder}}, frozen as well, takes {_ANOTHER}",
     "causes.retained.deferred": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use, for a "
     "call that waits for its time.",
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "
@@ -234,15 +233,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.drivers": _drivers,
     "causes.capacity.needs": _needs,
     "causes.capacity.nearly": _nearly,
-    "causes.capacity.like_last": lambda values: (
-        f"{_who(values)} needs {format_bytes(values['needs'])} at once if it needs what the last one did; the limit is "
-        f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}{_capped(values)}."
-    ),
-    "causes.capacity.like_last_call": lambda values: (
-        f"The program needs {format_bytes(values['needs'])} at once if this call{_of_function(values)} needs what the "
-        f"one before it did; the limit is {'about ' if values['about'] else ''}{format_bytes(values['limit'])}"
-        f"{_capped(values)}."
-    ),
+    "causes.capacity.like_last": _like_last,
     "causes.capacity.underway": lambda values: (
         f"{_at_work(values)} {format_bytes(values['made'])} so far"
         + (f", where passes before it needed at most {format_bytes(values['before'])}" if values["before"] else "")

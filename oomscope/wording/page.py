@@ -232,7 +232,7 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
 
 def _enough(advice: Advice, oom: Oom) -> str:
     told = {note.code for note in oom.verdict.headline}
-    rest_is_told = advice.slug == "raise_cap" and "causes.capacity.like_last_call" in told
+    rest_is_told = advice.slug == "raise_cap" and any(note.values.get("function") for note in oom.verdict.headline)
     if advice.values.get("whole_pass") or rest_is_told:
         return "about enough for this pass"
     if advice.slug == "bound_batch":

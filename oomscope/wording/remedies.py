@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from oomscope.units import format_bytes, format_limit, plural
-from oomscope.wording.remedies_for_what_is_kept import LET_GO
+from oomscope.wording.remedies_for_growth import GROWING
+from oomscope.wording.remedies_for_retained import RETAINED
 from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.replays import served
 from oomscope.wording.template import holder, place
@@ -68,7 +69,8 @@ _PRICES = {
     "empty_cache": "each call waits for the device, and what it gives back is taken again",
 }
 
-REMEDIES: dict[str, RemedyWords] = LET_GO | {
+_WHAT_IS_KEPT = GROWING | RETAINED
+REMEDIES: dict[str, RemedyWords] = _WHAT_IS_KEPT | {
     "raise_cap": RemedyWords(
         _raise_cap,
         "Of the new cap, {needed:bytes} is what the program is expected to reserve; the rest is for more holes[ and "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.passes import same_call
-from oomscope.analysis.passes.same_call import needed_by_last_call
+from oomscope.analysis.passes import same_places
+from oomscope.analysis.passes.same_call import LastCall, find_last_call
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from tests.analysis.asking import Diagnosis, diagnose
@@ -44,26 +44,26 @@ def validated(first: float = 64, *, failed: bool = False, modules: bool = True) 
 
 def test_a_call_from_another_line_tells_what_is_to_come() -> None:
     made = validated()
-    assert needed_by_last_call(made.study, made.at) == (64 + 300) * MIB
+    assert find_last_call(made.study, made.at) == LastCall("validate", (64 + 300) * MIB)
     about = Circumstances(made.study, failed_requests(made.study)[-1])
-    assert about.needs.by_last_call == about.needs.still_to_come == 364 * MIB
+    assert about.needs.still_to_come == 364 * MIB
 
 
 @pytest.mark.parametrize(("first", "told"), [(64 / 1.04, True), (64 / 1.06, False), (64 * 1.06, False)])
 def test_only_a_call_that_asked_for_as_much_tells(first: float, told: bool) -> None:
-    assert same_call.SAME == 0.05
+    assert same_places.SAME == 0.05
     made = validated(first)
-    assert (needed_by_last_call(made.study, made.at) is not None) is told
+    assert (find_last_call(made.study, made.at) is not None) is told
 
 
 def test_a_call_that_failed_tells_nothing() -> None:
     made = validated(failed=True)
-    assert needed_by_last_call(made.study, made.at) is None
+    assert find_last_call(made.study, made.at) is None
 
 
 def test_nothing_is_told_where_no_module_is_called() -> None:
     made = validated(modules=False)
-    assert needed_by_last_call(made.study, made.at) is None
+    assert find_last_call(made.study, made.at) is None
 
 
 def test_nothing_is_told_of_what_autograds_own_thread_asks_for() -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_told_of_what_autograds_own_thread_asks_for() -> None:
         script.free(script.at(32, 8, *layer(10)))
         script.fails(34, 64, *BACKWARD_CALL)
     made = diagnose(script.snapshot())
-    assert needed_by_last_call(made.study, made.at) is None
+    assert find_last_call(made.study, made.at) is None
 
 
 def test_the_first_call_has_none_before_it() -> None:
@@ -81,4 +81,4 @@ def test_the_first_call_has_none_before_it() -> None:
         script.at(32, 8, *layer(10))
         script.fails(33, 64, *layer(11))
     made = diagnose(script.snapshot())
-    assert needed_by_last_call(made.study, made.at) is None
+    assert find_last_call(made.study, made.at) is None

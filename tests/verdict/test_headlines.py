@@ -119,6 +119,8 @@ CHECKS: dict[str, Check] = {
     "causes.retained.ended_training": kept,
     "causes.retained.loaded": kept,
     "causes.retained.also": kept_beside,
+    "causes.retained.also_frozen": kept_beside,
+    "causes.retained.also_frozen_states": kept_beside,
     "causes.retained.calls": kept,
     "causes.retained.statements": kept,
     "causes.retained.pass": kept,
@@ -167,9 +169,6 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.capacity.like_last": lambda values, about: (
         values["needs"] > values["limit"] > 0 and about.needs.still_to_come > about.request.size
-    ),
-    "causes.capacity.like_last_call": lambda values, about: (
-        values["needs"] > values["limit"] > 0 and about.needs.by_last_call > about.request.size
     ),
     "causes.capacity.nearly": lambda values, about: 0 < values["needs"] <= values["limit"],
     "causes.capacity.underway": lambda values, about: (

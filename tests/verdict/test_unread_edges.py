@@ -91,24 +91,19 @@ def test_the_parts_that_are_read_are_told_as_the_program_writes_them() -> None:
     assert said_reads(unread(1, reads=("['epoch']",))) == ("checkpoint['epoch']",)
 
 
-def test_gradients_of_what_was_frozen_are_named_by_their_module() -> None:
-    kept = suspect("gradients of tower", FROZEN, retained=3000, unread="likely")
+@pytest.mark.parametrize(
+    ("kind", "what", "slug"),
+    [
+        (FROZEN, "gradients of", "release_variable.frozen"),
+        (FROZEN_STATES, "optimizer state of", "release_variable.frozen_states"),
+    ],
+)
+def test_what_was_frozen_is_named_by_its_module_and_may_be_read(kind: str, what: str, slug: str) -> None:
+    kept = suspect(f"{what} self.tower", kind, retained=3000, unread="likely")
     known = circumstances(size=500, piled=Piled(retained=3000, debris=(kept,)), retained=3000)
-    first = retained.headline(known, outcome("retained"))[0]
-    assert "gradients of `tower`" in say(first)
+    assert f"{what} `self.tower`" in say(retained.headline(known, outcome("retained"))[0])
     (advice,) = release_variable.propose(known)
-    assert advice.slug == "release_variable.frozen"
-    assert advice.values["module"] == "tower"
-    assert confidence_with(retained.doubt(known, outcome("retained"))) == "medium"
-
-
-def test_states_of_what_was_frozen_may_be_read() -> None:
-    kept = suspect("optimizer state of self.tower", FROZEN_STATES, retained=3000, unread="likely")
-    known = circumstances(size=500, piled=Piled(retained=3000, debris=(kept,)), retained=3000)
-    first = retained.headline(known, outcome("retained"))[0]
-    assert "optimizer state of `self.tower`" in say(first)
-    (advice,) = release_variable.propose(known)
-    assert (advice.slug, advice.values["module"]) == ("release_variable.frozen_states", "self.tower")
+    assert (advice.slug, advice.values["module"]) == (slug, "self.tower")
     doubt = retained.doubt(known, outcome("retained"))
     assert doubt is not None
     assert doubt.code == "doubts.may_be_read"

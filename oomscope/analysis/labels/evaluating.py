@@ -8,21 +8,14 @@ from oomscope.model import NO_STACK, Snapshot
 
 _GATHERS = re.compile(r"transformers/trainer\.py:evaluation_loop\Z")
 """The Trainer's method that joins predictions to ever larger tensors, ``all_preds`` and ``all_labels``."""
-_EVALUATES = re.compile(
-    r"transformers/trainer\.py:(?:evaluation_loop|prediction_loop)"
-    r"|transformers/generation/utils\.py:generate"
-    r"|(?:pytorch_lightning|lightning/pytorch)/loops/(?:evaluation|prediction)_loop\.py:.*"
-)
-"""Files and functions: of transformers' Trainer and `generate`, and of Lightning's loops."""
-
-
 _LIGHTNING = r"(?:pytorch_lightning|lightning/pytorch)"
 _WORK = {
     "sanity_check": re.compile(rf"{_LIGHTNING}/trainer/trainer\.py:_run_sanity_check\Z"),
     "evaluation": re.compile(
-        rf"transformers/trainer\w*\.py:(?:evaluate|evaluation_loop)\Z|{_LIGHTNING}/loops/evaluation_loop\.py:run\Z"
+        r"transformers/trainer\w*\.py:(?:evaluate|evaluation_loop|prediction_loop)\Z"
+        rf"|{_LIGHTNING}/loops/evaluation_loop\.py:"
     ),
-    "prediction": re.compile(rf"transformers/trainer\w*\.py:predict\Z|{_LIGHTNING}/loops/prediction_loop\.py:run\Z"),
+    "prediction": re.compile(rf"transformers/trainer\w*\.py:predict\Z|{_LIGHTNING}/loops/prediction_loop\.py:"),
     "encoding": re.compile(r"sentence_transformers/\w+\.py:encode\Z"),
     "generation": re.compile(r"transformers/generation/utils\.py:generate\Z"),
 }
@@ -39,8 +32,8 @@ def work_of_library(snapshot: Snapshot, stack: int) -> tuple[str, ...]:
 
 
 def evaluates(snapshot: Snapshot, stack: int) -> bool:
-    """Whether `stack` stands in an evaluation that a library runs."""
-    return _stands_in(_EVALUATES, snapshot, stack)
+    """Whether `stack` stands in work of a library's that no backward follows."""
+    return bool(work_of_library(snapshot, stack))
 
 
 def gathers_predictions(snapshot: Snapshot, stack: int) -> bool:

@@ -17,7 +17,7 @@ from oomscope.analysis.passes.last_pass import last_like
 from oomscope.analysis.passes.loop_that_matters import gathers_for, gave_back_before, loop_that_matters
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.passes.records import FailingPass
-from oomscope.analysis.passes.same_places import at_same_places, most_before
+from oomscope.analysis.passes.same_places import SAME, at_same_places, most_before
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
@@ -26,8 +26,6 @@ from oomscope.model.ordering import ascending
 
 LEAST_COMPARED = 1 << 20
 """Bytes of a request below which its size says nothing of the batch: the allocator serves small ones from one pool."""
-SAME = 0.05
-"""By how much requests may differ and still be called equal, or their ratios one ratio."""
 LEAST_AGREEING = 0.6
 """Of the bytes compared: how many must share the ratio. Some lines scale with the square of a sequence's length."""
 LEAST_CHANGED = 0.2

@@ -34,23 +34,25 @@ def last_like(study: DeviceStudy, run: LoopRun, entry: int) -> int | None:
 
     A loop may act in every pass and learn in every fourth. Where no pass has come there, the last one counts.
     """
-    index, stack = run.completed(entry), study.history.trace.stack
+    index, there = run.completed(entry), _came_there(study, run, entry)
     if not index:
         return None
-    begin, end = int(run.starts[0]), int(run.starts[index])
-    there = begin + np.flatnonzero(stack[begin:end] == stack[entry])
-    if stack[entry] < 0 or not len(there):
+    if not len(there):
         return index - 1
     return int(np.searchsorted(run.starts, there[-1], side="right")) - 1
 
 
 def came_as_far(study: DeviceStudy, entry: int) -> bool:
     """Whether a finished pass of this run of the loop has come to the line of the request at `entry`."""
-    run, stack = loop_that_matters(study, entry), study.history.trace.stack
-    if run is None or not run.is_running(entry) or stack[entry] < 0:
-        return False
+    run = loop_that_matters(study, entry)
+    return run is not None and run.is_running(entry) and len(_came_there(study, run, entry)) > 0
+
+
+def _came_there(study: DeviceStudy, run: LoopRun, entry: int) -> IntArray:
+    """The entries of finished passes of `run` that have the stack of the one at `entry`."""
+    stack = study.history.trace.stack
     begin, end = int(run.starts[0]), int(run.starts[run.completed(entry)])
-    return bool((stack[begin:end] == stack[entry]).any())
+    return begin + np.flatnonzero((stack[begin:end] == stack[entry]) & (stack[entry] >= 0))
 
 
 def left_by_last_pass(study: DeviceStudy, entry: int) -> int:

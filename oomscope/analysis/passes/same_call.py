@@ -6,18 +6,28 @@ holds them all. The function does the same each time.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from oomscope.analysis.passes.same_places import SAME
 from oomscope.analysis.passes.script_stacks import MODULE, OTHER, ScriptStacks
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray
 
-SAME = 0.05
-"""By how much two requests at one place may differ and still be called equal."""
+
+class LastCall(NamedTuple):
+    """The last finished call of `function`.
+
+    `needed`: bytes beyond what was allocated when it made the request that fails this time.
+    """
+
+    function: str
+    needed: int
 
 
-def needed_by_last_call(study: DeviceStudy, entry: int) -> int | None:
-    """Bytes that the last finished call needed beyond what was allocated when it made the request made at `entry`.
+def find_last_call(study: DeviceStudy, entry: int) -> LastCall | None:
+    """The last finished call, before the one underway at `entry`, of the function that runs the model.
 
     None where no Module is called there, where no call before has come there with as large a request, or where that one
     failed.
@@ -43,15 +53,9 @@ def needed_by_last_call(study: DeviceStudy, entry: int) -> int | None:
     for begin, end in reversed(earlier):
         same = events[alike[(alike >= begin) & (alike < end)]]
         if nth < len(same) and abs(int(trace.size[same[nth]]) - size) <= SAME * size:
-            return _needed(study, int(same[nth]), int(events[end]))
+            needed = _needed(study, int(same[nth]), int(events[end]))
+            return None if needed is None else LastCall(script.frames[caller].name, needed)
     return None
-
-
-def function_that_runs_the_model(study: DeviceStudy, entry: int) -> str | None:
-    """The name of the script's function whose call that is; None where no Module is called at `entry`."""
-    stack = int(study.history.trace.stack[entry])
-    caller = None if stack < 0 else _caller(study.loops.script, stack)
-    return None if caller is None else study.loops.script.frames[caller].name
 
 
 def _needed(study: DeviceStudy, request: int, end: int) -> int | None:

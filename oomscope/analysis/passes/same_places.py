@@ -13,6 +13,9 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
+SAME = 0.05
+"""By how much requests may differ and still be called equal, or their ratios one ratio."""
+
 
 class SamePlaces(NamedTuple):
     """Requests that both passes have, in the order of the later one: stacks, bytes there, and in the earlier one."""

@@ -12,7 +12,7 @@ from oomscope.analysis.remedies.work_before import work_before
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_STATES, GRAPH, SUSPENDED, frozen_module, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, GRAPH, SUSPENDED, frozen_module, said_reads
 
 SLUG = "release_variable"
 
@@ -22,9 +22,9 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     for one in circumstances.piled.debris:
         if one.unread is not None:
             enough = _is_enough(circumstances, one)
-            if one.kind in (FROZEN, FROZEN_STATES):
-                values = {"module": frozen_module(one.holder), "bytes": one.retained}
-                slug = f"{SLUG}.{'frozen' if one.kind == FROZEN else FROZEN_STATES}"
+            if one.kind in FROZEN_OF:
+                values = {"module": frozen_module(one), "bytes": one.retained}
+                slug = f"{SLUG}.{'frozen' if one.kind == FROZEN else one.kind}"
                 yield Advice(slug, values, one.retained, enough, at=one.at)
                 continue
             if one.kind in (SUSPENDED, GRAPH):

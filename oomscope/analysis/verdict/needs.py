@@ -11,7 +11,7 @@ from oomscope.analysis.passes.last_pass import at_work, came_as_far, most_needed
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import fills_a_history
 from oomscope.analysis.passes.records import NO_LONGER, FailingPass
-from oomscope.analysis.passes.same_call import function_that_runs_the_model, needed_by_last_call
+from oomscope.analysis.passes.same_call import LastCall, find_last_call
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.model import BoolArray
@@ -77,23 +77,17 @@ class Needs:
         where no pass has finished, where this one asks for less, or where the last one failed as well.
         """
         found, entry = self._failing_pass, self._request.entry
-        if self.by_last_call is not None:
-            return self.by_last_call
+        if self.last_call is not None:
+            return self.last_call.needed
         if found is None or found.ratio is None or found.ratio < 1 / NO_LONGER:
             return None
         return still_to_come(self._study, entry)
 
     @cached_property
-    def by_last_call(self) -> int | None:
-        """The same, of the last call of the function that runs the model; None where a pass has come as far."""
+    def last_call(self) -> LastCall | None:
+        """The last call of the function that runs the model, where no pass of the loop has come as far; else None."""
         study, entry = self._study, self._request.entry
-        return None if came_as_far(study, entry) else needed_by_last_call(study, entry)
-
-    @cached_property
-    def function(self) -> str | None:
-        """The function whose last call tells what is still to come; None where none does."""
-        study, entry = self._study, self._request.entry
-        return None if self.by_last_call is None else function_that_runs_the_model(study, entry)
+        return None if came_as_far(study, entry) else find_last_call(study, entry)
 
     @property
     def as_larger(self) -> int | None:

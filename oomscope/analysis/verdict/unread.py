@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -32,8 +33,8 @@ SUSPENDED = "suspended"
 """A variable of a generator that waits, which it will not read when it goes on."""
 GRAPH = "needless_graph"
 """The autograd graph behind a tensor of which only code that records no gradients reads the values."""
-_FROZEN_OF = ("gradients of ", "optimizer state of ")
-"""What the recording puts before the name of the module."""
+FROZEN_OF = MappingProxyType({FROZEN: "gradients of ", FROZEN_STATES: "optimizer state of "})
+"""What the recording puts before the name of the module, by kind."""
 
 
 def find_unread(study: DeviceStudy, entry: int, *, paths: int) -> Iterator[Suspect]:
@@ -61,11 +62,9 @@ def said_reads(suspect: Suspect) -> tuple[str, ...]:
     return tuple(suspect.holder.rpartition(": ")[2] + read for read in suspect.reads)
 
 
-def frozen_module(holder: str) -> str:
+def frozen_module(suspect: Suspect) -> str:
     """The name of the module whose parameters are frozen."""
-    for words in _FROZEN_OF:
-        holder = holder.removeprefix(words)
-    return holder
+    return suspect.holder.removeprefix(FROZEN_OF.get(suspect.kind, ""))
 
 
 def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[RecordedTensor]) -> Suspect:
@@ -104,7 +103,7 @@ def _made_at(study: DeviceStudy, rows: IntArray) -> Location | None:
 def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
     """As the holder of that name has it; a variable that holds an object of the program's own has none."""
     if one.place == "frozen":
-        return FROZEN_STATES if (one.holder or "").startswith(_FROZEN_OF[1]) else FROZEN
+        return next((kind for kind, words in FROZEN_OF.items() if (one.holder or "").startswith(words)), FROZEN)
     if one.place == SUSPENDED:
         return SUSPENDED
     if one.place == "graph":

@@ -5,14 +5,10 @@ No backward adds to such gradients any more, and no step to the state, unless th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import FrameType, FunctionType
 from typing import Any
 
-from oomscope.recording.census.heap import Deadline, Heap
 from oomscope.recording.census.holding import SUPER_ROOT
 from oomscope.recording.census.names import Names
-from oomscope.recording.census.remaining import names_still_read
 from oomscope.recording.census.storages import Storage
 from oomscope.recording.census.unread import Variable
 
@@ -21,16 +17,12 @@ _THAWING = ("requires_grad", "freeze", "toggle")
 _RUNNING = ("self", "cls")
 
 
-def stays_frozen(frames: Iterable[FrameType], offsets: Mapping[int, int], heap: Heap, deadline: Deadline) -> bool:
+def stays_frozen(names: frozenset[str] | None) -> bool:
     """Whether no code of the program which may still run names what freezes or thaws parameters.
 
     Args:
-        frames: of the running calls.
-        offsets: by the id of a frame, where it stood when an exception was raised there.
-        heap: where functions and their referrers are looked up.
-        deadline: when to stop.
+        names: all that such code asks for; None where that cannot be told.
     """
-    names = names_still_read(frames, offsets, heap.of_types({FunctionType}), heap, deadline)
     return names is not None and not any(part in name for name in names for part in _THAWING)
 
 

@@ -184,6 +184,19 @@ def _may_loop(frame: FrameType) -> bool:
     return not places.is_torchs(frame.f_code.co_filename)
 
 
+def asks_for(stacks: list[list[FrameType]], offsets: Mapping[int, int], heap: Heap, deadline: Deadline) -> Asked:
+    """`names_still_read` by the running frames, told when it is first asked for; None for a Python that is too new."""
+
+    @functools.cache
+    def names() -> frozenset[str] | None:
+        if sys.version_info[:2] > NEWEST:
+            return None
+        frames = {id(frame): frame for stack in stacks for frame in stack}
+        return names_still_read(frames.values(), offsets, heap.of_types({types.FunctionType}), heap, deadline)
+
+    return names
+
+
 def find_unread(
     holding: Holding,
     heap: Heap,
@@ -191,6 +204,7 @@ def find_unread(
     kept: Kept,
     stacks: list[list[FrameType]],
     offsets: Mapping[int, int],
+    asked: Asked,
     deadline: Deadline,
 ) -> tuple[list[dict[str, Any]], dict[Key, str]]:
     """The variables that alone keep memory and are not read again; for each such storage, which one it is.
@@ -202,15 +216,13 @@ def find_unread(
         kept: which storages each node keeps.
         stacks: the running frames.
         offsets: by the id of a frame, where it stood when an exception was raised there.
+        asked: tells the names that code which may still run asks for.
         deadline: when to stop.
     """
     if sys.version_info[:2] > NEWEST or not kept.tells:
         return [], {}
     frames = list({id(frame): frame for stack in stacks for frame in stack}.values())
     roots = _roots_of_calls(holding, stacks, frames, offsets)
-    asked = functools.cache(
-        lambda: names_still_read(frames, offsets, heap.of_types({types.FunctionType}), heap, deadline)
-    )
     analysed = _add_globals(roots, heap, stacks, asked)
     idle, waiting = find_idle(holding, heap, frames, asked), find_suspended(holding, frames)
     if not roots.unread and not idle and not waiting and not roots.shown:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -28,7 +27,7 @@ from oomscope.recording.census.names import Names, is_generated, root_modules
 from oomscope.recording.census.ranking import rank
 from oomscope.recording.census.running import running_models
 from oomscope.recording.census.storages import Key, Storage, TensorReader, undisturbed
-from oomscope.recording.census.unread import NEWEST, find_unread
+from oomscope.recording.census.unread import asks_for, find_unread
 from oomscope.recording.census.visible import mark_visible
 
 _BASE = re.compile(r": | \(closure\) ")
@@ -176,13 +175,12 @@ class _Walk:
         deadline: Deadline,
     ) -> None:
         """Which memory only variables keep that are not read again; the walk goes on where that cannot be told."""
+        asked = asks_for(stacks, offsets, heap, deadline)
         try:
-            self._unread, told = find_unread(self._holding, heap, references, kept, stacks, offsets, deadline)
+            self._unread, told = find_unread(self._holding, heap, references, kept, stacks, offsets, asked, deadline)
             for key, words in told.items():
                 self._reader.storages[key].unread = words
-            if self._names.frozen_states and sys.version_info[:2] <= NEWEST:
-                frames = {id(frame): frame for stack in stacks for frame in stack}
-                self._stays_frozen = stays_frozen(frames.values(), offsets, heap, deadline)
+            self._stays_frozen = bool(self._names.frozen_states) and stays_frozen(asked())
         except OutOfTime:
             self._facts["notes"].append("variables that are not read again: no time was left to find them")
             self.is_whole = False

@@ -114,12 +114,12 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked |
 
 def _of_driver(device: DeviceFindings, driver: Driver, site: Location) -> _Marked:
     """The reader's line that has called for most of what was allocated at `site`, which may be a library's."""
-    made = {use.caller or site: 0 for use in device.sites if use.site == site}
+    made: Counter[Location] = Counter()
     for use in device.sites:
         if use.site == site:
             made[use.caller or site] += use.bytes
-    where = max(made, key=lambda one: made[one], default=site)
-    return _Marked(where, words.made_note(made.get(where) or driver.bytes))
+    where, bytes_ = next(iter(made.most_common(1)), (site, driver.bytes))
+    return _Marked(where, words.made_note(bytes_))
 
 
 def _of_what_follows(oom: Oom) -> _Marked | None:

@@ -145,8 +145,6 @@ def _needs(circumstances: Circumstances) -> Note:
         )
     if needs <= low < like_last:
         code, needs = "causes.capacity.like_last", like_last
-        if circumstances.needs.by_last_call is not None:
-            code = "causes.capacity.like_last_call"
     capped = next(iter(clauses.cap(circumstances)), None)
     values = {
         "needs": needs,
@@ -156,7 +154,7 @@ def _needs(circumstances: Circumstances) -> Note:
         "free": None if capped is None else capped.values["free"],
         "completed": None if failing is None else failing.finished,
         "loop": None if failing is None or failing.finished else failing.loop,
-        "function": circumstances.needs.function,
+        "function": None if circumstances.needs.last_call is None else circumstances.needs.last_call.function,
     }
     return note(code, **values)
 

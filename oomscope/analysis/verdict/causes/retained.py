@@ -19,7 +19,7 @@ from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
 from oomscope.analysis.verdict.suspects import reaching
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_STATES, GRAPH, frozen_module, said_reads
+from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, FROZEN_STATES, GRAPH, frozen_module, said_reads
 from oomscope.model import Note, note
 
 SLUG = "retained"
@@ -41,6 +41,11 @@ _CODES = {
     FROZEN: "causes.retained.frozen",
     FROZEN_STATES: "causes.retained.frozen_states",
     GRAPH: "causes.retained.graph",
+}
+
+_ALSO = {
+    FROZEN: "causes.retained.also_frozen",
+    FROZEN_STATES: "causes.retained.also_frozen_states",
 }
 
 _LEFT_BY = {
@@ -111,7 +116,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         return (_by_trace(circumstances), spared, *_holes(circumstances))
     first, *others = circumstances.piled.debris
     code = _CODES.get(first.kind, "causes.retained.finished")
-    if first.unread is not None and first.kind not in (FROZEN, FROZEN_STATES, GRAPH):
+    if first.unread is not None and first.kind not in (*FROZEN_OF, GRAPH):
         code = "causes.retained.unread"
     elif first.shows is not None:
         code = "causes.retained.view"
@@ -120,7 +125,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             code,
             holder=first.holder,
             cycle=first.holder.removeprefix("reference cycle: "),
-            module=frozen_module(first.holder),
+            module=frozen_module(first),
             retained=first.retained,
             reads=said_reads(first),
             shows=first.shows,
@@ -146,7 +151,9 @@ def _also(others: list[Suspect], live: int) -> tuple[Note, ...]:
         return ()
     more = sum(one.retained for one in others[1:])
     values = {"others": len(others) - 1, "more": more} if more >= WORTH_TELLING * live else {}
-    return (note("causes.retained.also", holder=others[0].holder, retained=others[0].retained, **values),)
+    code = _ALSO.get(others[0].kind, "causes.retained.also")
+    named = {"holder": others[0].holder, "module": frozen_module(others[0]), "retained": others[0].retained}
+    return (note(code, **named, **values),)
 
 
 def _by_trace(circumstances: Circumstances) -> Note:

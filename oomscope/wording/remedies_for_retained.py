@@ -1,4 +1,4 @@
-"""Advice on what an object, a graph or an ended call keeps alive: by the slugs of `oomscope.analysis.remedies`."""
+"""Advice on what outlives its use, though it does not grow: by the slugs of `oomscope.analysis.remedies`."""
 
 from __future__ import annotations
 
@@ -6,62 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from oomscope.units import format_bytes, plural
 from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.template import holder, place, work
 
-
-def _bound_holder(values: Mapping[str, Any]) -> str:
-    what = "what it keeps"
-    if part := values.get("part"):
-        what = f"the `{part.removesuffix('[*]')}` of each item"
-    return f"Empty {holder(values['holder'])}, limit its size, or move {what} to the CPU (`.cpu()`)."
-
-
-def _many_places(values: Mapping[str, Any]) -> str:
-    places = [place(one) for one in values["places"]]
-    made = f"what {', '.join(places)} made" if places else "what was made"
-    passes = plural(values["passes"], "pass", "passes")
-    return f"A tensor that requires gradients keeps the graph that made it: {made} in {passes} is still alive."
-
-
 _ACCELERATORS = re.compile(r"(?:^|: )([\w.]*\baccelerator)\._(?:optimizers|models)\b")
 """What accelerate's `Accelerator` keeps of all that it has prepared."""
-_NO_BACKWARD = "none, if nothing later calls backward on them"
-
-
-def _no_grad(values: Mapping[str, Any]) -> str:
-    """``, or run the loop under no_grad``: where its passes have a backward of their own, that is no way out."""
-    if values["backward"] == "within":
-        return ""
-    calls = "it calls no backward" if values["backward"] == "none" else "if no backward is to follow"
-    known = values["loop"]
-    same = known is None or values["holder"].rpartition(": ")[0].rpartition(".")[2] == known.function
-    loop = "the loop" if same else f"the loop in {place(known)}"
-    return f", or run {loop} under `torch.no_grad()`{':' if values['backward'] == 'none' else ','} {calls}"
-
-
-def _detach_tensors(values: Mapping[str, Any]) -> str:
-    if not values["own"]:
-        return f"Store `.detach()` of each tensor in {holder(values['holder'])}{_no_grad(values)}."
-    stay = f"`.detach()` alone would leave {format_bytes(values['own'])} on the device"
-    return f"Store `.detach().cpu()` of each tensor in {holder(values['holder'])}: {stay}."
-
-
-def _detach_number(values: Mapping[str, Any]) -> str:
-    adds = f"Add a number to {holder(values['holder'])} and not the tensor: take `.item()` of the value"
-    if values.get("called"):
-        adds += f" at {place(values['called'])}"
-    if values["backward"] == "unknown":
-        return f"{adds}; if it is summed for one backward, call `backward()` in every pass instead: gradients add up."
-    return f"{adds}{_no_grad(values)}."
-
-
-def _detach_state(values: Mapping[str, Any]) -> str:
-    if values["is_state"]:
-        return f"Detach {holder(values['holder'])} before each pass: `.detach()` of every tensor in it."
-    through = f"through it, {holder(values['holder'])} reaches the graphs of all passes"
-    return f"Detach the state of the recurrent layer before it goes into the next pass (`h = h.detach()`): {through}."
 
 
 def _drop_graph(values: Mapping[str, Any]) -> str:
@@ -70,16 +19,6 @@ def _drop_graph(values: Mapping[str, Any]) -> str:
         return f"Run the loop under `torch.no_grad()`, for it calls no backward; or l{drop}."
     return f"L{drop}" + (
         "." if values["backward"] == "within" else ", or run the loop under `torch.no_grad()` if it needs no backward."
-    )
-
-
-def _detach_something(values: Mapping[str, Any]) -> str:
-    loop = f"the loop in {place(values['loop'])}" if values["loop"] else "the loop"
-    if values["backward"] == "none":
-        return f"Run {loop} under `torch.no_grad()`, and keep its results as `.item()` or `.detach().cpu()`."
-    return (
-        f"Find what {loop} keeps from pass to pass (a running loss, a state that is carried on, a list or dict of"
-        " results, a hook, gradients that are never reset), and keep `.item()` or `.detach()` of it."
     )
 
 
@@ -154,111 +93,7 @@ def _release_model(values: Mapping[str, Any]) -> str:
     )
 
 
-LET_GO: dict[str, RemedyWords] = {
-    "detach_what_is_kept.numbers": RemedyWords(
-        lambda values: f"Store `.item()` of each value in {holder(values['holder'])}{_no_grad(values)}.",
-        "Each is one number, and keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
-        "none, if nothing later calls backward on them",
-        "faq",
-    ),
-    "detach_what_is_kept.tensors": RemedyWords(
-        _detach_tensors,
-        "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
-        lambda values: f"{_NO_BACKWARD}{', and a copy to the CPU' if values['own'] else ''}",
-        "faq",
-    ),
-    "detach_what_is_kept.holder": RemedyWords(
-        lambda values: (
-            f"Store `.detach()` of each tensor in {holder(values['holder'])}, or `.item()` of one that is a number"
-            f"{_no_grad(values)}."
-        ),
-        "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
-        _NO_BACKWARD,
-        "faq",
-    ),
-    "detach_what_is_kept.number": RemedyWords(
-        _detach_number,
-        "It is one number, and keeps the autograd graphs of the passes before[: {per_pass:bytes} a pass].",
-        "none, if nothing later calls backward on it",
-        "faq",
-    ),
-    "detach_what_is_kept.state": RemedyWords(
-        _detach_state,
-        "A recurrent layer was given it, so that its graph reaches back through all passes[: {per_pass:bytes} each].",
-        "gradients reach back through one pass, not through all",
-        "faq",
-    ),
-    "detach_what_is_kept.carried": RemedyWords(
-        lambda values: f"Store `.detach()` of what goes into {holder(values['holder'])}{_no_grad(values)}.",
-        "It is carried on, and its graph reaches back through all passes[: {per_pass:bytes} each].",
-        "none, if nothing later calls backward on it",
-        "faq",
-    ),
-    "detach_what_is_kept.gradient": RemedyWords(
-        "Set all gradients to `None` in each pass (`model.zero_grad(set_to_none=True)`), also of parameters that the "
-        "optimizer does not have.",
-        "A backward with `create_graph=True` leaves in {holder:holder} a gradient that keeps its graph[: "
-        "{per_pass:bytes} a pass].",
-        "none",
-        "faq",
-    ),
-    "detach_what_is_kept": RemedyWords(
-        _detach_something,
-        _many_places,
-        _NO_BACKWARD,
-        "faq",
-    ),
-    "backward_each_pass": RemedyWords(
-        "Call `backward()` in every pass instead of once on the sum that {holder:holder} keeps: gradients add up.",
-        "It keeps the graphs of {passes:n pass/passes} until then: {bytes:bytes}.",
-        "none: the gradients are the same, up to rounding",
-        "faq",
-    ),
-    "bound_what_is_kept.holder": RemedyWords(
-        _bound_holder,
-        "It keeps {bytes:bytes} that could go.",
-        "a copy back where the device needs it again",
-        "faq",
-    ),
-    "bound_what_is_kept.models": RemedyWords(
-        "Store numbers, or a `state_dict()` on the CPU, in {holder:holder}, and not the models.",
-        "Each model that is stored stays on the GPU with all that it holds: {bytes:bytes} can go.",
-        "a copy back where a model is needed again",
-        "faq",
-    ),
-    "bound_what_is_kept.hooks": RemedyWords(
-        "Remove hooks from {holder:holder} that are not needed any more: keep what registering returns, and call its "
-        "`remove()`.",
-        "Hooks that were registered again and again keep {bytes:bytes}.",
-        "none",
-        "",
-    ),
-    "bound_what_is_kept.abandoned": RemedyWords(
-        "End what fills {holder:holder} when its reader stops early, and empty it: nobody takes from it any more.",
-        "It keeps {bytes:bytes} that could go.",
-        "none",
-        "",
-    ),
-    "bound_what_is_kept": RemedyWords(
-        "Free what {place:place}[ (and {others:n other line})] makes once its pass is over, or move it to the CPU "
-        "(`.cpu()`).",
-        "It is alive from {passes:n pass/passes}.",
-        "a copy back where the device needs it again",
-        "faq",
-    ),
-    "bound_what_is_kept.reallocated": RemedyWords(
-        "Bound the tensor that {place:place}[ (and {others:n other line})] replaces by ever larger ones, allocate it "
-        "once at its full size, or keep it on the CPU.",
-        "While it is replaced, the old and the new one are both there.",
-        "memory for the full size from the start",
-        "faq",
-    ),
-    "copy_view": RemedyWords(
-        "Store `.clone()` of each view in {holder:holder}: a view keeps the whole tensor that it is a part of.",
-        "{bytes:bytes} of what it keeps alive is outside the views.",
-        "none",
-        "",
-    ),
+RETAINED: dict[str, RemedyWords] = {
     "forget_exception": RemedyWords(
         "Keep no exception in {holder:holder} once it is handled: store its text instead, `del` it, or empty its "
         "frames (`traceback.clear_frames(error.__traceback__)`).",
@@ -293,16 +128,6 @@ LET_GO: dict[str, RemedyWords] = {
         "It keeps the variables of a call that has ended.",
         "none",
         "",
-    ),
-    "release_models": RemedyWords(
-        "Let go of the model of each pass before the next one begins: `del` what keeps it and its optimizer, such as a "
-        "list of results, a trainer or a closure.",
-        "Passes of the loop in {loop:place} make a model each.",
-    ),
-    "release_models.parameters": RemedyWords(
-        "Remove the parameters that a pass has added before the next one begins (an adapter, a head, a table), or use "
-        "the same ones again.",
-        "Passes of the loop in {loop:place} make parameters of their own.",
     ),
     "release_ended_training": RemedyWords(
         _release_training,
@@ -384,7 +209,9 @@ LET_GO: dict[str, RemedyWords] = {
     ),
     "release_variable.frozen_states": RemedyWords(
         "Let go of the optimizer of {module:holder} where that is frozen: `del` what refers to it.",
-        "Its state is as large as the parameters, or twice as large, and no step will read it.",
+        "It keeps {bytes:bytes} of state for parameters that are not trained any more.",
+        "none, if they are not trained again",
+        "optimizers",
     ),
     "release_variable.frozen": RemedyWords(
         "Let go of the gradients where {module:holder} is frozen: call its `zero_grad()` then.",
