@@ -16,6 +16,8 @@ from oomscope.analysis.memory.pinned_memory import pinned_memory
 from oomscope.analysis.memory.pins import find_pins
 from oomscope.analysis.memory.usage import peak, reconcile, totals_at, usage
 from oomscope.analysis.passes.growth import find_growth
+from oomscope.analysis.passes.records import Steps
+from oomscope.analysis.passes.rounds import find_passes
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.recording_quality import recording_quality
 from oomscope.analysis.records import CATEGORIES, PHASES
@@ -135,6 +137,7 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         pins=find_pins(study, entry, layout),
         growth=growth,
         steps=study.steps,
+        passes=None if failed is None else _passes(study, failed),
         oom=failed,
         ooms=ooms,
         bill=make_bill(study, entry),
@@ -143,6 +146,10 @@ def _find(study: DeviceStudy, requests: tuple[FailedRequest, ...], entry: int, r
         named=named_uses(history, study.ranges, entry),
         pools=pool_figures(snapshot, study.index, fragments),
     )
+
+
+def _passes(study: DeviceStudy, oom: Oom) -> Steps | None:
+    return find_passes(study, oom.entry, oom.verdict.failing_pass, oom.verdict.told_passes)
 
 
 def _unread(study: DeviceStudy, oom: Oom | None) -> list[tuple[Holder, IntArray]]:

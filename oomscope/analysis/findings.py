@@ -44,6 +44,8 @@ class DeviceFindings:
     pins: tuple[Pin, ...] = ()
     growth: tuple[Growth, ...] = ()
     steps: Steps = field(default_factory=lambda: Steps(0, "none"))
+    passes: Steps | None = None
+    """Of the loop that failed; None where the steps are those, or say more."""
     oom: Oom | None = None
     ooms: tuple[Oom, ...] = ()
     bill: Bill | None = None
@@ -58,6 +60,11 @@ class DeviceFindings:
     def name(self) -> str:
         """What torch calls the device: ``cuda:0``."""
         return self.study.name
+
+    @property
+    def rounds(self) -> Steps:
+        """What a report counts in and draws: the passes of the loop that failed, else the steps."""
+        return self.steps if self.passes is None else self.passes
 
     @property
     def part(self) -> WindowPart | None:

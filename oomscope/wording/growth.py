@@ -23,7 +23,7 @@ def growth_text(growth: Growth, device: DeviceFindings) -> str:
 
 def no_growth(device: DeviceFindings) -> str:
     """The one line of a report without growth."""
-    steps, (one, several) = device.steps, pass_word(device)
+    steps, (one, several) = device.rounds, pass_word(device)
     if device.oom is not None and device.oom.verdict.cause == "growth":
         return f"No single line leaves the same behind in every {one}. What keeps the memory that grows is told above."
     peaks = [step.peak_allocated for step in steps.steps[1:]]
@@ -33,8 +33,10 @@ def no_growth(device: DeviceFindings) -> str:
         return f"Two {several} are too few to tell whether memory grows from one to the next."
     spread = (max(peaks) - min(peaks)) / max(max(peaks), 1)
     if spread > STEADY:
-        differ = f"the peaks of the {steps.count} {several} differ by up to {spread:.0%}"
-        return f"No line leaves more behind from one {one} to the next; {differ}."
+        lie = f"lie between {format_bytes(min(peaks))} and {format_bytes(max(peaks))}"
+        return (
+            f"No line was found that leaves more behind with every {one} up to the end. All peaks but the first {lie}."
+        )
     if len(device.ooms) > 1:
         return f"No line leaves more behind from one {one} to the next: several {several} ran into the limit."
     spread = max(spread, LEAST_SPREAD)

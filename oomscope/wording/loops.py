@@ -5,9 +5,6 @@ Where both are the same, both are called passes; where they are not, the report 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.passes.records import FailingPass
 from oomscope.analysis.verdict.records import Oom
@@ -23,7 +20,9 @@ _OPTIMIZER_STEP = "each one ends with the step of the optimizer; what comes afte
 
 
 def pass_word(device: DeviceFindings) -> tuple[str, str]:
-    """What one of `device.steps` is called, and several: ``pass`` where they are those of the loop that failed."""
+    """What one of `device.rounds` is called, and several: ``pass`` where they are those of the loop that failed."""
+    if device.passes is not None:
+        return "pass", "passes"
     steps, known = device.steps, device.oom.verdict.failing_pass if device.oom is not None else None
     if known is not None and steps.source == "inferred" and len(steps.steps) == known.before + known.index + 1:
         return "pass", "passes"
@@ -31,9 +30,9 @@ def pass_word(device: DeviceFindings) -> tuple[str, str]:
 
 
 def counts_agree(device: DeviceFindings, completed: int) -> bool:
-    """Whether as many steps had ended at the end as passes of the loop that failed, or no steps are shown."""
+    """Whether as many rounds had ended at the end as passes of the loop that failed, or none are shown."""
     steps = device.steps
-    if len(steps.steps) < 2:
+    if len(steps.steps) < 2 or device.passes is not None:
         return True
     if not steps.by_optimizer:
         return len(steps.steps) == completed + 1
@@ -43,11 +42,12 @@ def counts_agree(device: DeviceFindings, completed: int) -> bool:
 
 def step_underway(device: DeviceFindings, entry: int) -> str:
     """How far the steps had come at `entry`: ``step 7``, ``after 20 optimizer steps``; empty where none is known."""
-    step = next((step for step in device.steps.steps if step.begin <= entry <= step.end), None)
+    step = next((step for step in device.rounds.steps if step.begin <= entry <= step.end), None)
     if step is None:
         return ""
     one, several = pass_word(device)
-    if device.steps.by_optimizer and device.steps.source == "recorded" and step is device.steps.steps[-1]:
+    steps = device.rounds
+    if steps.by_optimizer and steps.source == "recorded" and step is steps.steps[-1]:
         # The recording notes a step when it has ended, so what follows the last one is no step yet.
         return f"after {step.name} {one if step.name == '1' else several}"
     return f"{one} {clean(step.name, 40)}"
@@ -55,16 +55,12 @@ def step_underway(device: DeviceFindings, entry: int) -> str:
 
 def counted(oom: Oom, known: FailingPass) -> int:
     """How many finished passes are told: those of all runs of the loop, or of this one where the headline does so."""
-    return known.completed if _counting(oom) else known.finished
+    return known.completed if oom.verdict.told_passes else known.finished
 
 
 def counts_others(oom: Oom, completed: int) -> bool:
     """Whether the headline speaks of passes, and of another number than this loop has finished."""
-    return any(one.get("passes") != completed for one in _counting(oom))
-
-
-def _counting(oom: Oom) -> list[Mapping[str, Any]]:
-    return [note.values for note in oom.verdict.headline if "per_pass" in note.values or "passes" in note.values]
+    return any(one != completed for one in oom.verdict.told_passes)
 
 
 def which_is_which(device: DeviceFindings) -> str:

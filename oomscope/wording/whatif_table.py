@@ -14,14 +14,13 @@ UNKNOWN = "–"
 TITLE = "What other settings would have done"
 EXPLAINED_BY = "The command oomscope whatif shows every row, and says what the columns mean and the answers assume."
 NOTHING_CHANGES = "No setting that was replayed changes the outcome."
-HEADINGS = ("setting", "outcome", "to spare", "peak", "at the end", "retries", "minimum")
+HEADINGS = ("setting", "outcome", "room left", "peak reserved", "reserved at the end", "retries", "least limit")
 
 EXPLAINED = (
     "Outcome: every request of the recording is served (that of a run that failed ends there: what it would have asked "
-    "for next is not known), or one fails after so many allocations. To spare: the limit minus the peak, or by how "
-    "much the failed request was short. Peak, at the end: reserved memory at its highest and at the end. Retries: how "
-    "often all cached blocks were released to serve one request, which costs time. Minimum: the smallest limit under "
-    "which every request is served, rounded up."
+    "for next is not known), or one fails after so many allocations. Room left: the limit minus the peak, or by how "
+    "much the failed request was short. Retries: how often all cached blocks were released to serve one request, which "
+    "costs time. Least limit: the smallest under which every request is served, rounded up."
 )
 """What the headings mean."""
 
@@ -77,7 +76,7 @@ def _again(headroom: int | None, per_pass: int) -> str:
     if headroom is None:
         return "the growth goes on"
     passes = max(headroom, 0) // per_pass
-    return f"fails again after about {plural(passes, 'pass', 'passes')}" if passes else "fails again within a pass"
+    return f"fails again after about {plural(passes, 'pass', 'passes')}" if passes else "fails again in the next pass"
 
 
 def headroom_text(row: WhatIfRow) -> str:

@@ -272,7 +272,7 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert found.end == "the OOM"
     assert found.limit is not None
     assert found.limit[0] == "limit 11.9 GiB"
-    assert found.shaded == "shaded: every other optimizer step"
+    assert found.shaded == "shaded: every other pass"
     assert found.earlier == ()
 
 

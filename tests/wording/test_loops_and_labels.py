@@ -51,7 +51,7 @@ def test_a_loop_is_named_where_its_passes_and_the_optimizer_steps_are_not_as_man
     verdict = replace(device.oom.verdict, headline=())
     same = replace(device, oom=replace(device.oom, verdict=verdict))
     assert occasion_parts(replace(findings, devices=(same,)))[2] == "pass 6, after 5 that fitted"
-    fewer = replace(same, steps=replace(device.steps, steps=device.steps.steps[:3]))
+    fewer = replace(same, steps=replace(device.steps, steps=device.steps.steps[:3]), passes=None)
     said = occasion_parts(replace(findings, devices=(fewer,)))[2]
     assert said.startswith("pass 6 of the loop in train (")
     assert said.endswith("), after 5 that fitted")
@@ -67,7 +67,7 @@ def test_without_a_loop_the_optimizer_steps_that_ended_are_counted():
     findings, device = bundled("oom_activations")
     assert device.oom is not None
     verdict = replace(device.oom.verdict, failing_pass=None)
-    lone = replace(device, oom=replace(device.oom, verdict=verdict))
+    lone = replace(device, oom=replace(device.oom, verdict=verdict), passes=None)
     assert occasion_parts(replace(findings, devices=(lone,)))[2] == "after 5 optimizer steps"
     assert len(findings.snapshot.recorded.steps) == 5
 

@@ -43,10 +43,8 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         study: of the device.
         entry: of the failed request, or any other instant.
     """
-    if not 0 <= entry < study.history.entries or _is_one_of_many(study, entry):
-        return None
-    run = _gathering_too_long(study, entry) or loop_that_matters(study, entry)
-    if run is None or not run.is_running(entry):
+    run = failing_run(study, entry)
+    if run is None:
         return None
     index = run.completed(entry)
     compared = _compare(study, run, entry)
@@ -66,6 +64,14 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         before=_before(study, run),
         gathers_for=gathers_for(study, study.loops.location(run)),
     )
+
+
+def failing_run(study: DeviceStudy, entry: int) -> LoopRun | None:
+    """The run of the loop whose pass is the failing one; None where there is none."""
+    if not 0 <= entry < study.history.entries or _is_one_of_many(study, entry):
+        return None
+    run = _gathering_too_long(study, entry) or loop_that_matters(study, entry)
+    return run if run is not None and run.is_running(entry) else None
 
 
 def _before(study: DeviceStudy, run: LoopRun) -> int:

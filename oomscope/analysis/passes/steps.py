@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
-from oomscope.analysis.passes.loops import Loops
+from oomscope.analysis.passes.loops import LoopRun, Loops
 from oomscope.analysis.passes.records import StepPeak, Steps
 from oomscope.analysis.said.marked_passes import marked_passes
 from oomscope.analysis.said.ranges import Ranges
@@ -62,8 +62,9 @@ def find_steps(
     if np.any(phases[births] == OPTIMIZER):
         found = _from_ends(_bursts(births, phases, OPTIMIZER, history), history, phases, "inferred")
         return replace(found, by_optimizer=True)
-    if len(begins_at := _passes(loops)):
-        return _made(begins_at, [], history, "inferred")
+    if runs := _widest(loops):
+        begins_at = np.concatenate([run.starts for run in runs])
+        return _made(begins_at, [], history, "inferred", min(runs[-1].end, history.entries))
     if not loops.is_known and len(after := _bursts(births, phases, BACKWARD, history)) > 1:
         return _from_ends(after, history, phases, "inferred")
     return Steps(0, "none")
@@ -91,21 +92,21 @@ LEAST_COVERED = 0.5
 """Of the script's allocations: what a loop must span. A short one sets something up."""
 
 
-def _passes(loops: Loops) -> IntArray:
-    """The entries at which passes of the loop begin that most of the script runs in; empty where there is none.
+def _widest(loops: Loops) -> list[LoopRun]:
+    """The runs, in their order, of the loop that most of the script runs in; empty where there is none.
 
     Layers of a model are no steps, and neither is what one line makes.
     """
-    found: dict[int, list[IntArray]] = {}
+    found: dict[int, list[LoopRun]] = {}
     for run in loops.runs:
         if run.certain and not run.one_line and not run.thread:
-            found.setdefault(run.loop, []).append(run.starts)
+            found.setdefault(run.loop, []).append(run)
     wide = [loop for loop in found if loops.share(loop) >= LEAST_COVERED]
     for least in (LEAST_PASSES, 2):
         for loop in wide:
-            if sum(map(len, found[loop])) >= least:
-                return np.concatenate(found[loop])
-    return np.zeros(0, np.int64)
+            if sum(len(run.starts) for run in found[loop]) >= least:
+                return found[loop]
+    return []
 
 
 def _profiler_steps(snapshot: Snapshot) -> list[tuple[int, str]]:
@@ -212,10 +213,18 @@ def _bursts(births: IntArray, phases: UInt8Array, phase: int, history: DeviceHis
     return np.asarray(history.lifetimes.born[telling[last]] + 1)
 
 
-def _made(begins: IntArray, names: Sequence[str], history: DeviceHistory, source: str) -> Steps:
-    """The records, with the most that was allocated in each step."""
+def passes_of(run: LoopRun, history: DeviceHistory, before: int = 0) -> Steps:
+    """The passes of one run of a loop, as steps that are numbered from 1, or from behind those `before` it."""
+    names = [str(before + number) for number, _ in enumerate(run.starts, start=1)]
+    return _made(run.starts, names, history, "inferred", min(run.end, history.entries))
+
+
+def _made(
+    begins: IntArray, names: Sequence[str], history: DeviceHistory, source: str, after: int | None = None
+) -> Steps:
+    """The records, with the most that was allocated in each step; the last ends before entry `after`, or with all."""
     allocated = history.curves.allocated
-    ends = np.append(begins[1:], history.entries) - 1
+    ends = np.append(begins[1:], history.entries if after is None else after) - 1
     steps = []
     for number, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         part = allocated[begin + 1 : end + 2]

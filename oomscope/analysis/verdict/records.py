@@ -151,6 +151,12 @@ class Verdict:
     failing_pass: FailingPass | None = None
     in_progress: tuple[CallsInProgress, ...] = ()
 
+    @property
+    def told_passes(self) -> tuple[int | None, ...]:
+        """How many passes each note of the headline speaks of that speaks of passes; None without a number."""
+        told = (note.values for note in self.headline)
+        return tuple(one.get("passes") for one in told if "per_pass" in one or "passes" in one)
+
 
 @frozen
 class Asked:

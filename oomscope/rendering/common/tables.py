@@ -233,13 +233,13 @@ def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
 
 def steps(device: DeviceFindings, most: int) -> Table:
     """The high-water mark of each of the last steps."""
-    shown = device.steps.steps[-most:]
+    shown = device.rounds.steps[-most:]
     rows = tuple(
         (clean(step.name, 60), format_bytes(step.peak_allocated), format_bytes(step.end_allocated)) for step in shown
     )
     one, several = pass_word(device)
     headings = (one, "peak allocated", "allocated at its end")
-    return Table(several.capitalize(), headings, rows, frozenset({1, 2}), len(device.steps.steps) - len(rows))
+    return Table(several.capitalize(), headings, rows, frozenset({1, 2}), len(device.rounds.steps) - len(rows))
 
 
 def bill(device: DeviceFindings) -> Table:

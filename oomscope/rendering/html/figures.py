@@ -14,7 +14,7 @@ from oomscope.wording.loops import pass_word
 
 def steps_figure(device: DeviceFindings, sheet: StyleSheet) -> Markup | None:
     """Peak memory per step; None where there are fewer than two."""
-    steps = device.steps.steps
+    steps = device.rounds.steps
     if len(steps) < 2:
         return None
     one, several = pass_word(device)

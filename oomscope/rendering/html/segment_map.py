@@ -14,6 +14,7 @@ from oomscope.history import DeviceHistory
 from oomscope.model import BlockState, IntArray, Layout, PoolId
 from oomscope.model.arrays import BoolArray, address_text
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
+from oomscope.rendering.html.notable_pins import notable_pins
 
 MOST_BARS = 20
 LEAST = 500
@@ -127,7 +128,7 @@ def _kinds(device: DeviceFindings, keys: LifetimeKeys, layout: Layout) -> tuple[
         kinds[number] = "pending"
     for number in np.flatnonzero(blocks.state == BlockState.INACTIVE).tolist():
         kinds[number] = ""
-    pinning = {(pin.site, pin.caller, pin.label) for pin in device.pins}
+    pinning = {(pin.site, pin.caller, pin.label) for pin in notable_pins(device)}
     is_pin = np.array([(use.site, use.caller, use.label) in pinning for use in device.sites] + [False], np.bool_)
     owner = keys.row[rows] if len(keys.row) else np.zeros(len(rows), np.int64)
     return kinds, found & is_pin[owner] & (blocks.size < _free_beside(layout))

@@ -38,7 +38,7 @@ _NEAR = 2.5
 _WORTH_SHOWING = 0.03
 """Of the highest value: where PyTorch held less than that free when the request failed, the picture goes without."""
 _ROOM, _MOST_ASKED = 0.012, 0.4
-"""For what is alive at the last entry and the request on it: of the width, and at most of the height over the limit."""
+"""For what is there at the last entry and the request on it: of the width, and at most of the height over the limit."""
 
 
 @frozen
@@ -83,7 +83,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
     )
     picture = _scaled(device, at, bands, history.curves.reserved[1:][at])
-    has_steps = 1 < len(device.steps.boundaries) <= _MOST_STEPS
+    has_steps = 1 < len(device.rounds.boundaries) <= _MOST_STEPS
     with settings("strip"):
         figure = _draw(device, held, picture, has_steps=has_steps)
         svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)
@@ -112,7 +112,7 @@ class _Picture:
         at: int64[instants], the entries.
         bands: int64[parts + 1, instants]; the last is what was freed before the instant of the page.
         free: int64[instants], free inside PyTorch's segments; None where that is little.
-        asked: the bottom and the top of the failed request, which stands on what was in use.
+        asked: the bottom and the top of the failed request, which stands on what PyTorch had reserved.
         limit: None where it is not drawn.
         top: of the picture.
     """
@@ -137,7 +137,7 @@ def _scaled(device: DeviceFindings, at: IntArray, bands: IntArray, reserved: Int
     top = max(highest, limit or 0)
     asked = None
     if oom is not None and 0 <= oom.entry <= at[-1]:
-        asked = oom.totals.allocated, oom.totals.allocated + oom.requested
+        asked = oom.totals.reserved, oom.totals.reserved + oom.requested  # no free piece served it
         top = max(top, int(min(asked[1], (1 + _MOST_ASKED) * top)))
     return _Picture(at, bands, free, asked, limit, 1.04 * top)
 
@@ -150,7 +150,7 @@ def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, *, has_ste
     axes.set_xlim(float(x[0]), _right(picture.at))
     axes.set_ylim(0, picture.top)
     if has_steps:
-        _steps(axes, device.steps.boundaries, int(picture.at[-1]))
+        _steps(axes, device.rounds.boundaries, int(picture.at[-1]))
     _bands(axes, held, picture, np.append(np.repeat(x, 2)[1:], _right(picture.at)))
     if device.oom is None:
         axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
@@ -184,7 +184,7 @@ def _bands(axes: Axes, held: LiveParts, picture: _Picture, corners: FloatArray) 
 
 
 def _asked(axes: Axes, asked: tuple[int, int], entry: float, top: float) -> None:
-    """The failed request as a block on what was in use at that entry; drawn inside the picture."""
+    """The failed request as a block on what was reserved at that entry; drawn inside the picture."""
     left, right = axes.get_xlim()
     axes.fill_between(
         [entry, max(entry + 1, entry + _ROOM * (right - left))], asked[0], min(asked[1], top),
@@ -214,7 +214,7 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
     return (
         f"Entries {format_count(int(at[0]))} to {format_count(int(at[-1]))}: allocated memory from "
         f"{format_bytes(int(total[0]))} to {format_bytes(int(total[-1]))}, at most {format_bytes(int(total.max()))}; "
-        f"{plural(len(device.steps.boundaries), *pass_word(device))}."
+        f"{plural(len(device.rounds.boundaries), *pass_word(device))}."
     )
 
 

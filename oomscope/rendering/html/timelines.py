@@ -127,10 +127,10 @@ def draw_timelines(
     whole = painter.draw(
         "tl-whole", "The whole recording" if device.part is None else "The part shown", painter.instants(0, entries - 1)
     )
-    stretch = last_stretch(entries, device.at_entry, device.steps.boundaries)
+    stretch = last_stretch(entries, device.at_entry, device.rounds.boundaries)
     if stretch is None:
         return Timelines(whole, data=painter.data(None, whole))
-    steps = sum(stretch[0] <= boundary <= device.at_entry for boundary in device.steps.boundaries)
+    steps = sum(stretch[0] <= boundary <= device.at_entry for boundary in device.rounds.boundaries)
     words = f"last three {pass_word(device)[1]}" if steps == 3 else "last entries"
     close = painter.draw("tl-close", f"The {words} before {zero}", painter.instants(*stretch))
     return Timelines(whole, close, words, painter.data(stretch, whole))
@@ -188,7 +188,7 @@ class _Painter:
         for kind, entry in self._marked():
             x, oom = self._x(min(entry, self.device.history.entries - 1)), by_entry.get(entry)
             if kind == "oom" and oom is not None:
-                marks.append(charts.Moment(x, kind, oom.alloc_size, oom.totals.allocated))
+                marks.append(charts.Moment(x, kind, oom.alloc_size, oom.totals.reserved))
             elif kind == "peak":
                 marks.append(charts.Moment(x, kind, int(self._curves.allocated[entry + 1])))
         return marks
@@ -210,7 +210,7 @@ class _Painter:
         device, curves = self.device, self._curves
         layers, legend = self._layers(at)
         first, last = int(at[0]), int(at[-1])
-        bands = [(number, b) for number, b in enumerate(device.steps.boundaries) if first <= b <= last]
+        bands = [(number, b) for number, b in enumerate(device.rounds.boundaries) if first <= b <= last]
         most = int(curves.reserved[at + 1].max())
         allocated, active = curves.allocated[at + 1], curves.active[at + 1]
         has_active = int((active - allocated).max()) * 100 > most
@@ -222,7 +222,7 @@ class _Painter:
             reserved=curves.reserved[at + 1],
             limit=None,
             bands=[self._x(b) for _, b in bands],
-            names=[plain_name(device.steps.steps[number].name) for number, _ in bands],
+            names=[plain_name(device.rounds.steps[number].name) for number, _ in bands],
             marks=self._marks(),
             first=device.first_entry,
         )
@@ -254,10 +254,10 @@ class _Painter:
         device, told = self.device, self.told
         live = told.live
         bands = bands_of(device, told.keys, live.key, told.rows, [one.key for one in self.flames])
-        peaks = [step.peak_entry for step in device.steps.steps[:: max(1, -(-len(device.steps.steps) // 64))]]
+        peaks = [step.peak_entry for step in device.rounds.steps[:: max(1, -(-len(device.rounds.steps) // 64))]]
         marks = [entry for _, entry in self._marked()] + peaks
         room = {"most_bytes": _BESIDE_BYTES} if beside else {}
-        steps = list(zip(device.steps.boundaries, device.steps.steps, strict=False))[:_MOST_STEPS]
+        steps = list(zip(device.rounds.boundaries, device.rounds.steps, strict=False))[:_MOST_STEPS]
         parts = [[f"k-{part.colour.variable}", part.opacity, part.label] for part in live.parts]
         return packed(device, bands, self.axis, stretch, marks, **room) | {
             "box": charts.box(charts.SMALL if beside else charts.HEIGHT),
