@@ -106,6 +106,12 @@ def _former_model(values: Mapping[str, Any]) -> str:
     return _left_by_training(values, f"a model{where}, which was trained until another one was made and not since")
 
 
+def _replaced_optimizer(values: Mapping[str, Any]) -> str:
+    at = f", at {place(values['place'])}" if values["place"] else ""
+    left = _left_by_training(values, "an earlier optimizer").removesuffix(".")
+    return f"{left}: another one makes its own for the same parameters{at}."
+
+
 def _left_by_training(values: Mapping[str, Any], whose: str) -> str:
     kinds = {"optimizer state": values["states"], "gradients": values["gradients"]}
     what = " and ".join(name for name, there in kinds.items() if there)
@@ -135,7 +141,10 @@ CAUSES: dict[str, Sentence] = {
     "from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
     "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
     "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",
-    "causes.growth.hooks": "{hooks:n hook} registered on {module:holder} keep alive {retained:bytes} of the "
+    "causes.growth.cycle": "{retained:bytes} of the {live:bytes} in use are kept by reference cycles that nothing "
+    "reaches and the garbage collector cannot see ({cycle}), from {passes:n finished pass/finished passes}[, "
+    "{per_pass:bytes} more every pass].",
+    "causes.growth.hooks": "{hooks:n hook} registered on [{each} ]{module:holder} keep alive {retained:bytes} of the "
     "{live:bytes} in use[, each with a `{part}` of its own].",
     "causes.growth.models": "{passes:n finished pass/finished passes} of the loop in {loop:place} left a model each, "
     "with gradients and optimizer state: {bytes:bytes} are still alive.",
@@ -185,6 +194,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.history": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: the history "
     "of what the cells of a notebook have shown.",
     "causes.retained.ended_training": _ended_training,
+    "causes.retained.replaced_optimizer": _replaced_optimizer,
     "causes.retained.calls": "{retained:bytes} of the {live:bytes} in use were left by calls that have returned[, most "
     "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
     "causes.retained.statements": "{retained:bytes} of the {live:bytes} in use were there before the work underway "

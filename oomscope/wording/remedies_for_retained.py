@@ -28,6 +28,12 @@ def _break_cycle(values: Mapping[str, Any]) -> str:
     return f"Break the cycle ({way}), or call `gc.collect()` {when}."
 
 
+def _save_for_backward(values: Mapping[str, Any]) -> str:
+    stored = re.search(r"Backward\.(\w+)", values["holder"])
+    name = f"`{stored[1]}`" if stored else "tensors"
+    return f"Hand {name} to `ctx.save_for_backward()`, and do not store it as an attribute of `ctx`."
+
+
 def _release(values: Mapping[str, Any]) -> str:
     before, what = work(values["before"]), _with_others(values)
     if values.get("stored"):
@@ -76,9 +82,19 @@ def _release_training(values: Mapping[str, Any]) -> str:
             "read later."
         )
     return (
-        f"Let go of the optimizer and the gradients of the loop in {place(values['loop'])} once it has ended, before "
+        f"Let go of the optimizer and the gradients of the loop in {place(values['place'])} once it has ended, before "
         f"{before}: `del` what refers to them and to a model that is not used any more, or call "
         "`optimizer.zero_grad()` and keep the model alone."
+    )
+
+
+def _release_optimizer(values: Mapping[str, Any]) -> str:
+    before = "before the new one makes its states"
+    if values["holder"]:
+        return f"Let go of {holder(values['holder'])} {before}: `del` what leads to it."
+    return (
+        f"Let go of the former optimizer {before}: `del` what refers to it (a scheduler, a list, an attribute), or "
+        "go on with it, at another learning rate."
     )
 
 
@@ -139,6 +155,12 @@ RETAINED: dict[str, RemedyWords] = {
         _release_model,
         "Its training left {bytes:bytes} of gradients and optimizer state.",
         "none, if that training does not go on",
+        "optimizers",
+    ),
+    "release_ended_training.optimizer": RemedyWords(
+        _release_optimizer,
+        "Its states are {bytes:bytes}, for parameters that another optimizer trains now.",
+        "none, if it is not used again",
         "optimizers",
     ),
     "release_results": RemedyWords(
@@ -231,6 +253,13 @@ RETAINED: dict[str, RemedyWords] = {
         "It keeps the graph of the pass before: {bytes:bytes}.",
         "none, if it is not read again",
         "faq",
+    ),
+    "collect_garbage.node": RemedyWords(
+        _save_for_backward,
+        "PyTorch keeps the context within a node of the graph, which the garbage collector does not look into: the "
+        "cycle is never freed.",
+        "none",
+        "extending",
     ),
     "collect_garbage": RemedyWords(
         _break_cycle,

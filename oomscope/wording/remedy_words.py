@@ -17,6 +17,7 @@ SOURCES = {
     "sharding": "PyTorch documentation, FullyShardedDataParallel and ZeroRedundancyOptimizer",
     "optimizers": "PyTorch documentation, torch.optim",
     "loading": "PyTorch documentation, torch.load",
+    "extending": "PyTorch documentation, extending PyTorch",
     "gc": "Python documentation, gc",
     "traceback": "Python documentation, traceback.clear_frames",
     "issue": "PyTorch issue 189504",

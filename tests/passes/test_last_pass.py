@@ -90,6 +90,22 @@ def test_needs_that_rise_from_pass_to_pass(sizes: tuple[float, ...], rise: int) 
     assert rise_of_needs(made.study, made.at) == rise * MIB
 
 
+@pytest.mark.parametrize(("epochs", "rise"), [((2, 4, 6, 8, 10, 12), 7), ((2, 8, 4, 8, 6, 10), 0)])
+def test_epochs_tell_of_needs_what_their_few_batches_cannot(epochs: tuple[float, ...], rise: int) -> None:
+    """Each has two batches of three layers, and one more MiB that stays."""
+    script = Script()
+    with script.call(50, "fit"):
+        for size in epochs:
+            script.at(28, 1)
+            for _ in range(2):
+                kept = [script.layer(32, 10 + layer, size) for layer in range(3)]
+                script.free(script.at(34, 8, *BACKWARD_CALL), script.at(35, 8, *OPTIMIZER_CALL), *kept)
+        script.layer(32, 10, epochs[-1])
+        script.fails(32, 500)
+    made = diagnose(script.snapshot())
+    assert rise_of_needs(made.study, made.at) // MIB == rise
+
+
 @pytest.mark.parametrize(
     ("stacks", "like"),
     [

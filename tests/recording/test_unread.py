@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
+import dataclasses
 import gc
 import inspect
 import io
@@ -119,6 +121,26 @@ def test_a_number_of_the_checkpoint_that_is_read_later_is_not_its_weights():
     found = train()
     assert sizes(found) == {"checkpoint": 64}
     assert found["checkpoint"]["reads"] == ["['epoch']"]
+
+
+def test_a_part_of_an_output_whose_class_has_defaults_is_not_all_of_it():
+    @dataclasses.dataclass
+    class Output(collections.OrderedDict):
+        sequences: torch.Tensor | None = None
+        cache: torch.Tensor | None = None
+
+        def __post_init__(self):
+            self["sequences"], self["cache"] = self.sequences, self.cache
+
+    def main():
+        output = Output(kib(16), kib(64))
+        found = unread()
+        print(output.sequences)
+        return found
+
+    found = main()
+    assert sizes(found) == {"output": 64}
+    assert found["output"]["reads"] == [".sequences"]
 
 
 @pytest.mark.parametrize("steps", [1, 3])

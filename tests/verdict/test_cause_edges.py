@@ -101,6 +101,7 @@ def test_what_nothing_uses_any_more_is_no_result() -> None:
         (stand_ins.suspect("main: signals", "dict"), True, LoopFacts(), False),
         (stand_ins.suspect("main: signals", "list", keeps_graph=True), True, LoopFacts(), False),
         (None, True, LoopFacts(), False),
+        (None, True, LoopFacts(goes_on=False), True),
         (None, False, LoopFacts(), True),
         (None, False, LoopFacts(trains_within=True), False),
         (None, False, LoopFacts(keeps_graph=True), False),
@@ -111,6 +112,21 @@ def test_a_plain_list_of_a_call_may_be_its_result(
 ) -> None:
     one: Any = SimpleNamespace(_loop=loop, piled=Piled(holder=holder), names_known=names_known)
     assert Circumstances._may_be_filling.fget(one) is filling  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("garbage", "cause"), [(2 * GIB, "retained"), (2 * GIB - 1, "growth")])
+def test_what_may_be_read_some_day_goes_behind_as_much_garbage(garbage: int, cause: str) -> None:
+    one = case(grown=4 * GIB, retained=3 * GIB, garbage=garbage)
+    assert decide.decide(one).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("sure", "unread", "garbage"), [(False, None, 1000), (True, None, 0), (False, "proven", 0), (False, "likely", 0)]
+)
+def test_garbage_is_what_no_code_can_read(sure: bool, unread: str | None, garbage: int) -> None:
+    debris = (stand_ins.suspect("reference cycle: A → A", "cycle", unread=unread),)
+    one: Any = SimpleNamespace(leaks_for_sure=sure, piled=Piled(debris=debris))
+    assert Circumstances._garbage.fget(one) == garbage  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("pile", decide.PILES)

@@ -145,6 +145,27 @@ def test_calls_in_progress_are_at_work() -> None:
     assert find_piled((growth(),), (), (underway,), LoopFacts()).grown == 0
 
 
+@pytest.mark.parametrize(("function", "retained"), [("Server.segment", 0), ("main", 3000)])
+def test_what_many_calls_at_once_do_not_read_again_is_at_work(function: str, retained: int) -> None:
+    underway = CallsInProgress("segment", "serve.py", 47, 12)
+    left = suspect(f"{function}: x", "tensor", retained=3000, unread="likely")
+    assert find_piled((), (left,), (underway,), LoopFacts()).retained == retained
+
+
+@pytest.mark.parametrize(
+    ("way", "passes", "grown"),
+    [
+        ("Tensor → ClipBackward.y → Tensor", piled.LEAST_PASSES, 3000),
+        ("Tensor → ClipBackward.y → Tensor", piled.LEAST_PASSES - 1, 0),
+        ("Engine.scheduler → Scheduler.engine → Engine", 50, 0),
+    ],
+)
+def test_a_cycle_that_no_collection_ends_piles_up(way: str, passes: int, grown: int) -> None:
+    cycle = suspect(f"reference cycle: {way}", "cycle", retained=3000, passes=passes)
+    found = find_piled((), (cycle,), (), LoopFacts())
+    assert (found.grown, found.retained) == (grown, 3000 - grown)
+
+
 def holding(*holders: dict[str, Any], tensors: tuple[dict[str, Any], ...] = (), **key: Any) -> Snapshot:
     """A recording of a program with 100 MiB, with what the recorder saw of its objects."""
     script = Script()
@@ -193,10 +214,12 @@ def test_the_most_paths_of_a_suspect() -> None:
         ("train: net.stem._forward_hooks[*] (closure) seen", suspects.LEAST_HOOKS - 1, "dict", 0),
         ("train: net.stem._forward_hooks[7] (closure) seen", 9, "dict", 0),
         ("train: hooks[*]", 9, "dict", 0),
+        ("train: net.blocks[*]._forward_hooks", 2, "hooks", 3),
+        ("train: net.blocks[*]._forward_hooks", 3, "dict", 0),
     ],
 )
 def test_hooks_that_were_registered_again_and_again_pile_up(name: str, hooks: int, kind: str, passes: int) -> None:
-    study = study_device(holding(keeps(name, 60 * MIB, kind="dict", count=hooks)), 0)
+    study = study_device(holding(keeps(name, 60 * MIB, kind="dict", count=hooks, tensors=8, length=9)), 0)
     (one,) = suspects.find_suspects(study, study.history.entries - 1)
     assert (one.kind, one.passes) == (kind, passes)
     assert one.earlier_bytes == (45 * MIB if passes else 0)  # one of the four may be in use

@@ -17,7 +17,14 @@ from oomscope.analysis.verdict.judge import confidence_with
 from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_STATES, find_unread, is_being_assigned, said_reads
+from oomscope.analysis.verdict.unread import (
+    FROZEN,
+    FROZEN_STATES,
+    asks_itself,
+    find_unread,
+    is_being_assigned,
+    said_reads,
+)
 from oomscope.model import Frame
 from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
@@ -194,3 +201,32 @@ def test_a_variable_that_the_statement_underway_assigns_anew_is_of_an_earlier_pa
     assert is_being_assigned(study, 0, holder) is (is_told and not threads)
     without: Any = SimpleNamespace(history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([-1]))))
     assert not is_being_assigned(without, 0, holder)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize(
+    ("text", "holder", "is_told"),
+    [
+        ("    weight = torch.zeros_like(field)", "main: volume", True),
+        ("    weight = torch.zeros_like(field)", "main: volume.first", True),
+        ("    weight = torch.zeros_like(volume)", "main: volume", False),  # it may be what the statement goes on with
+        ("    weight = torch.zeros_like(field)", "fuse: volume", False),  # may have been handed to the call underway
+        ("    weight = torch.zeros_like(volumes)", "main: volume", True),
+    ],
+)
+def test_a_function_that_asks_itself_has_given_its_variables_to_no_call(
+    text: str, holder: str, is_told: bool, threads: bool
+) -> None:
+    frames = [Frame("/venv/lib/python3.12/site-packages/torch/nn/init.py", 20, "zeros_"), Frame("train.py", 9, "main")]
+    source = SimpleNamespace(filename="train.py", first=8, text=("", text, ""))
+    study: Any = SimpleNamespace(
+        history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([0]))),
+        loops=SimpleNamespace(is_thread=lambda _: threads),
+        snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[source])),
+    )
+    assert asks_itself(study, 0, holder) is (is_told and not threads)
+    without: Any = SimpleNamespace(
+        history=study.history, loops=study.loops,
+        snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[])),
+    )  # fmt: skip
+    assert not asks_itself(without, 0, holder)

@@ -174,8 +174,11 @@ def rise_of_needs(study: DeviceStudy, entry: int) -> int:
     run = loop_that_matters(study, entry)
     if run is None or not run.is_running(entry):
         return 0
-    starts = run.starts[: int(np.searchsorted(run.starts, entry, side="right"))][-MOST_COMPARED - 1 :]
-    if len(starts) < LEAST_RISING + 2:  # that of the pass underway is among them
+    loops = [run, *(study.loops.runs[number] for number in study.loops.chain(run.parent))]
+    begun = [one.starts[: int(np.searchsorted(one.starts, entry, side="right"))] for one in loops]
+    # That of the pass underway is among them. Epochs of a few batches each tell what those batches cannot.
+    starts = next((one for one in begun if len(one) >= LEAST_RISING + 2), np.zeros(0, np.int64))[-MOST_COMPARED - 1 :]
+    if not len(starts):
         return 0
     allocated = study.history.curves.allocated
     needs = [int(allocated[begin : end + 1].max()) for begin, end in itertools.pairwise(starts.tolist())]

@@ -18,7 +18,7 @@ from oomscope.model import BoolArray, FrameKind, frame_kind
 
 SLUG = "bound_what_is_kept"
 
-_OTHERWISE = ("optimizer", "deferred", "exception")
+_OTHERWISE = ("optimizer", "deferred", "exception", "cycle")
 """Kinds of holders for which there is advice of their own."""
 _HOOKS = re.compile(r"_hooks(\[\*\].*)?$")
 WORTH_BOUNDING = 0.2

@@ -8,7 +8,7 @@ from oomscope.analysis.passes.work_underway import WorkUnderway, goes_on_making,
 from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice, Suspect
-from oomscope.analysis.verdict.suspects import held_rows
+from oomscope.analysis.verdict.suspects import held_rows, never_collected
 
 SLUG = "collect_garbage"
 LEAST_PASSES = 2
@@ -17,6 +17,10 @@ LEAST_PASSES = 2
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where unreachable cycles keep memory."""
+    piling = circumstances.piled.holder
+    if piling is not None and never_collected(piling):
+        values = {"holder": piling.holder, "bytes": piling.retained}
+        yield Advice(f"{SLUG}.node", values, piling.retained, enough_by_sum(circumstances, piling.retained))
     for one in circumstances.piled.debris:
         if one.kind == "cycle":
             work = _work(circumstances, one)

@@ -33,6 +33,7 @@ from oomscope.analysis.passes.left_by_calls import (
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
+from oomscope.analysis.passes.replaced_optimizer import find_replaced_optimizer
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
@@ -131,7 +132,8 @@ class Circumstances:
     def left_by_trace(self) -> int:
         """Bytes that the trace shows to be left over by an earlier training, whatever the recording knows of names."""
         study, entry = self.study, self.request.entry
-        found = (find_ended_training(study, entry), find_loaded_copies(study, entry), find_former_model(study, entry))
+        finders = (find_ended_training, find_replaced_optimizer, find_loaded_copies, find_former_model)
+        found = [find(study, entry) for find in finders]
         return max((one.bytes for one in found if one is not None), default=0)
 
     @cached_property
@@ -156,6 +158,7 @@ class Circumstances:
             self._left_unread if unread else None,
             self.names_known or computes_a_loss(study, entry),
             run is not None and gathers_for(study, study.loops.location(run)) is not None,
+            find_replaced_optimizer(study, entry) if traced else None,
         )
 
     @property
@@ -246,6 +249,7 @@ class Circumstances:
             grown=self.piled.grown,
             filling=self._may_be_filling,
             retained=self.piled.retained,
+            garbage=self._garbage,
             opened=opened_within_the_call(self.study.history, request),
             outside=self.outside,
             total=self.total,
@@ -253,11 +257,17 @@ class Circumstances:
         )
 
     @property
+    def _garbage(self) -> int:
+        """What no code can read, beside what piles up and may be what later work needs."""
+        return 0 if self.leaks_for_sure else sum(one.retained for one in self.piled.debris if one.unread is None)
+
+    @property
     def _may_be_filling(self) -> bool:
         """Whether what grows may be a result: no graphs, no whole steps, and if its holder is known, a plain list."""
         holder, loop = self.piled.holder, self._loop
         if holder is None:
-            return not (self.names_known or loop.keeps_graph or loop.trains_within)
+            known = self.names_known and loop.goes_on  # what a loop has filled that ended is in use
+            return not (known or loop.keeps_graph or loop.trains_within)
         return holder.kind == "list" and not holder.keeps_graph and _PLAIN.search(holder.holder) is not None
 
     @cached_property

@@ -62,11 +62,16 @@ def _qualifying(case: Shortage, limit: int, oversized_is_known: bool) -> tuple[Q
 
 
 def _by_weight(found: tuple[Qualifying, ...], case: Shortage) -> tuple[Qualifying, ...]:
-    """The causes in order, but what has piled up behind what withheld far more than that, or a result behind holes."""
+    """The causes in order, but what has piled up behind what withheld far more than that, or a result behind holes.
+
+    What may be a result stands behind garbage, too, if that is half as much or more: nothing will ever read it.
+    """
     if found and found[0].cause in PILES:
         piled, filling = found[0].bytes, case.filling and found[0].cause == "growth"
         least = max(FULL_OF_HOLES * case.limit.low, piled / 2) if filling else FAR_MORE * piled + 1
         heavier = [one for one in found[1:] if one.bytes >= least and one.cause not in PILES]
+        if found[0].cause == "growth" and 2 * case.garbage >= piled:
+            heavier += [one for one in found[1:] if one.cause == "retained"]
         return (*heavier, *(one for one in found if one not in heavier))
     return found
 

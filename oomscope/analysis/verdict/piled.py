@@ -10,13 +10,14 @@ from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
 from oomscope.analysis.passes.records import CallsInProgress, Growth
+from oomscope.analysis.passes.replaced_optimizer import ReplacedOptimizer
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
-from oomscope.analysis.verdict.suspects import UNDERWAY, is_finished_with
+from oomscope.analysis.verdict.suspects import UNDERWAY, is_finished_with, never_collected
 from oomscope.frozen import frozen
 
-Left = EndedTraining | LoadedCopies | FormerModel | LeftByCalls
+Left = EndedTraining | ReplacedOptimizer | LoadedCopies | FormerModel | LeftByCalls
 """What the trace alone shows to be left over, the surest kind first."""
 
 LEAST_PASSES = 3
@@ -55,6 +56,7 @@ class LoopFacts:
         computes_loss: whether graphs may wait for a backward: the program has computed a loss, or a recording would
             tell what keeps them.
         gathers: whether the recorder saw that a backward is to come, after the loop, of what its passes make.
+        replaced: the states of an optimizer that another one has followed.
     """
 
     goes_on: bool = True
@@ -71,6 +73,7 @@ class LoopFacts:
     calls: LeftByCalls | None = None
     computes_loss: bool = True
     gathers: bool = False
+    replaced: ReplacedOptimizer | None = None
 
     def may_be_one_step(self, passes: int) -> bool:
         """Whether few passes with a backward each, and no step of an optimizer, may be parts of one step.
@@ -126,7 +129,7 @@ def find_piled(
     """
     underway = {one.function for one in in_progress}
     growth = _that_piles_up(growth, underway, loop)
-    debris = _debris(suspects, loop)
+    debris = tuple(one for one in _debris(suspects, loop) if not (one.unread and _is_at_work(one, underway)))
     tries = 0 if suspects else loop.failed_tries
     left = None if debris else _left(loop, tries)
     retained = (sum(one.retained for one in debris) or tries) if left is None else left.bytes
@@ -182,7 +185,7 @@ def _debris(suspects: tuple[Suspect, ...], loop: LoopFacts) -> tuple[Suspect, ..
 
 def _left(loop: LoopFacts, tries: int) -> Left | None:
     """What a training that has ended left, or a checkpoint, if that is more than the bytes that failed `tries` left."""
-    known = (loop.ended_training, loop.loaded, loop.former, loop.calls)
+    known = (loop.ended_training, loop.replaced, loop.loaded, loop.former, loop.calls)
     return next((one for one in known if one is not None and one.bytes > tries), None)
 
 
@@ -195,7 +198,7 @@ def _adds_up(suspect: Suspect, loop: LoopFacts) -> bool:
 
     Views that a list of them collects keep more with every one. An optimizer that was given more parameters pass after
     pass is in use, whatever became of its modules; exceptions of more passes than a search over settings has are those
-    of requests that keep coming.
+    of requests that keep coming. A cycle that no collection ends is there for good.
     """
     if suspect.shows is not None and suspect.unread is None:
         return suspect.passes >= LEAST_PASSES
@@ -204,7 +207,7 @@ def _adds_up(suspect: Suspect, loop: LoopFacts) -> bool:
         return loop.goes_on and suspect.unread is None and suspect.passes >= enough
     if suspect.kind == "deferred":
         return loop.goes_on and suspect.passes >= LEAST_PASSES
-    return suspect.kind == "optimizer" and suspect.passes >= LEAST_PASSES
+    return (suspect.kind == "optimizer" or never_collected(suspect)) and suspect.passes >= LEAST_PASSES
 
 
 def _pace(holder: Suspect | None, growth: tuple[Growth, ...]) -> int:

@@ -24,6 +24,7 @@ class Shortage:
         free: the free bytes by what they were worth to it.
         grown: live bytes that finished passes of a loop left behind.
         filling: whether those may be a result that is gathered, and is done some day: a plain list of a call underway.
+        garbage: those of `retained` that no code can read, where what has grown may be read some day.
         retained: live bytes that nothing uses any more: kept exceptions, unreachable cycles, calls that have ended.
         opened: the largest hole that opened within the failing call, when a stream was waited for.
         outside: bytes of the card outside this allocator, None where unknown.
@@ -37,6 +38,7 @@ class Shortage:
     free: FreeForRequest
     grown: int = 0
     filling: bool = False
+    garbage: int = 0
     retained: int = 0
     opened: int = 0
     outside: int | None = None

@@ -55,6 +55,8 @@ OF_THE_PASS = (*UNDERWAY, "graph", "tensor")
 """Kinds that belong to the pass that is underway, unless they keep what earlier ones made."""
 _FINISHED_WITH = ("exception", "cycle", "optimizer", "deferred", "history")
 """Kinds whose memory no running code uses any more."""
+_THROUGH_A_NODE = re.compile(r"Backward\.\w")
+"""Of a cycle's way: an attribute of a function's context, which PyTorch makes a node of the graph."""
 _STEP = re.compile(r"[.\[{]")
 MOST_SHOWN = 0.1
 """Of what a view keeps alive; a larger part of a tensor is worth keeping as it is."""
@@ -64,8 +66,8 @@ LEAST_ABANDONED = 3
 """Bounded collections alike; two may be a double buffer."""
 LEAST_HOOKS = 4
 """On one module, with what each keeps; nobody has so many uses for one module's output."""
-HOOKS = re.compile(r"\._\w*hooks\[\*\]")
-"""Where one module has several hooks; a module that has one names it by its number."""
+HOOKS = re.compile(r"\._\w*hooks(?:\[\*\]|$)")
+"""Where one module has several hooks, or modules alike have some; a module that has one names it by its number."""
 _HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
 
 
@@ -87,15 +89,31 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
             continue
         if any(_is_told(holder.holder, other) for other in found):
             continue
-        one = _hooked(_suspect(study, entry, holder, allocated, taken), holder.count or 1)
+        one = _hooked(_suspect(study, entry, holder, allocated, taken), _hooks_each(holder))
         # A pass of the loop that counts may be one of many that trained one model.
         found.append(one if models is None else replace(one, passes=min(one.passes, models)))
     return tuple(sorted(_exceptions_together(found), key=lambda one: -one.retained)[:MOST_SUSPECTS])
 
 
+def never_collected(suspect: Suspect) -> bool:
+    """Whether it is a cycle that the garbage collector cannot see: it goes through a node of the autograd graph."""
+    return suspect.kind == "cycle" and _THROUGH_A_NODE.search(suspect.holder) is not None
+
+
+def _hooks_each(holder: RecordedHolder) -> int:
+    """How many hooks keep something: those of one module, or of each where it stands for the hooks of several."""
+    objects = holder.count or 1
+    if holder.holder is None or not holder.holder.endswith("hooks"):
+        return objects
+    return min(holder.length or 0, holder.tensors or 0) // objects
+
+
 def _hooked(suspect: Suspect, hooks: int) -> Suspect:
-    """`suspect`, as a pile of hooks if it is one: registered again and again, each keeps its own of the newest pass."""
-    if hooks < LEAST_HOOKS or not HOOKS.search(suspect.holder) or suspect.passes:
+    """`suspect`, as a pile of hooks if it is one: registered again and again, each keeps its own of the newest pass.
+
+    In the middle of a pass, those that it has not come to yet keep what the pass before has made.
+    """
+    if hooks < LEAST_HOOKS or not HOOKS.search(suspect.holder) or suspect.passes > 1:
         return suspect
     earlier = suspect.retained * (hooks - 1) // hooks
     return replace(suspect, kind="hooks", passes=hooks - 1, finished_bytes=earlier, earlier_bytes=earlier)

@@ -7,6 +7,7 @@ nobody, though it is not garbage: ``del`` would free it. Whatever cannot be told
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import sys
@@ -36,6 +37,9 @@ Asked = Callable[[], frozenset[str] | None]
 NEWEST = (3, 13)
 """Later versions of Python keep values on a call's stack without counting a reference, so that nothing is proven."""
 _OPTIMIZED = 0x1
+_NOTHING = object()
+_AS_OBJECT = (object, dict, collections.OrderedDict, list, tuple)
+"""Types whose attributes are looked up as those of any object."""
 _MOST_ROWS = 50
 _MOST_OTHERS = 3
 
@@ -340,11 +344,14 @@ def _resolve(value: Any, steps: tuple[tuple[str, str | int], ...]) -> int | None
     for kind, key in steps:
         if kind == "." and type(key) is str:
             cls = type(value)
-            if _is_overridden(cls) or any(key in vars(base) for base in cls.__mro__):
+            default = next((vars(base)[key] for base in cls.__mro__ if key in vars(base)), _NOTHING)
+            if _is_overridden(cls) or hasattr(type(default), "__get__"):
                 return None
             try:
                 value = object.__getattribute__(value, key)
             except AttributeError:
+                return None
+            if value is default:
                 return None
         elif (type(value) is dict and key in value) or (
             type(value) in (list, tuple) and type(key) is int and -len(value) <= key < len(value)
@@ -356,7 +363,7 @@ def _resolve(value: Any, steps: tuple[tuple[str, str | int], ...]) -> int | None
 
 
 def _is_overridden(cls: type) -> bool:
-    return any("__getattribute__" in vars(base) for base in cls.__mro__ if base is not object)
+    return any("__getattribute__" in vars(base) for base in cls.__mro__ if base not in _AS_OBJECT)
 
 
 def _words(steps: tuple[tuple[str, str | int], ...]) -> str:

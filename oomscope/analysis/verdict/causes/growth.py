@@ -17,7 +17,7 @@ SLUG = "growth"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
     "accumulate_predictions", "drop_optimizer", "copy_view", "forget_exception", "cancel_deferred_call",
-    "detach_what_is_kept", "bound_what_is_kept", "release_models", "raise_cap", "smaller_batch",
+    "collect_garbage", "detach_what_is_kept", "bound_what_is_kept", "release_models", "raise_cap", "smaller_batch",
 )  # fmt: skip
 NEARLY_ALL = 0.9
 """Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""
@@ -98,9 +98,15 @@ def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
     live, kept = circumstances.request.totals.allocated, {"holder": holder.holder, "retained": holder.retained}
     if holder.kind == "exception":
         return note("causes.growth.exceptions", live=live, **kept)
+    if holder.kind == "cycle":
+        way = holder.holder.removeprefix("reference cycle: ")
+        per_pass = circumstances.piled.per_pass
+        return note("causes.growth.cycle", live=live, cycle=way, passes=holder.passes, per_pass=per_pass, **kept)
     if holder.kind == "hooks":
         module, kept_in = HOOKS.split(holder.holder, maxsplit=1)
-        values = {"module": module, "part": _CLOSURE.sub("", kept_in) or None, "hooks": holder.passes + 1}
+        each = "each of" if module.endswith("[*]") else None
+        part = _CLOSURE.sub("", kept_in).removeprefix(".").removeprefix("__self__.") or None
+        values = {"module": module, "part": part, "hooks": holder.passes + 1, "each": each}
         return note("causes.growth.hooks", live=live, **values, **kept)
     passes = holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None
     return note(

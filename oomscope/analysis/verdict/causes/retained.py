@@ -14,6 +14,7 @@ from oomscope.analysis.passes.ended_training import EndedTraining
 from oomscope.analysis.passes.former_model import FormerModel
 from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
+from oomscope.analysis.passes.replaced_optimizer import ReplacedOptimizer
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Suspect
@@ -75,7 +76,9 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     low, debris, case = circumstances.request.limit.low, circumstances.piled.debris, circumstances.shortage
     if not debris:
         left = circumstances.piled.left
-        named = isinstance(left, (EndedTraining, FormerModel)) and keeper_of(circumstances.study, left.rows)
+        named = isinstance(left, (EndedTraining, ReplacedOptimizer, FormerModel)) and keeper_of(
+            circumstances.study, left.rows
+        )
         return note("doubts.may_be_read" if named else "doubts.trace_alone")
     if debris[0].kind == "optimizer" and debris[0].unread is None:
         return note("doubts.no_module")
@@ -170,7 +173,7 @@ def _by_trace(circumstances: Circumstances) -> Note:
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
 
 
-def _ended(circumstances: Circumstances, left: EndedTraining | FormerModel) -> Note:
+def _ended(circumstances: Circumstances, left: EndedTraining | ReplacedOptimizer | FormerModel) -> Note:
     study, live = circumstances.study, circumstances.request.totals.allocated
     values = {
         "retained": left.bytes, "live": live, "holder": keeper_of(study, left.rows),
@@ -179,6 +182,8 @@ def _ended(circumstances: Circumstances, left: EndedTraining | FormerModel) -> N
     }  # fmt: skip
     if isinstance(left, FormerModel):
         return note("causes.retained.former_model", place=left.place, **values)
+    if isinstance(left, ReplacedOptimizer):
+        return note("causes.retained.replaced_optimizer", place=left.place, **values)
     return note("causes.retained.ended_training", loop=study.loops.location(left.run), **values)
 
 
