@@ -249,8 +249,8 @@ CAUSES: dict[str, Sentence] = {
         + (f", where passes before it needed at most {format_bytes(values['before'])}" if values["before"] else "")
         + f"; no free piece was large enough for its next request, of {format_bytes(values['size'])}."
     ),
-    "causes.capacity.rest_unknown": "In one piece, the free memory would have served it, with {bytes:bytes} to spare. "
-    "What the rest of the pass would have needed is not known: no pass like it had finished.",
+    "causes.capacity.rest_unknown": "In one piece, the free memory would have served the request, with {bytes:bytes} "
+    "to spare. What the rest of the pass would have needed is not known: no pass like it had finished.",
     "causes.capacity.tensor": "{holder:holder} is one tensor of {bytes:bytes}.",
     "causes.capacity.idle_model": "{holder:holder}, a model that was not running, holds {bytes:bytes} of the "
     "{live:bytes} in use.",

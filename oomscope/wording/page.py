@@ -129,12 +129,20 @@ def stored_note(name: str, per_pass: int | None = None, *, kept: bool = False) -
     return f"stored in {name} here{more}"
 
 
-def before_note(slug: str, name: str | None, kind: str) -> str:
-    """What is to be done before a line: `slug` of the advice, `name` of what a person would let go of.
+def before_note(slug: str, name: str | None, kind: str, made: Location | None = None) -> str:
+    """What is to be done before a line.
 
-    `kind` is that of the work underway there.
+    Args:
+        slug: of the advice.
+        name: of what a person would let go of.
+        kind: of the work underway there.
+        made: the line that made most of what it keeps.
     """
-    what = "call gc.collect()" if slug == "collect_garbage" else f"let go of {name or 'it'}"
+    is_garbage = slug == "collect_garbage"
+    what = "call gc.collect()" if is_garbage else f"let go of {name or 'it'}"
+    if made is not None and not is_garbage:
+        file = clean(made.file.replace("\\", "/").rpartition("/")[2], 60)
+        what += f" (made at {file}:{made.line})"
     return f"{what} before this {'line' if kind == 'call' else kind}"
 
 
@@ -199,7 +207,7 @@ def asked_note(oom: Oom) -> str:
 
 
 ENOUGH_SO_FAR = "enough for this request"
-SO_FAR_EXPLAINED = "What would be asked for next is not known."
+SO_FAR_EXPLAINED = "Enough for this request: what would be asked for next is not known."
 """What stands once below pieces of advice that are enough so far."""
 
 
@@ -251,7 +259,7 @@ def _knows_the_rest(oom: Oom) -> bool:
     known, told = oom.verdict.failing_pass, {note.code for note in oom.verdict.headline}
     if not told.isdisjoint(("causes.capacity.history", "causes.pass.keeps")):
         return False
-    return oom.verdict.cause != "capacity" or (known is not None and known.has_fitted)
+    return oom.verdict.cause == "growth" or (known is not None and known.has_fitted)
 
 
 def missing(advice: Advice, oom: Oom) -> int | None:
@@ -321,7 +329,7 @@ def bill_note(device: DeviceFindings) -> str:
     """What the bill of the model counts that the model does not need; empty where nothing is known to be left over."""
     if device.oom is None or device.oom.verdict.cause not in ("growth", "retained"):
         return ""
-    return "The last column counts all that is live, also what the verdict says is left over."
+    return "The last column also counts what the verdict says is left over."
 
 
 def limit_note(limit: int | None, beyond: int | None, *, capped: bool) -> str:

@@ -31,10 +31,11 @@ def _pool(values: Mapping[str, Any]) -> str:
 
 
 def _setting(values: Mapping[str, Any]) -> str:
-    older = "PYTORCH_CUDA_ALLOC_CONF"
+    setting, older = values["setting"], "PYTORCH_CUDA_ALLOC_CONF"
+    cap = "; the fraction is the cap as it is" if "per_process_memory_fraction" in setting else ""
     if values.get("renamed") is None:
-        return f"Set PYTORCH_ALLOC_CONF={values['setting']} ({older} before torch 2.9)."
-    return f"Set {'PYTORCH_ALLOC_CONF' if values['renamed'] else older}={values['setting']}."
+        return f"Start with `PYTORCH_ALLOC_CONF={setting}` ({older} before torch 2.9){cap}."
+    return f"Start with `{'PYTORCH_ALLOC_CONF' if values['renamed'] else older}={setting}` in the environment{cap}."
 
 
 def _price_of_setting(values: Mapping[str, Any]) -> str:
@@ -90,14 +91,14 @@ REMEDIES: dict[str, RemedyWords] = _WHAT_IS_KEPT | {
     "smaller_batch.training": RemedyWords(
         "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "
         "more].",
-        "[{bytes:bytes} of what is in use grows with the batch.]",
-        "more, smaller kernels",
+        "[{bytes:bytes} of what is in use grows with what a pass takes at once.]",
+        "slower: more, smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
         "Divide the batch by {divisor}[, if it has {samples} samples or more].",
-        "[{bytes:bytes} of what is in use grows with the batch.]",
-        "more, smaller kernels",
+        "[{bytes:bytes} of what is in use grows with what a pass takes at once.]",
+        "slower: more, smaller kernels",
         "faq",
     ),
     "checkpoint_activations": RemedyWords(

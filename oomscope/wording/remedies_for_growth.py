@@ -55,7 +55,8 @@ def _detach_number(values: Mapping[str, Any]) -> str:
 
 def _detach_state(values: Mapping[str, Any]) -> str:
     if values["is_state"]:
-        return f"Detach {holder(values['holder'])} before each pass: `.detach()` of every tensor in it."
+        each = "`.detach()` every tensor in it"
+        return f"Detach {holder(values['holder'])} before each pass ({each}){_no_grad(values)}."
     through = f"through it, {holder(values['holder'])} reaches the graphs of all passes"
     return f"Detach the state of the recurrent layer before it goes into the next pass (`h = h.detach()`): {through}."
 
@@ -101,7 +102,9 @@ GROWING: dict[str, RemedyWords] = {
     "detach_what_is_kept.state": RemedyWords(
         _detach_state,
         "A recurrent layer was given it, so that its graph reaches back through all passes[: {per_pass:bytes} each].",
-        "gradients reach back through one pass, not through all",
+        lambda values: (
+            _NO_BACKWARD if values["backward"] == "none" else "gradients reach back through one pass, not through all"
+        ),
         "faq",
     ),
     "detach_what_is_kept.carried": RemedyWords(
@@ -133,7 +136,7 @@ GROWING: dict[str, RemedyWords] = {
     "bound_what_is_kept.holder": RemedyWords(
         _bound_holder,
         "It keeps {bytes:bytes} that could go.",
-        "a copy back where the device needs it again",
+        "what is dropped is lost; what is moved takes a copy back where the device needs it",
         "faq",
     ),
     "bound_what_is_kept.models": RemedyWords(
@@ -172,7 +175,7 @@ GROWING: dict[str, RemedyWords] = {
     "copy_view": RemedyWords(
         "Store `.clone()` of each view in {holder:holder}: a view keeps the whole tensor that it is a part of.",
         "{bytes:bytes} of what it keeps alive is outside the views.",
-        "none",
+        "a copy as large as what is seen of it",
         "",
     ),
     "release_models": RemedyWords(

@@ -208,13 +208,13 @@ RETAINED: dict[str, RemedyWords] = {
     "release_variable": RemedyWords(
         _release,
         "It keeps {bytes:bytes} that no running code reads again.",
-        "none",
+        lambda values: "none" if values.get("proven") else "none, if no code that runs later reads it",
         "faq",
     ),
     "release_variable.parts": RemedyWords(
         _release_rest,
         "It keeps {bytes:bytes} that no running code reads again.",
-        "none",
+        lambda values: "none" if values.get("proven") else "none, if no code that runs later reads it",
         "faq",
     ),
     "release_variable.suspended": RemedyWords(

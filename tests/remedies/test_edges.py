@@ -412,6 +412,32 @@ def test_the_most_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(advised(monkeypatch, *[None] * (remedies.MOST_ADVICE + 1))) == remedies.MOST_ADVICE
 
 
+@pytest.mark.parametrize(
+    ("saves", "enough", "is_told"),
+    [
+        (1000, None, True),
+        (999, None, False),
+        (999, True, True),
+        (999, False, True),
+        (None, None, True),
+        (0, None, True),
+    ],
+)
+def test_what_may_be_enough_only_if_holes_join_saves_a_good_part_of_what_is_missing(
+    saves: int | None, enough: bool | None, is_told: bool
+) -> None:
+    """The request lacks 2,000 bytes."""
+    assert remedies.LEAST_OF_MISSING == 0.5
+    assert remedies._is_too_little(circumstances(), Advice("shard_parameters", {}, saves, enough)) is not is_told
+
+
+def test_a_setting_that_nobody_could_replay_is_tried_last_where_the_program_needs_too_much() -> None:
+    setting = Advice("allocator_setting.untried", {}, None, None)
+    other = Advice("smaller_batch", {}, None, None)
+    assert remedies._place(setting, (), "capacity") > remedies._place(other, (), "capacity")
+    assert remedies._place(setting, (), "fragmentation") == remedies._place(other, (), "fragmentation")
+
+
 def test_what_is_enough_comes_first_and_what_is_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
     assert advised(monkeypatch, False, None, True, None, True) == [True, True, None, None, False]
 
@@ -504,10 +530,10 @@ def of_torch(version: str | None) -> SimpleNamespace:
     [
         (
             "{}.{}.0+cu128".format(*allocator_setting._RENAMED),
-            "Set PYTORCH_ALLOC_CONF=expandable_segments:True.",
+            "Start with `PYTORCH_ALLOC_CONF=expandable_segments:True` in the environment.",
         ),
-        ("2.8.0", "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."),
-        (None, "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."),
+        ("2.8.0", "Start with `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` in the environment."),
+        (None, "Start with `PYTORCH_ALLOC_CONF=expandable_segments:True` (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."),
     ],
 )
 def test_a_setting_is_told_by_the_variable_that_this_torch_reads(

@@ -64,9 +64,19 @@ def test_the_advice_says_before_which_line(name: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("name", "line", "text", "note"),
     [
-        ("two_stages", 39, "stage2.fit(codes, 1024, 4)", "let go of stage1 before this line"),
+        (
+            "two_stages",
+            39,
+            "stage2.fit(codes, 1024, 4)",
+            "let go of stage1 (made at two_stages.py:35) before this line",
+        ),
         ("distill", 79, "student.fit(zip(transfer, soft))", "call gc.collect() before this line"),
-        ("baseline_tune", 26, "loss = F.mse_loss(model(x), x)", "let go of baseline before this block"),
+        (
+            "baseline_tune",
+            26,
+            "loss = F.mse_loss(model(x), x)",
+            "let go of baseline (made at baseline_tune.py:21) before this block",
+        ),
     ],
 )
 def test_that_line_is_the_one_shown_and_the_one_of_the_fix(name: str, line: int, text: str, note: str) -> None:
@@ -130,7 +140,7 @@ def test_the_loop_that_the_recording_tells_is_the_one_to_let_go_before() -> None
     assert "before the loop in main (baseline_tune.py:25): `del` it" in first_action(snapshot)
     found = culprit(analyzed(snapshot), str, Sources(snapshot))
     assert found is not None
-    assert (found.line, found.note) == (25, "let go of baseline before this loop")
+    assert (found.line, found.note) == (25, "let go of baseline (made at baseline_tune.py:21) before this loop")
 
 
 def test_what_a_pass_has_written_can_go_within_it() -> None:

@@ -74,6 +74,8 @@ REMEDY_MODULES = MappingProxyType({remedy.SLUG: remedy for remedy in _ALL})
 _DELAYS = MappingProxyType({"growth": ("raise_cap", "smaller_batch"), "retained": ("raise_cap",)})
 """What lets a request through and leaves a cause as it is: told behind all that removes the cause."""
 
+LEAST_OF_MISSING = 0.5
+"""Of the bytes that the request lacked: what advice has to save that is not certain to be enough."""
 MOST_ADVICE = 6
 """A reader who is told ten things does none."""
 
@@ -87,5 +89,19 @@ def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
     delays = _DELAYS.get(cause, ())
     found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
     found = [completed(circumstances, advice) for advice in found]
-    found.sort(key=lambda one: (one.enough is False, one.slug.partition(".")[0] in delays, one.enough is not True))
+    found = [advice for advice in found if not _is_too_little(circumstances, advice)]
+    found.sort(key=lambda one: _place(one, delays, cause))
     return (*found[:MOST_ADVICE], *refuted(circumstances, cause, {advice.slug for advice in found}))
+
+
+def _place(advice: Advice, delays: tuple[str, ...], cause: str) -> tuple[bool, ...]:
+    # Where the program needs too much, a setting that could not be replayed is the last thing to try.
+    untried = advice.slug == "allocator_setting.untried" and cause == "capacity"
+    return advice.enough is False, advice.slug.partition(".")[0] in delays, advice.enough is not True, untried
+
+
+def _is_too_little(circumstances: Circumstances, advice: Advice) -> bool:
+    """Whether it may help only if holes join, and saves little of what is missing without them."""
+    case = circumstances.shortage
+    missing = -case.spare(0, case.limit.low)
+    return advice.enough is None and 0 < (advice.saves_bytes or 0) < LEAST_OF_MISSING * missing

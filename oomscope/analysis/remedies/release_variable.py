@@ -35,7 +35,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             work, stored = work_before(circumstances, one), next(iter(one.stores), None)
             values = {"holder": one.holder, "bytes": one.retained, "before": work}
             values |= {"reads": said_reads(one), "stored": stored, "graph": one.kind == "graph"}
-            values |= {"others": one.others}
+            values |= {"others": one.others, "proven": one.unread == "proven"}
             code = f"{SLUG}.parts" if one.reads else SLUG
             # Where only a block is known before which it can go, the line that stores it is the one to look at.
             at = one.at if work is None or (stored is not None and work.kind == "block") else work.at

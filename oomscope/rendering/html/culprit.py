@@ -79,7 +79,7 @@ def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culpr
 
 def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
     verdict = oom.verdict
-    if verdict.cause == "retained" and (before := _of_what_follows(oom)) is not None:
+    if verdict.cause == "retained" and (before := _of_what_follows(device, oom, sources)) is not None:
         return before
     if verdict.cause in ("growth", "retained"):
         named = {note.values.get("holder") for note in verdict.headline}
@@ -122,15 +122,17 @@ def _of_driver(device: DeviceFindings, driver: Driver, site: Location) -> _Marke
     return _Marked(where, words.made_note(bytes_))
 
 
-def _of_what_follows(oom: Oom) -> _Marked | None:
-    """The call or the loop before which the best advice has something go."""
+def _of_what_follows(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
+    """The call or the loop before which the best advice has something go, with the line that stored or made that."""
     best = next((one for one in oom.verdict.advice if not one.refuted), None)
     work = None if best is None else best.values.get("before")
     if best is None or work is None or best.at != work.at:
         return None
     kept = next((one for one in oom.verdict.suspects if one.holder == best.values.get("holder")), None)
     name = None if kept is None else name_of(kept)
-    return _Marked(work.at, words.before_note(best.slug, name, work.kind), is_cause=work.kind != "block")
+    made = None if kept is None else store_line(kept, sources) or _made(device, kept)[0]
+    note = words.before_note(best.slug, name, work.kind, None if made == work.at else made)
+    return _Marked(work.at, note, is_cause=work.kind != "block")
 
 
 def _of_last_pass(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked | None:
@@ -191,8 +193,14 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _M
     stores = store_line(suspect, sources)
     if stores is not None:
         return _Marked(stores, words.stored_note(name_of(suspect), kept=keeps_error(suspect)), is_cause=True)
+    location, bytes_ = _made(device, suspect)
+    return None if location is None else _Marked(location, words.made_of_it(bytes_))
+
+
+def _made(device: DeviceFindings, suspect: Suspect) -> tuple[Location | None, int]:
+    """The line that made most of what `suspect` keeps, and how much; None where the page is of another instant."""
     if device.oom is None or device.oom.entry != device.at_entry:
-        return None
+        return None, 0
     sites, history = device.study.sites, device.history
     held = held_rows(device.study, device.at_entry, suspect.holder)
     stack, size = history.lifetimes.stack[held], history.size[held]
@@ -203,8 +211,8 @@ def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _M
     for number in np.argsort(-made, kind="stable").tolist():
         location = sites.location(int(numbers[number]))
         if location is not None:
-            return _Marked(location, words.made_of_it(int(made[number])))
-    return None
+            return location, int(made[number])
+    return None, 0
 
 
 def _in_loop(device: DeviceFindings, growth: Growth, loop: Location | None) -> tuple[Location, float] | None:

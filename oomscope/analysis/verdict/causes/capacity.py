@@ -14,10 +14,10 @@ from oomscope.model import FrameKind, Note, frame_kind, note
 SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
-    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "raise_cap",
-    "undo_change", "bound_batch", "fused_optimizer", "fused_attention", "bound_what_is_kept",
+    "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "undo_change", "bound_batch",
+    "allocator_setting", "raise_cap", "fused_optimizer", "fused_attention", "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
-    "drop_gradients", "shard_parameters", "load_once", "bound_cache", "allocator_setting",
+    "drop_gradients", "shard_parameters", "load_once", "bound_cache",
 )  # fmt: skip
 LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_on_the_card")
 
