@@ -55,7 +55,7 @@ def circumstances(
         "may_be_done_with": 0, "left_by_last_pass": 0, "wasted": 0, "keeper_of_last_pass": None,
         "walls": (), "keeps_graphs": False, "parameter_item": None,
         "trains": False, "went_as_far_before": False, "is_in_forward": True,
-        "left_by_trace": 0, "other_models": 0, "leaks_for_sure": True, "idle_models": (),
+        "left_by_trace": 0, "other_models": 0, "leaks_for_sure": True, "idle_models": (), "failed_at_once": False,
     }  # fmt: skip
     needs = {
         "state_to_come": (0, 0), "still_to_come": None, "next_step": None, "most": None, "at_work": 0, "made_so_far": 0,

@@ -145,10 +145,10 @@ def test_calls_in_progress_are_at_work() -> None:
     assert find_piled((growth(),), (), (underway,), LoopFacts()).grown == 0
 
 
-@pytest.mark.parametrize(("function", "retained"), [("Server.segment", 0), ("main", 3000)])
-def test_what_many_calls_at_once_do_not_read_again_is_at_work(function: str, retained: int) -> None:
+@pytest.mark.parametrize(("unread", "retained"), [("likely", 0), ("proven", 3000), (None, 0)])
+def test_what_many_calls_at_once_do_not_read_again_is_at_work(unread: str | None, retained: int) -> None:
     underway = CallsInProgress("segment", "serve.py", 47, 12)
-    left = suspect(f"{function}: x", "tensor", retained=3000, unread="likely")
+    left = suspect("Server.normalise: x", "tensor", retained=3000, unread=unread)
     assert find_piled((), (left,), (underway,), LoopFacts()).retained == retained
 
 

@@ -54,7 +54,7 @@ from oomscope.analysis.verdict.suspects import find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.model import BoolArray
+from oomscope.model import Action, BoolArray
 from oomscope.model.ordering import ascending
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
@@ -279,6 +279,13 @@ class Circumstances:
     def in_progress(self) -> tuple[CallsInProgress, ...]:
         """Calls of one function that were underway at the same time, most first."""
         return calls_in_progress(self.study, self.request.entry)
+
+    @cached_property
+    def failed_at_once(self) -> bool:
+        """Whether many calls were in progress at the first failure: what their errors keep, they had needed at once."""
+        failed = self.study.history.trace.entries(Action.OOM)
+        earlier = failed[failed < self.request.entry]
+        return bool(len(earlier)) and bool(calls_in_progress(self.study, int(earlier[0])))
 
     @cached_property
     def needs(self) -> Needs:

@@ -129,7 +129,8 @@ def find_piled(
     """
     underway = {one.function for one in in_progress}
     growth = _that_piles_up(growth, underway, loop)
-    debris = tuple(one for one in _debris(suspects, loop) if not (one.unread and _is_at_work(one, underway)))
+    # What calls at once do not read again is at work; whose variable it is cannot be told from their names alone.
+    debris = tuple(one for one in _debris(suspects, loop) if not (one.unread == "likely" and underway))
     tries = 0 if suspects else loop.failed_tries
     left = None if debris else _left(loop, tries)
     retained = (sum(one.retained for one in debris) or tries) if left is None else left.bytes
