@@ -33,10 +33,8 @@ def no_growth(device: DeviceFindings) -> str:
         return f"Two {several} are too few to tell whether memory grows from one to the next."
     spread = (max(peaks) - min(peaks)) / max(max(peaks), 1)
     if spread > STEADY:
-        lie = f"lie between {format_bytes(min(peaks))} and {format_bytes(max(peaks))}"
-        return (
-            f"No line was found that leaves more behind with every {one} up to the end. All peaks but the first {lie}."
-        )
+        later = f"later peaks lie between {format_bytes(min(peaks))} and {format_bytes(max(peaks))}"
+        return f"No line leaves more behind in every {one} to the end; {later}."
     if len(device.ooms) > 1:
         return f"No line leaves more behind from one {one} to the next: several {several} ran into the limit."
     spread = max(spread, LEAST_SPREAD)

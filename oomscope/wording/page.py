@@ -207,7 +207,7 @@ def asked_note(oom: Oom) -> str:
 
 
 ENOUGH_SO_FAR = "enough for this request"
-SO_FAR_EXPLAINED = "Enough for this request: what would be asked for next is not known."
+SO_FAR_EXPLAINED = "What comes after this request is not known."
 """What stands once below pieces of advice that are enough so far."""
 
 

@@ -92,13 +92,13 @@ REMEDIES: dict[str, RemedyWords] = _WHAT_IS_KEPT | {
         "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "
         "more].",
         "[{bytes:bytes} of what is in use grows with what a pass takes at once.]",
-        "slower: more, smaller kernels",
+        "slower: smaller kernels",
         "faq",
     ),
     "smaller_batch": RemedyWords(
         "Divide the batch by {divisor}[, if it has {samples} samples or more].",
         "[{bytes:bytes} of what is in use grows with what a pass takes at once.]",
-        "slower: more, smaller kernels",
+        "slower: smaller kernels",
         "faq",
     ),
     "checkpoint_activations": RemedyWords(

@@ -73,7 +73,7 @@ def steps(*peaks: int) -> Steps:
         (round(10_000 * (1 - STEADY)), "No growth: after the first, all 3 steps peak within 5.0% of each other."),
         (
             round(10_000 * (1 - STEADY)) - 1,
-            "No line was found that leaves more behind with every step up to the end. All peaks but the first lie",
+            "No line leaves more behind in every step to the end; later peaks lie between",
         ),
         (10_000, "No growth: after the first, all 3 steps peak within 0.1% of each other."),
         (

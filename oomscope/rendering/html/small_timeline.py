@@ -237,7 +237,7 @@ def _earlier(device: DeviceFindings, last: int, right: float) -> tuple[tuple[str
 
 def _begin(axis: TimeAxis, zero: str) -> str:
     before = axis.after_zero(0)
-    return "start" if before is None else f"start, {format_duration(abs(before))} before {zero} (not to scale in time)"
+    return "start" if before is None else f"start, {format_duration(abs(before))} before {zero} (not to scale)"
 
 
 def _percent(value: float) -> str:
