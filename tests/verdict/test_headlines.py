@@ -19,9 +19,9 @@ from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.decide import decide
 from oomscope.analysis.verdict.failed_requests import failed_requests
+from oomscope.analysis.verdict.hooks import LEAST_HOOKS
 from oomscope.analysis.verdict.judge import judge
 from oomscope.analysis.verdict.records import Verdict
-from oomscope.analysis.verdict.suspects import LEAST_HOOKS
 from oomscope.model import Note, Snapshot
 from oomscope.wording import say
 from oomscope.wording.causes import CAUSES

@@ -12,7 +12,7 @@ from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.remedies import bound_what_is_kept
 from oomscope.analysis.study import DeviceStudy, study_device
-from oomscope.analysis.verdict import calls, failed_requests, piled, suspects
+from oomscope.analysis.verdict import calls, failed_requests, hooks, piled, suspects
 from oomscope.analysis.verdict.causes import growth as growth_cause
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.piled import LEAST_PASSES, MOST_GATHERED, LoopFacts, Piled, find_piled
@@ -210,8 +210,8 @@ def test_the_most_paths_of_a_suspect() -> None:
 @pytest.mark.parametrize(
     ("name", "hooks", "kind", "passes"),
     [
-        ("train: net.stem._forward_hooks[*] (closure) seen", suspects.LEAST_HOOKS, "hooks", 3),
-        ("train: net.stem._forward_hooks[*] (closure) seen", suspects.LEAST_HOOKS - 1, "dict", 0),
+        ("train: net.stem._forward_hooks[*] (closure) seen", hooks.LEAST_HOOKS, "hooks", 3),
+        ("train: net.stem._forward_hooks[*] (closure) seen", hooks.LEAST_HOOKS - 1, "dict", 0),
         ("train: net.stem._forward_hooks[7] (closure) seen", 9, "dict", 0),
         ("train: hooks[*]", 9, "dict", 0),
         ("train: net.blocks[*]._forward_hooks", 2, "hooks", 3),

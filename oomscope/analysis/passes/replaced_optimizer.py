@@ -17,6 +17,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import among, numbered
 
 LEAST_STEPS = 3
 """Backward passes between the states of the one and of the other. Optimizers that step in turn begin in one pass."""
@@ -46,7 +47,7 @@ def find_replaced_optimizer(study: DeviceStudy, entry: int) -> ReplacedOptimizer
     old = states[number <= number.max() - LEAST_STEPS]
     old = old[_by_the_same_lines(study, old, new)]
     parameters = np.flatnonzero(alive & (study.categories == PARAMETER))
-    again = np.array([_has_all(size[old], size[parameters], one) for one in size[new].tolist()], np.bool_)
+    again = among(size[new], _sizes_of_which_all_have(size[old], size[parameters]))
     if not len(old) or size[new[again]].sum() <= MOST_AGAIN * size[new].sum():
         return None
     stack = int(lifetimes.stack[new[np.argmax(size[new])]])
@@ -71,7 +72,9 @@ def _by_the_same_lines(study: DeviceStudy, old: IntArray, new: IntArray) -> Bool
     return np.array([one >= 0 and bool(stacks[one]) and stacks[one][0] in lines for one in of[old].tolist()], np.bool_)
 
 
-def _has_all(states: IntArray, parameters: IntArray, size: int) -> bool:
-    """Whether each of the parameters of `size` bytes has its states, as many as each other one."""
-    had, owners = int(np.count_nonzero(states == size)), int(np.count_nonzero(parameters == size))
-    return owners > 0 and had >= TWO_EACH * owners and had % owners == 0
+def _sizes_of_which_all_have(states: IntArray, parameters: IntArray) -> IntArray:
+    """The sizes of parameters of which each has its states, as many as each other one of that size."""
+    sizes, which = numbered(parameters)
+    owners, ordered = np.bincount(which, minlength=len(sizes)), np.sort(states)
+    had = np.searchsorted(ordered, sizes, side="right") - np.searchsorted(ordered, sizes, side="left")
+    return np.asarray(sizes[(had >= TWO_EACH * owners) & (had % np.maximum(owners, 1) == 0)])

@@ -12,7 +12,7 @@ from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import BoolArray
+from oomscope.model import Action, BoolArray
 from oomscope.model.ordering import ascending
 
 LEAST_CALLS = 3
@@ -28,6 +28,13 @@ def calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, 
     # Of what the recorder saw in a thread it knows how many there were.
     known = {(one.file, one.function) for one in threads}
     return tuple(one for one in find_calls_in_progress(study, entry) if (one.file, one.function) not in known)
+
+
+def failed_at_once(study: DeviceStudy, entry: int) -> bool:
+    """Whether a request had failed before `entry`, the first of them with many calls in progress."""
+    failed = study.history.trace.entries(Action.OOM)
+    earlier = failed[failed < entry]
+    return bool(len(earlier)) and bool(calls_in_progress(study, int(earlier[0])))
 
 
 def bytes_of_calls(study: DeviceStudy, live: BoolArray, calls: CallsInProgress) -> int:

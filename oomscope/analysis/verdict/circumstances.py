@@ -38,7 +38,7 @@ from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_r
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
-from oomscope.analysis.verdict.calls import calls_in_progress
+from oomscope.analysis.verdict.calls import calls_in_progress, failed_at_once
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.done_with import FailedWork, may_be_done_with, other_models
 from oomscope.analysis.verdict.failed_requests import FailedRequest
@@ -54,7 +54,7 @@ from oomscope.analysis.verdict.suspects import find_suspects, saved_share
 from oomscope.analysis.verdict.waiting import opened_within_the_call
 from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
-from oomscope.model import Action, BoolArray
+from oomscope.model import BoolArray
 from oomscope.model.ordering import ascending
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
@@ -283,9 +283,7 @@ class Circumstances:
     @cached_property
     def failed_at_once(self) -> bool:
         """Whether many calls were in progress at the first failure: what their errors keep, they had needed at once."""
-        failed = self.study.history.trace.entries(Action.OOM)
-        earlier = failed[failed < self.request.entry]
-        return bool(len(earlier)) and bool(calls_in_progress(self.study, int(earlier[0])))
+        return failed_at_once(self.study, self.request.entry)
 
     @cached_property
     def needs(self) -> Needs:

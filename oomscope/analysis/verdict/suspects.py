@@ -22,6 +22,7 @@ from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import made_once
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.hooks import hooked
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.unread import find_unread
 from oomscope.model import BoolArray, IntArray
@@ -64,10 +65,6 @@ LARGEST_WINDOW = 16
 """Items: a deque with room for so few is meant to be full, such as the last steps of a solver."""
 LEAST_ABANDONED = 3
 """Bounded collections alike; two may be a double buffer."""
-LEAST_HOOKS = 4
-"""On one module, with what each keeps; nobody has so many uses for one module's output."""
-HOOKS = re.compile(r"\._\w*hooks(?:\[\*\]|$)")
-"""Where one module has several hooks, or modules alike have some; a module that has one names it by its number."""
 _HISTORY = re.compile(r"(?:^__main__: |\[')(?:_{1,3}|_\d+|Out|_oh)(?:'\])?$")
 
 
@@ -89,7 +86,7 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
             continue
         if any(_is_told(holder.holder, other) for other in found):
             continue
-        one = _hooked(_suspect(study, entry, holder, allocated, taken), _hooks_each(holder))
+        one = hooked(_suspect(study, entry, holder, allocated, taken), holder)
         # A pass of the loop that counts may be one of many that trained one model.
         found.append(one if models is None else replace(one, passes=min(one.passes, models)))
     return tuple(sorted(_exceptions_together(found), key=lambda one: -one.retained)[:MOST_SUSPECTS])
@@ -98,25 +95,6 @@ def find_suspects(study: DeviceStudy, entry: int) -> tuple[Suspect, ...]:
 def never_collected(suspect: Suspect) -> bool:
     """Whether it is a cycle that the garbage collector cannot see: it goes through a node of the autograd graph."""
     return suspect.kind == "cycle" and _THROUGH_A_NODE.search(suspect.holder) is not None
-
-
-def _hooks_each(holder: RecordedHolder) -> int:
-    """How many hooks keep something: those of one module, or of each where it stands for the hooks of several."""
-    objects = holder.count or 1
-    if holder.holder is None or not holder.holder.endswith("hooks"):
-        return objects
-    return min(holder.length or 0, holder.tensors or 0) // objects
-
-
-def _hooked(suspect: Suspect, hooks: int) -> Suspect:
-    """`suspect`, as a pile of hooks if it is one: registered again and again, each keeps its own of the newest pass.
-
-    In the middle of a pass, those that it has not come to yet keep what the pass before has made.
-    """
-    if hooks < LEAST_HOOKS or not HOOKS.search(suspect.holder) or suspect.passes > 1:
-        return suspect
-    earlier = suspect.retained * (hooks - 1) // hooks
-    return replace(suspect, kind="hooks", passes=hooks - 1, finished_bytes=earlier, earlier_bytes=earlier)
 
 
 def _gradients_as_one(holders: tuple[RecordedHolder, ...]) -> Iterator[RecordedHolder]:

@@ -7,10 +7,10 @@ import re
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.hooks import HOOKS
 from oomscope.analysis.verdict.piled import MOSTLY
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
-from oomscope.analysis.verdict.suspects import HOOKS
 from oomscope.model import Note, note
 
 SLUG = "growth"
