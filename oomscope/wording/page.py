@@ -247,11 +247,17 @@ def _enough(advice: Advice, oom: Oom) -> str:
         return "enough alone"  # such passes had fitted, from beginning to end
     if advice.slug == "raise_cap" and advice.values.get("rise"):
         return f"room for about {plural(advice.values['passes'], 'more pass', 'more passes')}"
-    if advice.slug == "raise_cap" and any(note.values.get("next") for note in oom.verdict.headline):
-        return "enough alone"  # it counts the next step as well
+    following = next((note.values["next"] for note in oom.verdict.headline if note.values.get("next")), None)
+    if following is not None and _serves_the_next_step(advice, oom, following):
+        return "enough alone"
     if not _knows_the_rest(oom):
         return ENOUGH_SO_FAR
     return "enough for this pass" if "causes.capacity.rising" in told else "enough alone"  # the next may need more
+
+
+def _serves_the_next_step(advice: Advice, oom: Oom, needs: int) -> bool:
+    """Whether it is enough for the next step as well, which `needs` so much at its peak; a higher cap counts it."""
+    return advice.slug == "raise_cap" or 0 < needs - (advice.saves_bytes or 0) <= oom.limit.low
 
 
 def _knows_the_rest(oom: Oom) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oomscope.units import format_bytes, plural
+from oomscope.wording.accelerate import free_memory
 from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.template import holder, place
 
@@ -17,6 +18,12 @@ def _bound_holder(values: Mapping[str, Any]) -> str:
     if part := values.get("part"):
         what = f"the `{part.removesuffix('[*]')}` of each item"
     return f"Empty {holder(values['holder'])}, limit its size, or move {what} to the CPU (`.cpu()`)."
+
+
+def _keep_no_models(values: Mapping[str, Any]) -> str:
+    if call := free_memory(values["holder"]):
+        return f"Call `{call}` at the end of each pass: it lets go of {holder(values['holder'])}, and of optimizers."
+    return f"Store numbers, or a `state_dict()` on the CPU, in {holder(values['holder'])}, and not the models."
 
 
 def _many_places(values: Mapping[str, Any]) -> str:
@@ -140,7 +147,7 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.models": RemedyWords(
-        "Store numbers, or a `state_dict()` on the CPU, in {holder:holder}, and not the models.",
+        _keep_no_models,
         "Each model that is stored stays on the GPU with all that it holds: {bytes:bytes} can go.",
         "a copy back where a model is needed again",
         "faq",

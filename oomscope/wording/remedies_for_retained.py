@@ -6,11 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from oomscope.wording.accelerate import free_memory
 from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.template import holder, place, work
-
-_ACCELERATORS = re.compile(r"(?:^|: )([\w.]*\baccelerator)\._(?:optimizers|models)\b")
-"""What accelerate's `Accelerator` keeps of all that it has prepared."""
 
 
 def _drop_graph(values: Mapping[str, Any]) -> str:
@@ -74,8 +72,8 @@ def _release_rest(values: Mapping[str, Any]) -> str:
 
 def _release_training(values: Mapping[str, Any]) -> str:
     before = work(values["before"]) or "the work that follows"
-    if found := _ACCELERATORS.search(values["holder"] or ""):
-        return f"Call `{found[1]}.free_memory()` before {before}: it lets go of {holder(values['holder'])}."
+    if call := free_memory(values["holder"]):
+        return f"Call `{call}` before {before}: it lets go of {holder(values['holder'])}."
     if values["holder"]:
         return (
             f"Let go of {holder(values['holder'])} before {before}: `del` what leads to it, or keep there only what is "

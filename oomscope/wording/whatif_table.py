@@ -14,13 +14,13 @@ UNKNOWN = "–"
 TITLE = "What other settings would have done"
 EXPLAINED_BY = "The command oomscope whatif shows every row, and says what the columns mean and the answers assume."
 NOTHING_CHANGES = "No setting that was replayed changes the outcome."
-HEADINGS = ("setting", "outcome", "room left", "peak", "at the end", "retries", "least limit")
+HEADINGS = ("setting", "outcome", "room left", "peak", "at the end", "retries", "needed")
 
 EXPLAINED = (
     "Outcome: every request of the recording is served (that of a run that failed ends there: what it would have asked "
     "for next is not known), or one fails after so many allocations. Room left: the limit minus the peak, or by how "
     "much the failed request was short. Peak, at the end: reserved memory. Retries: how often all cached blocks were "
-    "released to serve one request, which costs time. Least limit: the smallest under which every request is served, "
+    "released to serve one request, which costs time. Needed: the smallest limit under which every request is served, "
     "rounded up."
 )
 """What the headings mean."""

@@ -14,7 +14,7 @@ from oomscope.analysis import Findings, analyze
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
-from oomscope.model import Snapshot
+from oomscope.model import Snapshot, note
 from oomscope.reading import load
 from oomscope.rendering import render_html
 from oomscope.rendering.common.sources import Sources
@@ -238,6 +238,16 @@ def test_what_is_enough_for_passes_that_have_fitted_is_enough_alone():
     fitted = replace(oom.verdict, failing_pass=replace(oom.verdict.failing_pass, completed=3, ratio=1.0))
     advice = Advice("smaller_batch", saves_bytes=2 * GIB, enough=True)
     assert effect_text(advice, replace(oom, verdict=fitted)) == "saves 2.00 GiB · enough alone"
+
+
+@pytest.mark.parametrize(("spare", "said"), [(0, "enough alone"), (-1, "enough for this request")])
+def test_what_is_enough_for_the_next_step_of_an_optimizer_as_well_is_enough_alone(spare: int, said: str):
+    oom = sample_findings("oom_activations").devices[0].oom
+    assert oom is not None
+    step = note("causes.capacity.first_step", made=GIB, needs=2 * GIB, next=oom.limit.low + 2 * GIB - spare)
+    told = replace(oom, verdict=replace(oom.verdict, headline=(step,)))
+    advice = Advice("shard_optimizer_state", saves_bytes=2 * GIB, enough=True)
+    assert effect_text(advice, told) == f"saves 2.00 GiB · {said}"
 
 
 def test_what_is_not_enough_says_how_much_is_missing():

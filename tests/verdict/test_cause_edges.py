@@ -23,6 +23,7 @@ from oomscope.analysis.verdict.causes import (
     outside_allocator,
     oversized_request,
     private_pools,
+    retained,
 )
 from oomscope.analysis.verdict.circumstances import MUCH_OLDER, Circumstances
 from oomscope.analysis.verdict.evidence import gather_evidence
@@ -789,3 +790,21 @@ def test_only_what_finished_passes_left_is_promised_of_an_object_that_this_pass_
     one = circumstances(piled=Piled(grown=earlier, passes=7, holder=holder))
     found = growth.headline(one, outcome("growth", bytes_=earlier))
     assert [note.values["it"] for note in found if note.code == "causes.growth.without"] == [it]
+
+
+@pytest.mark.parametrize(
+    ("kept", "it"),
+    [
+        ((3000,), "it"),
+        ((3000, 1000), "them"),
+        ((3000, 499), "it and smaller ones"),
+        ((3000, 1000, 499), "them and smaller ones"),
+        ((3000, 1000, 600), "them"),
+    ],
+)
+def test_what_could_go_is_told_with_what_is_too_small_to_be_named(kept: tuple[int, ...], it: str) -> None:
+    """A twentieth of 10,000 bytes is worth a sentence, of the second and of all further ones together."""
+    debris = tuple(stand_ins.suspect(f"main: old{at}", "dict", retained=one) for at, one in enumerate(kept))
+    known = circumstances(size=500, piled=Piled(retained=sum(kept), debris=debris), retained=sum(kept))
+    (without,) = (one for one in retained.headline(known, outcome("retained")) if "needs" in one.values)
+    assert without.values["it"] == it

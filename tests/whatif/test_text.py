@@ -125,8 +125,8 @@ def test_no_figure_is_cut_short_however_narrow_the_terminal(width: int) -> None:
     text = to_text(WhatIf(0, CHECK, (LONG,)), width)
     assert max(map(len, text.splitlines())) <= width
     assert (
-        "outcome fails after 1,234,567 allocations; to spare 1,020 MiB short; peak 1,020 MiB; at the end 1,020 MiB; "
-        "retries 1,234; minimum 1,020 MiB"
+        "outcome fails after 1,234,567 allocations; room left 1,020 MiB short; peak 1,020 MiB; at the end 1,020 MiB; "
+        "retries 1,234; needed 1,020 MiB"
     ) in " ".join(text.split())
 
 
@@ -140,7 +140,7 @@ def test_where_there_is_room_a_setting_is_one_line() -> None:
     ("headroom", "per_pass", "told"),
     [
         (None, None, "serves this request"),
-        (99, 100, "serves this request; fails again within a pass"),
+        (99, 100, "serves this request; fails again in the next pass"),
         (100, 100, "serves this request; fails again after about 1 pass"),
         (350, 100, "serves this request; fails again after about 3 passes"),
         (None, 100, "serves this request; the growth goes on"),

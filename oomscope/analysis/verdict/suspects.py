@@ -348,12 +348,15 @@ def own_rows(study: DeviceStudy, entry: int, holder: str) -> IntArray:
 
 def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[str, ...], BoolArray, BoolArray]:
     """Rows that `holder` keeps; the ways to the largest; which it keeps through a traceback, and for a backward."""
-    # A state is named after its parameter, not after its optimizer.
-    states = [one.holder for one in holders_in_blocks(study) if one.kind == "optimizer_state"] == [holder]
+    # A state is named after its parameter, not after its optimizer: a list of models does not keep it.
+    optimizers = [one.holder or "" for one in holders_in_blocks(study) if one.kind == "optimizer_state"]
+    models = holder in {one.holder for one, _ in kept_models(study)}
+    alone, elsewhere = optimizers == [holder], models and not any(is_within(one, holder) for one in optimizers)
     told = [
         (tensor, path)
         for tensor, path in first_ways(study)
-        if tensor.address is not None and (is_within(path, holder) or (states and tensor.category == "optimizer_state"))
+        if tensor.address is not None
+        and (alone if tensor.category == "optimizer_state" and (alone or elsewhere) else is_within(path, holder))
     ]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))
     rows = live_rows(study, entry, [tensor.address or 0 for tensor, _ in told])

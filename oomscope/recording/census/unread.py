@@ -38,8 +38,8 @@ NEWEST = (3, 13)
 """Later versions of Python keep values on a call's stack without counting a reference, so that nothing is proven."""
 _OPTIMIZED = 0x1
 _NOTHING = object()
-_AS_OBJECT = (object, dict, collections.OrderedDict, list, tuple)
-"""Types whose attributes are looked up as those of any object."""
+_AS_OBJECT = frozenset(map(id, (object, dict, collections.OrderedDict, list, tuple)))
+"""Types whose attributes are looked up as those of any object; by id, for a metaclass may compare as it likes."""
 _MOST_ROWS = 50
 _MOST_OTHERS = 3
 
@@ -345,7 +345,7 @@ def _resolve(value: Any, steps: tuple[tuple[str, str | int], ...]) -> int | None
         if kind == "." and type(key) is str:
             cls = type(value)
             default = next((vars(base)[key] for base in cls.__mro__ if key in vars(base)), _NOTHING)
-            if _is_overridden(cls) or hasattr(type(default), "__get__"):
+            if _is_overridden(cls) or any("__get__" in vars(base) for base in type(default).__mro__):
                 return None
             try:
                 value = object.__getattribute__(value, key)
@@ -363,7 +363,7 @@ def _resolve(value: Any, steps: tuple[tuple[str, str | int], ...]) -> int | None
 
 
 def _is_overridden(cls: type) -> bool:
-    return any("__getattribute__" in vars(base) for base in cls.__mro__ if base not in _AS_OBJECT)
+    return any("__getattribute__" in vars(base) for base in cls.__mro__ if id(base) not in _AS_OBJECT)
 
 
 def _words(steps: tuple[tuple[str, str | int], ...]) -> str:

@@ -120,6 +120,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         spared = clauses.without(circumstances, tested.qualifying[0].bytes)
         return (_by_trace(circumstances), spared, *_holes(circumstances))
     first, *others = circumstances.piled.debris
+    also = _also(others, circumstances.request.totals.allocated)
     code = _CODES.get(first.kind, "causes.retained.finished")
     if first.unread is not None and first.kind not in (*FROZEN_OF, GRAPH):
         code = "causes.retained.unread"
@@ -136,8 +137,8 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             shows=first.shows,
             live=circumstances.request.totals.allocated,
         ),
-        *_also(others, circumstances.request.totals.allocated),
-        clauses.without(circumstances, tested.qualifying[0].bytes, "them" if others else "it"),
+        *also,
+        clauses.without(circumstances, tested.qualifying[0].bytes, _told_as(others, also)),
         *_holes(circumstances),
     )
 
@@ -159,6 +160,13 @@ def _also(others: list[Suspect], live: int) -> tuple[Note, ...]:
     code = _ALSO.get(others[0].kind, "causes.retained.also")
     named = {"holder": others[0].holder, "module": frozen_module(others[0]), "retained": others[0].retained}
     return (note(code, **named, **values),)
+
+
+def _told_as(others: list[Suspect], also: tuple[Note, ...]) -> str:
+    """What could go: the bytes are those of all, also of such as are too small to be told one by one."""
+    it = "them" if also else "it"
+    told = 0 if not also else len(others) if "others" in also[0].values else 1
+    return it if told == len(others) else f"{it} and smaller ones"
 
 
 def _by_trace(circumstances: Circumstances) -> Note:
