@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +20,25 @@ from tests.passes.scripts import BACKWARD_CALL, MAKING, Script
 TABLE, BIAS = 40, 20
 
 
+def training(
+    parameters: Sequence[float], made: Mapping[int, Sequence[float]], *, state: Sequence[dict[str, Any]] = STATE[:3]
+) -> DeviceStudy:
+    """Steps that make the states `made`, by their numbers: the first by Adam's line, later ones by that of `state`."""
+    script = Script()
+    for size in parameters:
+        script.at(5, size, *MAKING)
+    with script.call(6, "train"):
+        for step in range(max(made) + 1):
+            output = script.layer(20, 7, 3)
+            gradient = script.at(21, 10, *BACKWARD_CALL)
+            script.free(output)
+            for size in made.get(step, ()):
+                script.at(22, size, *(state if step else STATE[:3]))
+            script.free(gradient)
+        script.fails(22, 500, *STATE[:3])
+    return study_device(script.snapshot(), 0)
+
+
 def trained(
     steps: int = LEAST_STEPS,
     each: int = TWO_EACH,
@@ -28,21 +47,8 @@ def trained(
     parameters: Sequence[float] = (TABLE,),
     state: Sequence[dict[str, Any]] = STATE[:3],
 ) -> DeviceStudy:
-    """`steps` of a loop with states for all parameters, then one that makes `again`, by the line of `state`."""
-    script = Script()
-    for size in parameters:
-        script.at(5, size, *MAKING)
-    with script.call(6, "train"):
-        for step in range(steps + 1):
-            output = script.layer(20, 7, 3)
-            gradient = script.at(21, 10, *BACKWARD_CALL)
-            script.free(output)
-            made = [size for size in parameters for _ in range(each)] if step == 0 else again if step == steps else ()
-            for size in made:
-                script.at(22, size, *(STATE[:3] if step == 0 else state))
-            script.free(gradient)
-        script.fails(22, 500, *STATE[:3])
-    return study_device(script.snapshot(), 0)
+    """A training with states for all parameters, which makes `again` after so many steps."""
+    return training(parameters, {0: [one for one in parameters for _ in range(each)], steps: again}, state=state)
 
 
 def left(study: DeviceStudy) -> float | None:
@@ -72,19 +78,8 @@ def test_one_state_for_each_may_be_two_for_half_of_them(each: int, bytes_: float
 def test_layers_that_are_trained_from_now_on_had_no_states() -> None:
     """Two of four layers of one size have been trained; a third is from now on."""
     assert left(trained(parameters=(TABLE,), again=(BIAS, BIAS))) is None
-    script = Script()
-    for _ in range(4):
-        script.at(5, TABLE, *MAKING)
-    with script.call(6, "train"):
-        for step in range(LEAST_STEPS + 1):
-            output = script.layer(20, 7, 3)
-            gradient = script.at(21, 10, *BACKWARD_CALL)
-            script.free(output)
-            for _ in range({0: 2 * TWO_EACH, LEAST_STEPS: TWO_EACH}.get(step, 0)):
-                script.at(22, TABLE, *STATE[:3])
-            script.free(gradient)
-        script.fails(22, 500, *STATE[:3])
-    assert left(study_device(script.snapshot(), 0)) is None
+    half, one_more = [TABLE] * 2 * TWO_EACH, [TABLE] * TWO_EACH
+    assert left(training([TABLE] * 4, {0: half, LEAST_STEPS: one_more})) is None
 
 
 def test_most_of_the_new_states_are_for_parameters_that_had_theirs() -> None:

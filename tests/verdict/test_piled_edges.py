@@ -216,6 +216,7 @@ def test_the_most_paths_of_a_suspect() -> None:
         ("train: hooks[*]", 9, "dict", 0),
         ("train: net.blocks[*]._forward_hooks", 2, "hooks", 3),
         ("train: net.blocks[*]._forward_hooks", 3, "dict", 0),
+        ("train: self._hooks", 2, "dict", 0),  # a list of the program's own
     ],
 )
 def test_hooks_that_were_registered_again_and_again_pile_up(name: str, hooks: int, kind: str, passes: int) -> None:

@@ -174,6 +174,16 @@ def test_an_attribute_is_stored_where_the_recording_says(place: str, stores: boo
     assert one.stores == ((one.at,) if stores else ())
 
 
+def asking(frames: list[Frame], text: tuple[str, ...], *, threads: bool) -> Any:
+    """A study of one request with these frames, whose dump has the `text` of train.py from line 8 on."""
+    source = SimpleNamespace(filename="train.py", first=8, text=text)
+    return SimpleNamespace(
+        history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([0]))),
+        loops=SimpleNamespace(is_thread=lambda _: threads),
+        snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[source])),
+    )
+
+
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize(
     ("text", "holder", "is_told"),
@@ -192,12 +202,7 @@ def test_a_variable_that_the_statement_underway_assigns_anew_is_of_an_earlier_pa
     text: str, holder: str, is_told: bool, threads: bool
 ) -> None:
     frames = [Frame("train.py", 20, "__init__"), Frame("train.py", 9, "main")]
-    source = SimpleNamespace(filename="train.py", first=8, text=("    for number in range(9):", text, ""))
-    study: Any = SimpleNamespace(
-        history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([0]))),
-        loops=SimpleNamespace(is_thread=lambda _: threads),
-        snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[source])),
-    )
+    study = asking(frames, ("    for number in range(9):", text, ""), threads=threads)
     assert is_being_assigned(study, 0, holder) is (is_told and not threads)
     without: Any = SimpleNamespace(history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([-1]))))
     assert not is_being_assigned(without, 0, holder)
@@ -218,15 +223,7 @@ def test_a_function_that_asks_itself_has_given_its_variables_to_no_call(
     text: str, holder: str, is_told: bool, threads: bool
 ) -> None:
     frames = [Frame("/venv/lib/python3.12/site-packages/torch/nn/init.py", 20, "zeros_"), Frame("train.py", 9, "main")]
-    source = SimpleNamespace(filename="train.py", first=8, text=("", text, ""))
-    study: Any = SimpleNamespace(
-        history=SimpleNamespace(trace=SimpleNamespace(stack=np.array([0]))),
-        loops=SimpleNamespace(is_thread=lambda _: threads),
-        snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[source])),
-    )
+    study = asking(frames, ("", text, ""), threads=threads)
     assert asks_itself(study, 0, holder) is (is_told and not threads)
-    without: Any = SimpleNamespace(
-        history=study.history, loops=study.loops,
-        snapshot=SimpleNamespace(stacks=[frames], recorded=SimpleNamespace(sources=[])),
-    )  # fmt: skip
+    without = asking(frames, (), threads=threads)
     assert not asks_itself(without, 0, holder)

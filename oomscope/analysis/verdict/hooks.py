@@ -10,7 +10,7 @@ from oomscope.model.recorded_holders import RecordedHolder
 
 LEAST_HOOKS = 4
 """On one module, with what each keeps; nobody has so many uses for one module's output."""
-HOOKS = re.compile(r"\._\w*hooks(?:\[\*\]|$)")
+HOOKS = re.compile(r"\._\w*hooks\[\*\]|\._(?:full_)?(?:forward|backward)_\w*hooks$")
 """Where one module has several hooks, or modules alike have some; a module that has one names it by its number."""
 
 

@@ -27,7 +27,7 @@ from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.unread import find_unread
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import ascending
-from oomscope.model.recorded_holders import RecordedHolder
+from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor
 
 LEAST_SHARE = 0.02
 """Of the allocated bytes; what retains less is not worth a line."""
@@ -352,12 +352,12 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     optimizers = [one.holder or "" for one in holders_in_blocks(study) if one.kind == "optimizer_state"]
     models = holder in {one.holder for one, _ in kept_models(study)}
     alone, elsewhere = optimizers == [holder], models and not any(is_within(one, holder) for one in optimizers)
-    told = [
-        (tensor, path)
-        for tensor, path in first_ways(study)
-        if tensor.address is not None
-        and (alone if tensor.category == "optimizer_state" and (alone or elsewhere) else is_within(path, holder))
-    ]
+
+    def keeps(tensor: RecordedTensor, path: str) -> bool:
+        by_name = not (alone or elsewhere) or tensor.category != "optimizer_state"
+        return is_within(path, holder) if by_name else alone
+
+    told = [(tensor, path) for tensor, path in first_ways(study) if tensor.address is not None and keeps(tensor, path)]
     told.sort(key=lambda pair: -(pair[0].bytes or 0))
     rows = live_rows(study, entry, [tensor.address or 0 for tensor, _ in told])
     there = rows >= 0
