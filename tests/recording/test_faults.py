@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pickle
@@ -41,21 +42,23 @@ def run_out(fake: FakeBackend) -> None:
         fake.run_out()
 
 
-@pytest.fixture
-def limit_of_files():
-    """Let no file grow beyond so many bytes, as a full disk does: writes fail half-way."""
+@contextlib.contextmanager
+def files_of_at_most(size: int):
+    """Let no file grow beyond so many bytes, as a full disk does: writes fail half-way. So would pytest's own log."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @needs_posix
-def test_a_disk_that_is_full_half_way_leaves_a_smaller_dump_and_no_other_file(fake, dumps, tmp_path, limit_of_files):
+def test_a_disk_that_is_full_half_way_leaves_a_smaller_dump_and_no_other_file(fake, dumps, tmp_path):
     large(fake)
-    limit_of_files(1 << 20)
-    with oomscope.record():
+    with files_of_at_most(1 << 20), oomscope.record():
         run_out(fake)
     (made,) = dumps()
     assert made["device_traces"] == []
@@ -65,9 +68,8 @@ def test_a_disk_that_is_full_half_way_leaves_a_smaller_dump_and_no_other_file(fa
 
 
 @needs_posix
-def test_a_disk_that_is_full_from_the_first_byte_leaves_nothing(fake, tmp_path, limit_of_files, capfd):
-    with oomscope.record():
-        limit_of_files(0)
+def test_a_disk_that_is_full_from_the_first_byte_leaves_nothing(fake, tmp_path, capfd):
+    with oomscope.record(), files_of_at_most(0):
         run_out(fake)
     assert list(tmp_path.iterdir()) == []
 
