@@ -269,6 +269,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "
     "to spare.",
     "causes.capacity.nothing_left": "All in one piece, the free memory would just have served the {size:bytes}.",
+    "causes.failed_at_once": "Calls of {place:place} ran at the same time, and this is not the first of them to fail: "
+    "{bytes:bytes} of the {live:bytes} in use were allocated by them.",
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once[ and hold {bytes:bytes} of the "
     "{live:bytes} in use].",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
@@ -283,6 +285,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.pass.keeps": "{completed:n pass/passes} before this one fitted. When the last one asked for the same, it "
     "held {before:bytes} of what it had made; this one holds {bytes:bytes}[, most of it made at {place:place}].",
     "causes.pass.longer": _longer,
+    "causes.pass.larger_call": "This call of `{function}` asks for {ratio:.3g} × as much memory[ at {place:place}] as "
+    "any before it.",
     "causes.pass.input": _larger_input,
     "causes.pass.staircase": "The input grows from pass to pass: {first:bytes} in the first, {last:bytes} in this "
     "one[, at {place:place}].",

@@ -167,6 +167,10 @@ TWO_ALIVE = "here the pass before is still alive"
 """What is said of the line of a loop that goes on."""
 
 
+LARGER_CALL = "called here: asks for more than ever before"
+"""What is said of the line whose call asks for more than the calls of the same function elsewhere."""
+
+
 def larger_note(found: FailingPass) -> str:
     """What is said of the line that brings in what makes a pass larger than those before."""
     if found.input is None:

@@ -1,17 +1,20 @@
-"""What the last call of the function that runs the model went on to need, from the request that fails this time."""
+"""The calls before of the function that runs the model: what the last went on to need, whether all were smaller."""
 
 from __future__ import annotations
 
 import pytest
 
 from oomscope.analysis.passes import same_places
-from oomscope.analysis.passes.same_call import LastCall, find_last_call
+from oomscope.analysis.passes.same_call import LastCall, find_larger_call, find_last_call
+from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.causes import capacity
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from tests.analysis.asking import Diagnosis, diagnose
 from tests.analysis.programs import MIB
 from tests.builders import frame
 from tests.passes.scripts import BACKWARD_CALL, CALLED, LINEAR, OPTIMIZER_CALL, Script
+from tests.verdict.stand_ins import outcome
 
 MODEL = "/workspace/train/model.py"
 
@@ -82,3 +85,44 @@ def test_the_first_call_has_none_before_it() -> None:
         script.fails(33, 64, *layer(11))
     made = diagnose(script.snapshot())
     assert find_last_call(made.study, made.at) is None
+
+
+@pytest.mark.parametrize(("size", "ratio"), [(63, None), (64, None), (76, None), (77, 1.203), (640, 10.0)])
+def test_a_call_that_asks_for_more_than_all_before_is_told_with_the_line_that_calls_it(
+    size: float, ratio: float | None
+) -> None:
+    found = find_larger_call(*stepped(size))
+    assert (None if found is None else found.ratio) == ratio
+    if found is not None:
+        assert found.function == "step"
+        assert found.called_at is not None
+        assert (found.called_at.function, found.called_at.line) == ("fit", 20)
+
+
+def test_a_call_is_not_compared_with_one_that_failed() -> None:
+    assert find_larger_call(*stepped(640, failed=True)) is None
+
+
+def test_a_larger_call_is_told_first_where_no_pass_of_its_loop_has_finished() -> None:
+    study, _ = stepped(640)
+    about = Circumstances(study, failed_requests(study)[-1])
+    assert about.needs.larger_call is not None
+    assert next(one.code for one in capacity.headline(about, outcome("capacity"))) == "causes.pass.larger_call"
+
+
+def stepped(size: float, *, failed: bool = False) -> tuple[DeviceStudy, int]:
+    """Three calls of ``step`` with 32 to 64 MiB at a line, and one from elsewhere that asks for `size` MiB there."""
+    script = Script()
+    with script.call(80, "fit"):
+        for earlier in (32, 48, 64):
+            with script.call(20, "step"):
+                kept = script.at(33, earlier, *layer(11))
+            script.free(kept, script.at(70, 2))
+        if failed:
+            with script.call(20, "step"):
+                script.fails(33, 640, *layer(11))
+    with script.call(90, "fit"), script.call(20, "step"):
+        script.at(33, size, *layer(11))  # the layer before, of the same class
+        script.fails(33, size, *layer(11))
+    made = diagnose(script.snapshot())
+    return made.study, made.at

@@ -54,12 +54,13 @@ def circumstances(
         "cap": case.cap, "live": None, "study": None, "may_be_kept": False,
         "may_be_done_with": 0, "left_by_last_pass": 0, "wasted": 0, "keeper_of_last_pass": None,
         "walls": (), "keeps_graphs": False, "parameter_item": None,
-        "trains": False, "went_as_far_before": False, "is_in_forward": True,
+        "trains": False, "went_as_far_before": False, "is_in_forward": True, "functions_in_modules": frozenset(),
         "left_by_trace": 0, "other_models": 0, "leaks_for_sure": True, "idle_models": (), "failed_at_once": False,
     }  # fmt: skip
     needs = {
         "state_to_come": (0, 0), "still_to_come": None, "next_step": None, "most": None, "at_work": 0, "made_so_far": 0,
         "rise": 0, "history_of_steps": 0, "as_larger": None, "last_call": None,
+        "larger_call": None,
     }  # fmt: skip
     parts["movable_pins"] = more.get("pins", ())
     needs |= {name: more.pop(name) for name in needs if name in more}

@@ -112,18 +112,10 @@ def test_a_doubt_says_how_much() -> None:
     assert say(doubt) == "this pass may not need 2.25 KiB of it, which would have been enough"
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_what_errors_keep_of_calls_that_failed_at_once_they_had_needed_at_once(at_once: bool) -> None:
-    debris = (suspect("futures", "exception"),)
-    known = circumstances(piled=Piled(retained=5000, debris=debris), failed_at_once=at_once)
-    found = CAUSE_MODULES["retained"].doubt(known, outcome("retained"))
-    assert (found is not None and found.code == "doubts.calls_at_once") is at_once
-
-
 def test_calls_at_the_first_failure_are_looked_for() -> None:
     device = found_in(PROGRAMS / "volume_refine_workers.pickle.xz", with_key=True)
-    assert [oom.verdict.doubt.code if oom.verdict.doubt else "" for oom in device.ooms][-1] == "doubts.calls_at_once"
+    assert device.ooms[-1].verdict.cause == "capacity"
+    assert device.ooms[-1].verdict.headline[0].code == "causes.failed_at_once"
     alone = found_in(PROGRAMS / "downscale_era.pickle.xz", with_key=True)
     assert alone.oom is not None
     assert alone.oom.verdict.cause == "retained"
-    assert alone.oom.verdict.doubt is None or alone.oom.verdict.doubt.code != "doubts.calls_at_once"

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oomscope.analysis.passes.records import NO_LONGER
+from oomscope.analysis.passes.same_call import LEAST_LARGER
 from oomscope.analysis.study import SnapshotStudy
 from oomscope.analysis.verdict.calls import LEAST_CALLS
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
@@ -186,6 +187,7 @@ CHECKS: dict[str, Check] = {
     "causes.capacity.short": lambda values, about: values["bytes"] > 0,
     "causes.capacity.close": lambda values, about: values["bytes"] > 0,
     "causes.capacity.nothing_left": lambda values, about: values["bytes"] == 0,
+    "causes.failed_at_once": lambda values, about: within(values["bytes"], about.request.totals.allocated),
     "causes.in_progress": lambda values, about: values["calls"] >= LEAST_CALLS,
     "causes.pass.first": always,
     "causes.pass.after": lambda values, about: values["completed"] > 0,
@@ -197,6 +199,7 @@ CHECKS: dict[str, Check] = {
         values["completed"] > 0 and values["before"] < values["bytes"] <= about.request.totals.allocated
     ),
     "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > NO_LONGER,
+    "causes.pass.larger_call": lambda values, about: values["ratio"] >= LEAST_LARGER,
     "causes.pass.input": lambda values, about: (
         values["ratio"] > NO_LONGER and all(side > 0 for side in values["shape"])
     ),

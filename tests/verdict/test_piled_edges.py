@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from oomscope.analysis.passes.kept_models import KeptModels
-from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.remedies import bound_what_is_kept
 from oomscope.analysis.study import DeviceStudy, study_device
@@ -141,15 +140,13 @@ def test_what_is_abandoned_piles_up_though_it_is_full() -> None:
 
 
 def test_calls_in_progress_are_at_work() -> None:
-    underway = CallsInProgress("train", "train.py", 31, 4)
-    assert find_piled((growth(),), (), (underway,), LoopFacts()).grown == 0
+    assert find_piled((growth(),), (), ("train",), LoopFacts()).grown == 0
 
 
 @pytest.mark.parametrize(("unread", "retained"), [("likely", 0), ("proven", 3000), (None, 0)])
 def test_what_many_calls_at_once_do_not_read_again_is_at_work(unread: str | None, retained: int) -> None:
-    underway = CallsInProgress("segment", "serve.py", 47, 12)
     left = suspect("Server.normalise: x", "tensor", retained=3000, unread=unread)
-    assert find_piled((), (left,), (underway,), LoopFacts()).retained == retained
+    assert find_piled((), (left,), ("segment",), LoopFacts()).retained == retained
 
 
 @pytest.mark.parametrize(
@@ -583,3 +580,9 @@ def test_a_deque_with_room_for_a_few_is_a_window_that_is_meant_to_be_full(kind: 
     study = study_device(holding(told), 0)
     (one,) = suspects.find_suspects(study, study.history.entries - 1)
     assert one.is_full is full
+
+
+@pytest.mark.parametrize(("at_once", "retained"), [(False, 3000), (True, 0)])
+def test_what_errors_keep_of_calls_that_ran_at_once_those_had_needed_at_once(at_once: bool, retained: int) -> None:
+    one = suspect("futures", "exception", retained=3000)
+    assert find_piled((), (one,), (), LoopFacts(failed_at_once=at_once)).retained == retained

@@ -15,8 +15,6 @@ PROGRAMS = programs()
 BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare"])
 
 WRONG = {
-    ("volume_refine_workers", True): "the errors of calls that had failed at once keep what the later ones lack",
-    ("volume_refine_workers", False): "the errors of calls that had failed at once keep what the later ones lack",
     ("downscale_era", False): "what an exception keeps is not in a bare snapshot",
     ("probe_callbacks", False): "what hooks keep is not in a bare snapshot",
     ("hot_swap_engine", False): "what a cycle keeps is not in a bare snapshot",

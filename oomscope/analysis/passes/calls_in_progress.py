@@ -6,9 +6,13 @@ they hold is needed at once, and no generations of one loop.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
+from oomscope.analysis.attribution.sites import is_readers_frame
 from oomscope.analysis.passes.records import CallsInProgress
+from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import Action, IntArray
 from oomscope.model.ordering import ascending
@@ -24,6 +28,9 @@ LEAST_IN_TURN = 3
 LEAST_OF_CALLS = 0.25
 """Of the calls begun: how many must have come to a line for it to tell how far they are, where none has ended yet."""
 
+MOST_OF_ALL = 0.95
+"""Of the most often that calls have come to a line, each on average: the average falls where others begin."""
+
 
 def find_calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
     """The functions that threads and tasks of the program were in more than once at `entry`, most calls first.
@@ -31,6 +38,26 @@ def find_calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgr
     Told from the trace alone: a call begins where its first line allocates, and has ended once its last line has.
     """
     return study.once(("calls in progress", entry), lambda: _find(study, entry))
+
+
+def recorded_calls(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
+    """The same, once or more often, as the recording saw it at the last failure: by the stacks of all threads.
+
+    By the outermost line of the reader's in each but the main one.
+    """
+    counted: Counter[Location] = Counter()
+    for thread in study.snapshot.recorded.stacks.threads:
+        own = [frame for frame in thread.frames if is_readers_frame(frame)]
+        if own and not thread.main:
+            counted[Location(*own[-1][:3])] += 1
+    functions: Counter[tuple[str, str]] = Counter()
+    for place, count in counted.items():
+        functions[place.file, place.function] += count
+    line = {(place.file, place.function): place.line for place in counted}
+    return tuple(
+        CallsInProgress(function, file, line[file, function], count)
+        for (file, function), count in functions.most_common()
+    )
 
 
 def _find(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
@@ -55,7 +82,8 @@ def _underway(stack: IntArray) -> int:
     """How many calls have begun and not ended.
 
     The stack that came first of all begins a call. Of those that every call comes to, the one that was first seen last
-    ends it: whenever nothing is underway, it has caught up with the beginnings.
+    ends it: whenever nothing is underway, it has caught up with the beginnings. Where that one
+    is of a loop that the calls are still in, the most that were underway at any time still are.
     """
     begins = np.cumsum(stack == stack[0])
     stacks, first, count = np.unique(stack, return_index=True, return_counts=True)
@@ -67,7 +95,19 @@ def _underway(stack: IntArray) -> int:
     telling = caught_up >= max(LEAST_CAUGHT_UP * begins[-1], LEAST_AT_ONCE)
     if not telling.any():
         telling = count >= LEAST_OF_CALLS * begins[-1]
-    return int(behind[int(np.flatnonzero(telling)[-1])][-1]) if telling.any() else 0
+    if not telling.any():
+        return 0
+    last = int(np.flatnonzero(telling)[-1])
+    if count[last] > begins[-1] and _still_comes(stack, begins, int(stacks[last])):
+        once = [lag for lag, times in zip(behind, (caught_up > 0) & (count <= begins[-1]), strict=True) if times]
+        return min(int(max((lag.max() for lag in once), default=0)), int(begins[-1]))
+    return int(behind[last][-1])
+
+
+def _still_comes(stack: IntArray, begins: IntArray, last: int) -> bool:
+    """Whether calls have never come to `last` as often as by now: nothing tells how often one comes there in all."""
+    ratio = np.cumsum(stack == last) / begins
+    return bool(ratio[-1] > MOST_OF_ALL * ratio.max())
 
 
 def _one_at_a_time(stack: IntArray, begins: IntArray, last: int) -> bool:

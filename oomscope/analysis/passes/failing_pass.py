@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress, recorded_calls
 from oomscope.analysis.passes.keeps_more import keeps_more
 from oomscope.analysis.passes.larger_input import larger_input
 from oomscope.analysis.passes.last_pass import last_like
@@ -92,7 +92,7 @@ def _is_one_of_many(study: DeviceStudy, entry: int) -> bool:
     if stack < 0 or script.task[stack] < 0:
         return False
     frame = script.frames[int(script.task[stack])]
-    calls = find_calls_in_progress(study, entry)
+    calls = (*find_calls_in_progress(study, entry), *(one for one in recorded_calls(study) if one.calls > 1))
     return any((one.function, one.file) == (frame.name, frame.filename) for one in calls)
 
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
-from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress, recorded_calls
 from oomscope.analysis.passes.candidates import Candidates, in_private_pool
 from oomscope.analysis.passes.left_from_before import last_stack
 from oomscope.analysis.passes.loop_that_matters import (
     born_in,
+    constructs,
     gathers_and_gives_back,
     gathers_for,
     in_thread,
@@ -202,6 +203,8 @@ def _may_grow(
     """Whether what a site's finished passes left can be a leak, and no work, no layers, and no list that is filled."""
     if not grid.runs:
         return True
+    if all(constructs(study, grid.runs[one], candidates.at) for one in ascending(grid.run_of[number]).tolist()):
+        return False
     run = grid.runs[int(grid.run_of[number].max())]
     of_last = _is_of_last_run(candidates, grid, live, number)
     if of_last and not run.is_running(candidates.at) and _is_over(study, candidates, run):
@@ -234,8 +237,8 @@ def _trains(study: DeviceStudy, run: LoopRun) -> bool:
 
 def _outnumber_calls(study: DeviceStudy, candidates: Candidates, passes: IntArray) -> bool:
     """Whether blocks of more passes are alive than calls are underway: those need what they hold."""
-    calls = sum(one.calls for one in find_calls_in_progress(study, candidates.at))
-    return len(passes) >= calls + LEAST_PASSES
+    seen = (find_calls_in_progress(study, candidates.at), recorded_calls(study))
+    return len(passes) >= max(sum(one.calls for one in calls) for calls in seen) + LEAST_PASSES
 
 
 def _works(study: DeviceStudy, run: LoopRun) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAMETER
+from oomscope.analysis.labels.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model.ordering import is_any
@@ -51,7 +51,15 @@ def _of_run(study: DeviceStudy, run: LoopRun, entry: int) -> KeptModels | None:
     passes = np.flatnonzero(parameters >= ALIKE * max(parameters.max(initial=0), 1))
     if len(passes) < LEAST_MODELS:
         return None
+    if not _computed(study, int(starts[0]), entry):
+        return None
     kept = rows[np.isin(number, passes)]
     own = int(size[kept[study.categories[kept] == PARAMETER]].sum())
     bytes_ = int(size[kept].sum())
     return KeptModels(bytes_, len(passes), run, bytes_ - own >= ALIKE * own)
+
+
+def _computed(study: DeviceStudy, begin: int, entry: int) -> bool:
+    """Whether anything was computed since `begin`: the layers of one model are made one right after the other."""
+    born, category = study.history.lifetimes.born, study.categories
+    return bool(np.any(is_any(category, (ACTIVATION, TEMPORARY, GRADIENT)) & (born >= begin) & (born <= entry)))

@@ -30,6 +30,7 @@ def loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
 def _loop_that_matters(study: DeviceStudy, entry: int) -> LoopRun | None:
     loops = study.loops
     running = [loops.runs[number] for number in loops.running(entry, thread=in_thread(study, entry))]
+    running = [run for run in running if not constructs(study, run, entry)]
     finished = [run for run in running if run.completed(entry)]
     if not finished:
         return running[-1] if running else None
@@ -56,6 +57,15 @@ def gave_back_before(study: DeviceStudy, run: LoopRun, entry: int) -> int | None
         if earlier.begin < run.begin and earlier.end <= entry and gathers_and_gives_back(study, earlier):
             return len(earlier.starts)
     return None
+
+
+def constructs(study: DeviceStudy, run: LoopRun, entry: int) -> bool:
+    """Whether a run is of a constructor and has freed nothing: it makes the parts of one object, a model's layers."""
+    place = study.loops.location(run)
+    if place is None or place.function.rpartition(".")[2] != "__init__":
+        return False
+    end = min(run.end, entry)
+    return bool(np.all(study.history.lifetimes.freed[born_in(study, run.begin, end)] >= end))
 
 
 def went_as_far_before(study: DeviceStudy, since: int, entry: int) -> bool:

@@ -37,6 +37,9 @@ class WorkUnderway(NamedTuple):
     kind: str = "call"
 
 
+_MODULE_CALL = ("_call_impl", "_wrapped_call_impl")
+
+
 def work_since(study: DeviceStudy, entry: int, rows: IntArray, *, least: float = MOSTLY) -> WorkUnderway | None:
     """The work that has followed what made `rows`, lifetimes; None where both come from the same lines.
 
@@ -126,3 +129,11 @@ def _asking(study: DeviceStudy, entry: int) -> list[Frame]:
 def _own(study: DeviceStudy, stack: int) -> list[Frame]:
     """The reader's own frames, outermost first."""
     return [frame for frame in study.snapshot.stacks[stack] if is_readers_frame(frame)][::-1] if stack >= 0 else []
+
+
+def functions_in_modules(study: DeviceStudy, entry: int) -> frozenset[str]:
+    """The functions that were running within a Module's call at `entry`, by name: its forward, and what that calls."""
+    stack = int(study.history.trace.stack[entry])
+    frames = study.snapshot.stacks[stack] if stack >= 0 else []
+    calls = [number for number, frame in enumerate(frames) if frame.name.rpartition(".")[2] in _MODULE_CALL]
+    return frozenset(frame.name.rpartition(".")[2] for frame in frames[: max(calls, default=0)])

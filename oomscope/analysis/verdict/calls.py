@@ -8,7 +8,7 @@ import numpy as np
 
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks
 from oomscope.analysis.attribution.sites import is_readers_frame
-from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress, recorded_calls
 from oomscope.analysis.passes.records import CallsInProgress
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
@@ -21,13 +21,25 @@ LEAST_CALLS = 3
 
 def calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
     """What was underway when `entry` happened, most calls first: as the recording saw it, else as the trace shows."""
-    threads = _in_threads(study)
+    threads = recorded_calls(study)
     told = tuple(one for one in threads if one.calls >= LEAST_CALLS) or _by_locals(study)
     if told:
         return told
     # Of what the recorder saw in a thread it knows how many there were.
     known = {(one.file, one.function) for one in threads}
     return tuple(one for one in find_calls_in_progress(study, entry) if (one.file, one.function) not in known)
+
+
+def functions_underway(study: DeviceStudy, calls: tuple[CallsInProgress, ...]) -> set[str]:
+    """The functions that `calls` are of, and those the recording saw several threads in: what these have called."""
+    found = Counter(
+        name
+        for thread in study.snapshot.recorded.stacks.threads
+        if not thread.main
+        for name in {frame.name.rpartition(".")[2] for frame in thread.frames if is_readers_frame(frame)}
+    )
+    inner = {name for name, threads in found.items() if calls and threads >= LEAST_CALLS}
+    return inner | {one.function for one in calls}
 
 
 def failed_at_once(study: DeviceStudy, entry: int) -> bool:
@@ -48,23 +60,6 @@ def bytes_of_calls(study: DeviceStudy, live: BoolArray, calls: CallsInProgress) 
     members = np.flatnonzero(np.isin(table.members, within))
     stacks = ascending(np.searchsorted(table.offsets, members, side="right") - 1)
     return int(study.history.size[live & np.isin(study.history.lifetimes.stack, stacks)].sum())
-
-
-def _in_threads(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
-    """By the stacks of all threads: the outermost line of the reader's in each but the main one."""
-    counted: Counter[Location] = Counter()
-    for thread in study.snapshot.recorded.stacks.threads:
-        own = [frame for frame in thread.frames if is_readers_frame(frame)]
-        if own and not thread.main:
-            counted[Location(*own[-1][:3])] += 1
-    functions: Counter[tuple[str, str]] = Counter()
-    for place, count in counted.items():
-        functions[place.file, place.function] += count
-    line = {(place.file, place.function): place.line for place in counted}
-    return tuple(
-        CallsInProgress(function, file, line[file, function], count)
-        for (file, function), count in functions.most_common()
-    )
 
 
 def _by_locals(study: DeviceStudy) -> tuple[CallsInProgress, ...]:

@@ -35,10 +35,11 @@ from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_ma
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
 from oomscope.analysis.passes.replaced_optimizer import find_replaced_optimizer
 from oomscope.analysis.passes.rising_request import RisingRequest, find_rising_request
+from oomscope.analysis.passes.work_underway import functions_in_modules
 from oomscope.analysis.records import CATEGORIES
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.asked import who_asked
-from oomscope.analysis.verdict.calls import calls_in_progress, failed_at_once
+from oomscope.analysis.verdict.calls import calls_in_progress, failed_at_once, functions_underway
 from oomscope.analysis.verdict.card import other_processes
 from oomscope.analysis.verdict.done_with import FailedWork, may_be_done_with, other_models
 from oomscope.analysis.verdict.failed_requests import FailedRequest
@@ -104,7 +105,8 @@ class Circumstances:
     @cached_property
     def piled(self) -> Piled:
         """What finished passes have left behind, and what the program has finished with."""
-        return find_piled(self.growth, self.suspects, self.in_progress, self._loop)
+        underway = functions_underway(self.study, self.in_progress)
+        return find_piled(self.growth, self.suspects, underway, self._loop)
 
     @property
     def leaks_for_sure(self) -> bool:
@@ -159,6 +161,7 @@ class Circumstances:
             self.names_known or computes_a_loss(study, entry),
             run is not None and gathers_for(study, study.loops.location(run)) is not None,
             find_replaced_optimizer(study, entry) if traced else None,
+            self.failed_at_once,
         )
 
     @property
@@ -370,6 +373,11 @@ class Circumstances:
     def is_in_forward(self) -> bool:
         """Whether a module's forward was running, as far as the stack of the request tells."""
         return self.asked.phase == "forward"
+
+    @cached_property
+    def functions_in_modules(self) -> frozenset[str]:
+        """The functions that were running within a module's call, by name."""
+        return functions_in_modules(self.study, self.request.entry)
 
     @cached_property
     def wasted(self) -> int:

@@ -137,7 +137,10 @@ def in_pieces(circumstances: Circumstances) -> tuple[Note, ...]:
 
 
 def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
-    """That many calls of one function were underway at the same time, and what they hold together if it is much."""
+    """That many calls of one function were underway at the same time, and what they hold together if it is much.
+
+    Where most of that is kept by the errors of others that have failed before this one, not how many.
+    """
     live = max(circumstances.request.totals.allocated, 1)
     found = []
     for one in circumstances.in_progress[:1]:
@@ -146,6 +149,10 @@ def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
             Location(one.file, one.line, one.function),
         )
         if held >= WORTH_TELLING * live:
-            values = {"calls": one.calls, "place": place, "bytes": held, "live": live, "share": held / live}
-            found.append(note("causes.in_progress", **values))
+            values = {"place": place, "bytes": held, "live": live, "share": held / live}
+            kept = sum(suspect.retained for suspect in circumstances.suspects if suspect.kind == "exception")
+            if circumstances.failed_at_once and 2 * kept >= held:
+                found.append(note("causes.failed_at_once", **values))
+            else:
+                found.append(note("causes.in_progress", calls=one.calls, **values))
     return tuple(found)

@@ -14,6 +14,7 @@ from oomscope.analysis.passes.left_from_before import (
 )
 from oomscope.analysis.passes.models_made_anew import made_anew
 from oomscope.analysis.passes.moved_models import may_take_turns
+from oomscope.analysis.passes.work_underway import functions_in_modules
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.idle_models import bytes_without_gradients
 from oomscope.analysis.verdict.records import Asked, Suspect
@@ -52,8 +53,11 @@ def may_be_done_with(work: FailedWork, suspects: tuple[Suspect, ...], drivers: t
     """Bytes that `work` may not need: older than its loop, another model, kept by an object."""
     study, entry = work.study, work.entry
     older, second = left_from_before(study, entry), sum(one.bytes for one in drivers if one.slug == "duplicate_model")
+    running = functions_in_modules(study, entry)
     kept = sum(
-        one.retained for one in suspects if one.kind not in OF_THE_PASS or (work.in_forward and is_of_other_work(one))
+        one.retained
+        for one in suspects
+        if one.kind not in OF_THE_PASS or (work.in_forward and is_of_other_work(one, running))
     )
     kept += unnamed_graphs(study)
     if not work.names_known:

@@ -11,7 +11,7 @@ from oomscope.analysis.passes.last_pass import at_work, came_as_far, most_needed
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import fills_a_history
 from oomscope.analysis.passes.records import NO_LONGER, FailingPass
-from oomscope.analysis.passes.same_call import LastCall, find_last_call
+from oomscope.analysis.passes.same_call import LargerCall, LastCall, find_larger_call, find_last_call
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.model import BoolArray
@@ -88,6 +88,13 @@ class Needs:
         """The last call of the function that runs the model, where no pass of the loop has come as far; else None."""
         study, entry = self._study, self._request.entry
         return None if came_as_far(study, entry) else find_last_call(study, entry)
+
+    @cached_property
+    def larger_call(self) -> LargerCall | None:
+        """The calls before of the function that runs the model, if no pass has finished and all asked for less here."""
+        if self._failing_pass is not None and self._failing_pass.finished:
+            return None
+        return find_larger_call(self._study, self._request.entry)
 
     @property
     def as_larger(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from oomscope.analysis.passes.ended_training import EndedTraining
@@ -9,7 +10,7 @@ from oomscope.analysis.passes.former_model import FormerModel
 from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import LoadedCopies
-from oomscope.analysis.passes.records import CallsInProgress, Growth
+from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.passes.replaced_optimizer import ReplacedOptimizer
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
@@ -57,6 +58,7 @@ class LoopFacts:
             tell what keeps them.
         gathers: whether the recorder saw that a backward is to come, after the loop, of what its passes make.
         replaced: the states of an optimizer that another one has followed.
+        failed_at_once: whether others of many calls that ran at the same time had failed before.
     """
 
     goes_on: bool = True
@@ -74,6 +76,7 @@ class LoopFacts:
     computes_loss: bool = True
     gathers: bool = False
     replaced: ReplacedOptimizer | None = None
+    failed_at_once: bool = False
 
     def may_be_one_step(self, passes: int) -> bool:
         """Whether few passes with a backward each, and no step of an optimizer, may be parts of one step.
@@ -113,7 +116,7 @@ class Piled:
 def find_piled(
     growth: tuple[Growth, ...],
     suspects: tuple[Suspect, ...],
-    in_progress: tuple[CallsInProgress, ...],
+    underway: Collection[str],
     loop: LoopFacts,
 ) -> Piled:
     """What has piled up.
@@ -125,9 +128,8 @@ def find_piled(
         growth: what grew until the request failed.
         suspects: the objects that keep memory alive.
         loop: what is known of the loop whose passes are counted.
-        in_progress: calls that were underway at the same time: what they hold is at work, however many there are.
+        underway: functions of which many calls were underway at once: what they hold is at work, however many.
     """
-    underway = {one.function for one in in_progress}
     growth = _that_piles_up(growth, underway, loop)
     # What calls at once do not read again is at work; whose variable it is cannot be told from their names alone.
     debris = tuple(one for one in _debris(suspects, loop) if not (one.unread == "likely" and underway))
@@ -164,7 +166,7 @@ def find_piled(
     )
 
 
-def _that_piles_up(growth: tuple[Growth, ...], underway: set[str], loop: LoopFacts) -> tuple[Growth, ...]:
+def _that_piles_up(growth: tuple[Growth, ...], underway: Collection[str], loop: LoopFacts) -> tuple[Growth, ...]:
     """The sites that grow, but for those of calls that are `underway`.
 
     Before any backward, a few graphs are gathered for the first one as a rule, which begins with a loss; a collection
@@ -178,9 +180,13 @@ def _that_piles_up(growth: tuple[Growth, ...], underway: set[str], loop: LoopFac
 
 
 def _debris(suspects: tuple[Suspect, ...], loop: LoopFacts) -> tuple[Suspect, ...]:
-    """What the program has finished with; variables that are not read again only where they keep much together."""
+    """What the program has finished with; variables that are not read again only where they keep much together.
+
+    What errors keep of calls that ran at the same time and failed, those had needed at once.
+    """
     minor = sum(one.share for one in suspects if one.unread is not None) < WORTH_RELEASING
     found = (one for one in suspects if is_finished_with(one) and not _adds_up(one, loop))
+    found = (one for one in found if not (loop.failed_at_once and one.kind == "exception"))
     return tuple(one for one in found if not (minor and one.unread is not None))
 
 
@@ -227,7 +233,7 @@ def _per_pass(growth: Growth) -> int:
     return growth.bytes_per_step + growth.bytes_per_step // max(growth.blocks, 1)
 
 
-def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
+def _is_at_work(suspect: Suspect, functions: Collection[str]) -> bool:
     """Whether an object is a variable of one of the calls that are underway, or what a call has just been given."""
     if suspect.is_abandoned:
         return False
@@ -235,7 +241,7 @@ def _is_at_work(suspect: Suspect, functions: set[str]) -> bool:
     return suspect.kind in UNDERWAY or (bool(colon) and function.rpartition(".")[2] in functions)
 
 
-def _is_of(growth: Growth, functions: set[str]) -> bool:
+def _is_of(growth: Growth, functions: Collection[str]) -> bool:
     """Whether a site that seems to grow belongs to one of `functions`."""
     places: tuple[Location | None, ...] = (growth.site, growth.caller)
     return any(place is not None and place.function in functions for place in places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -368,13 +368,18 @@ def _held(study: DeviceStudy, entry: int, holder: str) -> tuple[IntArray, tuple[
     return rows, paths, through[there][first], saved[there][first]
 
 
-def is_of_other_work(suspect: Suspect) -> bool:
+def is_of_other_work(suspect: Suspect, in_modules: Collection[str]) -> bool:
     """Whether a graph or a tensor is held outside of any module's forward: while one runs, other work has made it.
 
     A loss that still waits for its backward, or one that was computed only to be shown.
+
+    Args:
+        suspect: the object.
+        in_modules: the functions that run within a module's call, which its forward has called.
     """
     function = suspect.holder.rpartition(": ")[0]
-    return suspect.kind in ("graph", "tensor") and bool(function) and not function.endswith(".forward")
+    name = function.rpartition(".")[2]
+    return suspect.kind in ("graph", "tensor") and bool(function) and name != "forward" and name not in in_modules
 
 
 def reaching(suspects: tuple[Suspect, ...], bytes_: int) -> Suspect | None:

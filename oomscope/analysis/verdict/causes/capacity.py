@@ -33,6 +33,7 @@ MOST_OF_ALL = 0.4
 _UNDERWAY = "causes.capacity.underway"
 _LARGER = (
     "causes.pass.longer", "causes.pass.keeps", "causes.pass.input", "causes.pass.staircase", "causes.pass.gathers",
+    "causes.pass.larger_call",
 )  # fmt: skip
 """What has changed since the passes that fitted comes first."""
 
@@ -111,7 +112,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     mostly = [one for one in (*calls, *kept, *left, *idle) if one.values["share"] >= MOST_KEPT][:1]
     if mostly and mostly[0] in calls:
         kept = tuple(one for one in kept if one.values["share"] < THE_SAME * mostly[0].values["share"])
-    passes = () if first else clauses.failing_pass(circumstances)
+    passes = (*_larger_call(circumstances), *(() if first else clauses.failing_pass(circumstances)))
     larger = [one for one in passes if one.code in _LARGER]
     return (
         *(mostly or larger),
@@ -167,12 +168,22 @@ def _as_larger(circumstances: Circumstances) -> tuple[Note, ...]:
     return (note("causes.capacity.as_larger", bytes=whole, ratio=found.ratio),)
 
 
+def _larger_call(circumstances: Circumstances) -> tuple[Note, ...]:
+    """By how much this call of the function that runs the model asks for more than those of other loops before it."""
+    found = circumstances.needs.larger_call
+    return (
+        () if found is None else (note("causes.pass.larger_call", place=circumstances.asked.site, **found._asdict()),)
+    )
+
+
 def _rising(circumstances: Circumstances) -> tuple[Note, ...]:
     """That each of the last passes has needed more than the one before, where ten more like that would matter.
 
     Not where the input is said to grow.
     """
     rise, failing = circumstances.needs.rise, circumstances.failing_pass
+    if circumstances.in_progress:
+        return ()  # their passes are not one after another
     if LASTING_PASSES * rise < MARGIN * circumstances.request.limit.low or (failing is not None and failing.is_larger):
         return ()
     return (note("causes.capacity.rising", bytes=rise),)
@@ -232,8 +243,8 @@ def _last_pass(circumstances: Circumstances) -> tuple[Note, ...]:
 def _keeper(circumstances: Circumstances) -> tuple[Note, ...]:
     """The object, no part of the model, that keeps much of what is alive."""
     allocated = circumstances.request.totals.allocated
-    named = _is_worth_naming if circumstances.is_in_forward else _piles_up
-    keeper = next((one for one in circumstances.suspects if one.share >= MUCH_KEPT and named(one)), None)
+    suspects = [one for one in circumstances.suspects if one.share >= MUCH_KEPT]
+    keeper = next((one for one in suspects if _is_worth_naming(circumstances, one)), None)
     if keeper is None:
         return ()
     values = {"holder": keeper.holder, "retained": keeper.retained, "live": allocated, "share": keeper.share}
@@ -284,8 +295,9 @@ def _piles_up(suspect: Suspect) -> bool:
     return suspect.kind not in OF_THE_PASS or suspect.passes >= LEAST_PASSES
 
 
-def _is_worth_naming(suspect: Suspect) -> bool:
-    return _piles_up(suspect) or is_of_other_work(suspect)
+def _is_worth_naming(circumstances: Circumstances, suspect: Suspect) -> bool:
+    in_modules = circumstances.functions_in_modules if circumstances.is_in_forward else None
+    return _piles_up(suspect) or (in_modules is not None and is_of_other_work(suspect, in_modules))
 
 
 def holds(circumstances: Circumstances, tested: Tested) -> bool:

@@ -80,8 +80,6 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
             circumstances.study, left.rows
         )
         return note("doubts.may_be_read" if named else "doubts.trace_alone")
-    if debris[0].kind == "exception" and circumstances.failed_at_once:
-        return note("doubts.calls_at_once")
     if debris[0].kind == "optimizer" and debris[0].unread is None:
         return note("doubts.no_module")
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
