@@ -40,7 +40,7 @@ _LAUNCH = Path(oomscope.__file__).resolve().parent / "recording" / "launch"
 @click.option("--fx-traces/--no-fx-traces", default=None, help="Add the lines that torch.fx made its code from.")
 @click.option("--devices", help="Devices to dump, such as 0,1.")
 @click.option("--max-dumps", type=int, help="OOM dumps to keep; the last one is always kept.")
-@click.option("--min-interval", type=float, help="Least time between two OOM dumps, in seconds.")
+@click.option("--min-interval", type=float, help="Least time between two OOM dumps of the same lines, in seconds.")
 @click.option("--walk-budget", type=float, help="Seconds to search for names and holders of tensors; 0 disables.")
 @click.option("--write-budget", type=float, help="Seconds to write a dump; then one without traces is tried.")
 @click.option("--sources/--no-sources", default=None, help="Include the lines of source code that the dump names.")

@@ -9,8 +9,10 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from oomscope.recording.backend import Backend
@@ -25,6 +27,8 @@ _inside = threading.local()
 _attached_to: Any = None
 _SOON = 0.05
 """Seconds; torch raises its OOM at once when its observers have returned."""
+_DEEPEST = 1000
+"""Calls, from the innermost out: Python's own limit for programs that recurse."""
 
 
 def add(session: Session) -> None:
@@ -84,9 +88,21 @@ def _interrupt_again() -> None:
 
 def _pass_on(request: dict[str, int]) -> None:
     """Every session hears of the OOM; the innermost that wants a dump makes the one there is."""
-    wanting = [session for session in active() if session.hears_of(request)]
+    place = _failing_place()
+    wanting = [session for session in active() if session.hears_of(request, place)]
     if wanting:
-        wanting[-1].dump_oom(request)
+        wanting[-1].dump_oom(request, place)
+
+
+def _failing_place() -> int:
+    """A number for the lines that this thread is at, from the program's start to the call that failed."""
+    frame: FrameType | None = sys._getframe(1)
+    lines: list[tuple[str, int | None]] = []
+    while frame is not None and len(lines) < _DEEPEST:
+        if frame.f_code.co_filename != __file__:
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return hash(tuple(lines))
 
 
 def is_busy() -> bool:

@@ -61,6 +61,7 @@ class Session:
         self._is_recording = self._has_history = False
         self._is_asked = False
         self._next_at = 0.0
+        self._places: set[int] = set()  # where OOMs were dumped before unwinding
         self._kept: list[Path] = []  # this session's dumps of OOMs
         self._latest: Path | None = None  # the dump of the last OOM, whoever made it
         self._undumped = 0  # OOMs since then
@@ -138,22 +139,36 @@ class Session:
 
     # OOMs
 
-    def hears_of(self, request: dict[str, int]) -> bool:
-        """Count an OOM; returns whether this session wants it dumped."""
+    def hears_of(self, request: dict[str, int], place: int) -> bool:
+        """Count an OOM; returns whether this session wants it dumped.
+
+        Args:
+            request: what was asked for.
+            place: of the program that asked, a number.
+        """
         devices = self.options.devices
         if devices is not None and request["device"] not in devices:
             return False
         self.ooms += 1
         self._undumped += 1
         self._request = request
-        return "oom" in self.options.on and self._is_recording and monotonic() >= self._next_at
+        is_due = monotonic() >= self._next_at or self._is_at_new_place(place)
+        return "oom" in self.options.on and self._is_recording and is_due
 
-    def dump_oom(self, request: dict[str, int]) -> None:
-        """Dump the OOM that the observer reports."""
+    def _is_at_new_place(self, place: int) -> bool:
+        """Whether no OOM of this place is dumped yet: the one that ends a job may follow those that cuDNN gets over.
+
+        After unwinding, whoever handled it may have let go of what it was about, as Lightning does of the model.
+        """
+        return 0 < len(self._places) < self.options.max_dumps and place not in self._places
+
+    def dump_oom(self, request: dict[str, int], place: int) -> None:
+        """Dump the OOM that the observer reports, of `place` in the program."""
         if not _dumping.acquire(blocking=False):
             return  # another thread is dumping: its snapshot shows this one's blocks too
         try:
             self._dump_an_oom("observer", request=request)
+            self._places.add(place)
         finally:
             _dumping.release()
 

@@ -152,13 +152,37 @@ def test_no_more_dumps_than_allowed_and_the_last_is_always_kept(fake, dumps):
 def test_an_oom_too_soon_after_another_is_dumped_only_if_it_ends_the_job(fake, dumps):
     @oomscope.record(min_interval=1000)
     def train():
-        for _ in range(3):
-            run_out_and_go_on(fake)
-        fake.run_out()
+        for attempt in range(4):
+            try:
+                fake.run_out()
+            except torch.OutOfMemoryError:
+                if attempt == 3:
+                    raise
 
     with pytest.raises(torch.OutOfMemoryError):
         train()
     assert [dump["oomscope"]["captured_at"] for dump in dumps()] == ["observer", "except"]
+
+
+def test_an_oom_elsewhere_is_dumped_before_unwinding_however_soon_it_comes(fake, dumps):
+    @oomscope.record(min_interval=1000)
+    def train():
+        for _ in range(3):
+            run_out_and_go_on(fake)  # as cuDNN does while it tries its plans
+        fake.run_out()
+
+    with pytest.raises(torch.OutOfMemoryError):
+        train()
+    assert [dump["oomscope"]["captured_at"] for dump in dumps()] == ["observer", "observer"]
+    assert [dump["oomscope"]["recording"]["ooms"] for dump in dumps()] == [1, 4]
+
+
+def test_no_more_places_than_dumps_are_kept_are_dumped_too_soon(fake, dumps):
+    with oomscope.record(max_dumps=2, min_interval=1000):
+        run_out_and_go_on(fake)
+        run_out_and_go_on(fake)
+        run_out_and_go_on(fake)
+    assert [dump["oomscope"]["recording"]["ooms"] for dump in dumps()] == [1, 2]
 
 
 def test_an_oom_given_up_on_in_other_words_is_dumped(fake, dumps):
