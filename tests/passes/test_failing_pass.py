@@ -10,12 +10,16 @@ from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.failing_pass import find_failing_pass
 from oomscope.analysis.passes.finished import finished_before, passes_of
 from oomscope.analysis.passes.growth import find_growth
-from oomscope.analysis.passes.loop_that_matters import pass_begins
+from oomscope.analysis.passes.loop_that_matters import constructs, loop_that_matters, pass_begins
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass
+from oomscope.analysis.study import study_device
+from oomscope.model import Action
+from oomscope.reading import load
 from tests.analysis.asking import diagnose
 from tests.analysis.programs import MIB
 from tests.passes.scripts import BACKWARD_CALL, IN_THREAD, OPTIMIZER_CALL, Script
 from tests.shared import needs_shared, shared_snapshot
+from tests.verdict.known import PROGRAMS
 
 
 def failing(script: Script) -> FailingPass | None:
@@ -382,3 +386,25 @@ def test_the_failing_pass_of_real_programs(name, completed, ratio):
     found = find_failing_pass(diagnosis.study, diagnosis.at)
     assert found is not None
     assert (found.completed, found.ratio) == (completed, ratio)
+
+
+@pytest.mark.parametrize(("further", "at_once"), [(2, 0), (3, 10)])
+def test_calls_that_are_still_in_a_loop_have_not_ended(further: int, at_once: int) -> None:
+    """At the edge of `MOST_OF_ALL`: ten calls at once had come to a line twice each, before two more began."""
+    assert rules_of_calls.MOST_OF_ALL == 0.95
+    script = Script()
+    script.calls, script.inside, script.outside = [], "render", IN_THREAD
+    for line, count in ((5, 10), (6, 10), (7, 20), (5, 2), (6, 2), (7, further)):
+        for _ in range(count):
+            script.at(line, 4)
+    script.fails(7, 500)
+    assert sum(one.calls for one in calls(script)) == at_once
+
+
+def test_the_parts_of_one_object_are_no_passes():
+    """A server that loads a model after it has answered: the layers are made by a loop in the constructor."""
+    study = study_device(load(PROGRAMS / "hot_reload_server.pickle.xz"), 0)
+    failed = int(study.history.trace.entries(Action.OOM)[-1])
+    runs = [run for run in study.loops.runs if run.is_running(failed)]
+    assert [constructs(study, run, failed) for run in runs] == [False, True]
+    assert loop_that_matters(study, failed) is runs[0]

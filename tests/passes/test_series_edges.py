@@ -47,6 +47,16 @@ def test_a_model_is_at_least_half_of_the_largest(second: float, passes: int) -> 
     assert found.passes == passes
 
 
+def test_the_layers_of_one_model_are_no_models() -> None:
+    script = Script()
+    with script.call(40, "main"), script.call(9, "__init__"):
+        for _ in range(4):
+            script.at(10, 40, *MAKING)
+            script.at(11, 40, *MAKING)
+        script.fails(10, 100)
+    assert find_kept_models(*studied(script)) is None
+
+
 def joining(sizes: list[float]) -> rising_request.RisingRequest | None:
     """Each tensor is joined from the one before, which then goes; the last size is the request that fails."""
     script = Script()

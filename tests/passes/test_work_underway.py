@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oomscope.analysis.passes.work_underway import MOSTLY, WorkUnderway, goes_on_making, work_since
+from oomscope.analysis.passes.work_underway import (
+    MOSTLY,
+    WorkUnderway,
+    functions_in_modules,
+    goes_on_making,
+    work_since,
+)
 from oomscope.analysis.study import DeviceStudy
-from oomscope.model import IntArray
+from oomscope.model import Action, IntArray
 from tests.analysis.asking import diagnose
-from tests.passes.scripts import Script
+from tests.builders import frame
+from tests.passes.scripts import CALLED, Script
 
 
 def asked(script: Script) -> tuple[DeviceStudy, int, IntArray]:
@@ -87,3 +94,15 @@ def test_what_passes_make_goes_on():
     assert isinstance(work, WorkUnderway)
     assert (work.at.line, work.kind) == (33, "call")
     assert goes_on_making(study, entry, work, rows)
+
+
+def test_what_a_forward_calls_runs_within_its_module() -> None:
+    script = Script()
+    helper = frame("forward_features", 20, "/workspace/train/model.py")
+    with script.call(9, "main"):
+        script.fails(31, 8, helper, frame("forward", 12, "/workspace/train/model.py"), *CALLED)
+        script.fails(32, 8)
+    study = diagnose(script.snapshot()).study
+    first, last = np.flatnonzero(study.history.trace.action == Action.OOM).tolist()
+    assert functions_in_modules(study, first) == {"forward_features", "forward"}
+    assert functions_in_modules(study, last) == set()

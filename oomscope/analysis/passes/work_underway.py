@@ -37,7 +37,7 @@ class WorkUnderway(NamedTuple):
     kind: str = "call"
 
 
-_MODULE_CALL = ("_call_impl", "_wrapped_call_impl")
+_MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
 
 
 def work_since(study: DeviceStudy, entry: int, rows: IntArray, *, least: float = MOSTLY) -> WorkUnderway | None:
@@ -135,5 +135,6 @@ def functions_in_modules(study: DeviceStudy, entry: int) -> frozenset[str]:
     """The functions that were running within a Module's call at `entry`, by name: its forward, and what that calls."""
     stack = int(study.history.trace.stack[entry])
     frames = study.snapshot.stacks[stack] if stack >= 0 else []
-    calls = [number for number, frame in enumerate(frames) if frame.name.rpartition(".")[2] in _MODULE_CALL]
-    return frozenset(frame.name.rpartition(".")[2] for frame in frames[: max(calls, default=0)])
+    names = [frame.name.rpartition(".")[2] for frame in frames]
+    outermost = max((number for number, name in enumerate(names) if name in _MODULE_CALL), default=0)
+    return frozenset(names[:outermost]) - _MODULE_CALL
