@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oomscope.analysis import analyze
-from oomscope.analysis.verdict import refused
+from oomscope.analysis.verdict import refused, told_by_exception
 from oomscope.rendering.html.page import render_html
 from oomscope.rendering.text.terminal import render_text
 from oomscope.wording.opening import occasion, verdict_text
@@ -138,10 +138,10 @@ def test_only_the_innermost_calls_say_that_memory_was_pinned(deep):
     assert findings.refused.pinned == (deep < refused._DEEP)
 
 
-@pytest.mark.parametrize("before", [refused._LONGEST - 30, refused._LONGEST])
+@pytest.mark.parametrize("before", [told_by_exception._LONGEST - 30, told_by_exception._LONGEST])
 def test_of_a_message_only_the_beginning_is_read(before):
     findings = failed("x" * (before - 1) + "\nCUDA error: out of memory")
-    assert (findings.refused is not None) == (before < refused._LONGEST)
+    assert (findings.refused is not None) == (before < told_by_exception._LONGEST)
 
 
 @pytest.mark.parametrize(
@@ -183,3 +183,24 @@ def test_a_failure_in_which_the_trace_ends_is_told_by_the_trace_alone(went_on: b
     message = {"type": "RuntimeError", "message": "CUDA error: out of memory"}
     context = {"schema_version": 1, "reason": "oom", "exception": message}
     assert (analyze(script.snapshot(oomscope=context), whatif=False).refused is not None) is is_told
+
+
+@pytest.mark.parametrize(("allocated", "is_told"), [("0.01", False), ("0.03", True)])
+def test_a_failure_with_the_figures_of_the_message_is_in_the_trace_though_threads_went_on(
+    allocated: str, is_told: bool
+):
+    script = Script()
+    script.at(10, 8)
+    script.fails(11, 2048)
+    script.at(12, 8)
+    text = (
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 4.00 GiB of which 1.00 GiB is "
+        f"free. Of the allocated memory {allocated} GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch "
+        "but unallocated."
+    )
+    context = {"schema_version": 1, "reason": "oom", "exception": {"type": "OutOfMemoryError", "message": text}}
+    findings = analyze(script.snapshot(oomscope=context), whatif=False)
+    assert (findings.refused is not None) is is_told
+    assert findings.main is not None
+    assert findings.main.oom is not None
+    assert findings.main.oom.recovered is is_told

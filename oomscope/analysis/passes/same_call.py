@@ -41,7 +41,7 @@ class LargerCall(NamedTuple):
     ratio: float
 
 
-class _Calls(NamedTuple):
+class _CallsOfFunction(NamedTuple):
     """The calls of `function` up to the one underway, in order: `alike`, the requests of each like the one that fails.
 
     `ends`: the last entry of each. Calls between which nothing else is allocated count as one.
@@ -92,7 +92,7 @@ def find_larger_call(study: DeviceStudy, entry: int) -> LargerCall | None:
     return LargerCall(calls.function, calls.called_at, round(ratio, 3))
 
 
-def _calls(study: DeviceStudy, entry: int) -> _Calls | None:
+def _calls(study: DeviceStudy, entry: int) -> _CallsOfFunction | None:
     script, trace = study.loops.script, study.history.trace
     stack = int(trace.stack[entry])
     lines = () if stack < 0 or script.thread[stack] == OTHER else _lines(script, stack)
@@ -109,7 +109,9 @@ def _calls(study: DeviceStudy, entry: int) -> _Calls | None:
     alike = [events[begin:end][is_alike[begin:end]] for begin, end in zip(begins, ends, strict=True)]
     outer = script.frames[lines[-2]] if len(lines) > 1 else None
     called_at = None if outer is None else Location(outer.filename, outer.line, outer.name)
-    return _Calls(script.frames[caller].name, called_at, alike, events[np.minimum(ends, len(events) - 1)].tolist())
+    return _CallsOfFunction(
+        script.frames[caller].name, called_at, alike, events[np.minimum(ends, len(events) - 1)].tolist()
+    )
 
 
 def _needed(study: DeviceStudy, request: int, end: int) -> int | None:

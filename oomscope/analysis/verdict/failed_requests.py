@@ -15,6 +15,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.limits import limit_at
 from oomscope.analysis.verdict.records import Oom, ProcessLimit
+from oomscope.analysis.verdict.told_by_exception import failed_as_told, told_by_exception
 from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import NO_STACK, Action, Layout, Snapshot
@@ -53,9 +54,13 @@ def failed_requests(study: DeviceStudy) -> tuple[FailedRequest, ...]:
         last_allocation = history.entries
     else:
         last_allocation = int(allocations[-1]) if len(allocations) else -1
+    judged = entries[-MOST_JUDGED:].tolist()
+    # In a program with threads the others go on while the error that ends it is on its way.
+    message = told_by_exception(snapshot) if judged and judged[-1] < last_allocation else None
+    told = None if message is None else failed_as_told(history, message)
+    fatal = history.entries if told is None else told
     return tuple(
-        _failed(snapshot, history, sites, entry, recovered=entry < last_allocation)
-        for entry in entries[-MOST_JUDGED:].tolist()
+        _failed(snapshot, history, sites, entry, recovered=entry < min(last_allocation, fatal)) for entry in judged
     )
 
 

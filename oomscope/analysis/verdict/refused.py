@@ -6,11 +6,11 @@ memory, and allocators without a history (cudaMallocAsync, MPS, MTIA) fail with 
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from oomscope.analysis.verdict.told_by_exception import failed_as_told, told_by_exception
 from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import Action, RecordedContext, Snapshot
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 _PINNING = frozenset({"pin_memory", "_pin_memory", "_pin_memory_loop", "pin_memory_batch", "copy_pinned"})
 """Functions of torch, and of programs, in which pinned memory is asked for."""
 _PINS = re.compile(r"\bpin_memory\s*(?:\(|=\s*True)")
-_LONGEST = 20_000
-"""Characters of a message that are read: what a program hangs on behind is not torch's."""
-_NOT_MEMORY = frozenset({"other", "shared-memory"})
 
 
 @frozen
@@ -44,16 +41,12 @@ class Refused:
 
 def find_refused(snapshot: Snapshot, histories: Iterable[DeviceHistory]) -> Refused | None:
     """What the recorded exception says was refused; None where the trace tells of the failure, or none is recorded."""
-    recorded = snapshot.recorded
+    recorded, histories = snapshot.recorded, tuple(histories)
     text = recorded.exception_message
-    if not text or recorded.request.alloc_size is not None or any(_failed_last(one) for one in histories):
+    if not text or recorded.request.alloc_size is not None or any(map(_failed_last, histories)):
         return None
-    # Most recordings need none of it: the patterns of all messages take as long to load as a small report to write.
-    from oomscope.messages import read_log
-
-    found = read_log(io.BytesIO(text[:_LONGEST].encode("utf-8", "replace"))).messages
-    message = next((one for one in found if one.kind not in _NOT_MEMORY), None)
-    if message is None:
+    message = told_by_exception(snapshot)
+    if message is None or any(failed_as_told(one, message) is not None for one in histories):
         return None
     pinned = message.kind == "pinned-host" or (message.kind == "cuda-driver" and _was_pinning(recorded))
     free = recorded.devices[0].free if len(recorded.devices) == 1 else None

@@ -17,7 +17,7 @@ SLUG = "growth"
 DECIDING = ("request", "without", "limit")
 REMEDIES = (
     "accumulate_predictions", "drop_optimizer", "copy_view", "forget_exception", "cancel_deferred_call",
-    "collect_garbage", "detach_what_is_kept", "bound_what_is_kept", "release_models", "raise_cap", "smaller_batch",
+    "collect_garbage", "release_models", "detach_what_is_kept", "bound_what_is_kept", "raise_cap", "smaller_batch",
 )  # fmt: skip
 NEARLY_ALL = 0.9
 """Of what an object keeps; where passes of the loop made less, their number would be told of the wrong bytes."""
