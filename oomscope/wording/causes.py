@@ -288,8 +288,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.pass.larger_call": "This call of `{function}` asks for {ratio:.3g} × as much memory[ at {place:place}] as "
     "any before it.",
     "causes.pass.input": _larger_input,
-    "causes.pass.staircase": "The input grows from pass to pass: {first:bytes} in the first, {last:bytes} in this "
-    "one[, at {place:place}].",
+    "causes.pass.staircase": "Passes ask for more and more: {first:bytes} in the first, {last:bytes} in this one[, at "
+    "{place:place}].",
     "causes.cap": "This process is capped at {cap:bytes}, while the card has {free:bytes} free.",
     "causes.cap.inferred": "This process is capped (at about {limit:bytes}), while the card has {free:bytes} free.",
 }

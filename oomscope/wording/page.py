@@ -167,6 +167,8 @@ TWO_ALIVE = "here the pass before is still alive"
 """What is said of the line of a loop that goes on."""
 
 
+LEAVES_A_MODEL = "each pass that begins here leaves a model"
+"""What is said of the line of a loop whose passes make models that stay."""
 LARGER_CALL = "called here: asks for more than ever before"
 """What is said of the line whose call asks for more than the calls of the same function elsewhere."""
 

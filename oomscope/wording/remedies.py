@@ -22,7 +22,8 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
 def _bound_batch(values: Mapping[str, Any]) -> str:
     what = f"`{values['variable'].rpartition(': ')[2]}`" if values["variable"] else "the input"
     if values["stairs"]:
-        return f"Stop {what} from growing at {place(values['place'])}."
+        fitted = "as small as in the passes that fitted: samples, length or resolution"
+        return f"Keep {what} at {place(values['place'])} {fitted}."
     return f"Limit {what} at {place(values['place'])}: samples, length or resolution."
 
 

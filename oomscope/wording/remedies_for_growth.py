@@ -192,6 +192,12 @@ GROWING: dict[str, RemedyWords] = {
         "none, if nothing reads them again",
         "faq",
     ),
+    "release_models.held": RemedyWords(
+        "Take the model of each pass out of {holder:holder} before the next one begins: that keeps all of them.",
+        "Passes of the loop in {loop:place} make a model each: {bytes:bytes} of finished ones are alive.",
+        "none, if nothing reads them again",
+        "faq",
+    ),
     "release_models.parameters": RemedyWords(
         "Remove the parameters that a pass has added before the next one begins (an adapter, a head, a table), or use "
         "the same ones again.",

@@ -203,3 +203,10 @@ def test_no_grad_is_no_way_out_of_a_loop_that_trains(
     (advice,) = drop_last_pass.propose(one)
     assert advice.values["backward"] == told
     assert (NO_GRAD in advice_text(advice).action) is no_grad
+
+
+def test_models_that_passes_leave_are_let_go_of_first() -> None:
+    advice = first_advice("hparam_search")
+    assert advice.slug == "release_models.held"
+    assert advice.enough
+    assert advice_text(advice).action.startswith("Take the model of each pass out of `bus.listeners['best']`")

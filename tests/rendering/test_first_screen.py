@@ -121,6 +121,21 @@ def test_the_line_is_the_culprits(name: str, line: int, note: str):
     assert (found.file, found.line, found.note, found.excerpt) == ("workloads.py", line, note, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "note"),
+    [
+        ("hparam_search", 104, "each pass that begins here leaves a model"),
+        ("citation_gates", 92, "called here: asks for more than ever before"),
+    ],
+)
+def test_the_line_is_the_culprits_in_programs(name: str, line: int, note: str):
+    findings = analyze(load(PROGRAMS / f"{name}.pickle.xz"), whatif=False)
+    assert findings.main is not None
+    found = culprit(findings.main, shortener(findings.snapshot.stacks), Sources())
+    assert found is not None
+    assert (found.line, found.note) == (line, note)
+
+
 def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_the_one_that_made_most():
     device = held_by_a_list().main
     assert device is not None

@@ -87,6 +87,8 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked |
         for suspect in verdict.suspects if verdict.cause == "growth" else ():
             if suspect.holder in named and (stores := store_line(suspect, sources)) is not None:
                 return _Marked(stores, words.stored_note(name_of(suspect), per_pass), is_cause=True)
+        if (loop := _of_kept_models(oom)) is not None:
+            return _Marked(loop, words.LEAVES_A_MODEL, is_cause=True)
         for growth in device.growth if verdict.cause == "growth" else ():
             if (grows := _of_growth(device, oom, growth)) is not None:
                 return grows
@@ -110,6 +112,13 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked |
     asked_at = (asked.caller or asked.site or asked.backward_call) if asked is not None else None
     where = asked_at or oom.caller or oom.site
     return None if where is None else _Marked(where, words.asked_note(oom))
+
+
+def _of_kept_models(oom: Oom) -> Location | None:
+    """The line of the loop whose passes leave models; the headline is of them."""
+    first = oom.verdict.headline[0]
+    found: Location | None = first.values["loop"] if first.code == "causes.growth.models" else None
+    return found
 
 
 def _of_driver(device: DeviceFindings, driver: Driver, site: Location) -> _Marked:
