@@ -25,13 +25,13 @@ from oomscope.recording import (
     signals,
     writing,
 )
+from oomscope.recording.oom_dumps import OomDumps
 from oomscope.recording.options import Options, plain
 from oomscope.recording.other_backends import instead_of_cuda
 from oomscope.recording.saying import say, say_once
 from oomscope.recording.step_log import StepLog, now_us
 from oomscope.recording.trackers import Trackers
 
-_DUMP_SHARE = 3  # between two OOM dumps pass this many times what the last one took, lest a job does nothing else
 backend.prefer(instead_of_cuda)
 _dumping = threading.RLock()
 _beginning = threading.RLock()
@@ -60,9 +60,7 @@ class Session:
         self._facts: dict[str, Any] = {}
         self._is_recording = self._has_history = False
         self._is_asked = False
-        self._next_at = 0.0
-        self._places: set[int] = set()  # where OOMs were dumped before unwinding
-        self._kept: list[Path] = []  # this session's dumps of OOMs
+        self._oom_dumps = OomDumps(options)
         self._latest: Path | None = None  # the dump of the last OOM, whoever made it
         self._undumped = 0  # OOMs since then
         self._request: dict[str, int] | None = None  # what the last of them asked for
@@ -152,15 +150,7 @@ class Session:
         self.ooms += 1
         self._undumped += 1
         self._request = request
-        is_due = monotonic() >= self._next_at or self._is_at_new_place(place)
-        return "oom" in self.options.on and self._is_recording and is_due
-
-    def _is_at_new_place(self, place: int) -> bool:
-        """Whether no OOM of this place is dumped yet: the one that ends a job may follow those that cuDNN gets over.
-
-        After unwinding, whoever handled it may have let go of what it was about, as Lightning does of the model.
-        """
-        return 0 < len(self._places) < self.options.max_dumps and place not in self._places
+        return "oom" in self.options.on and self._is_recording and self._oom_dumps.is_due(place)
 
     def dump_oom(self, request: dict[str, int], place: int) -> None:
         """Dump the OOM that the observer reports, of `place` in the program."""
@@ -168,18 +158,18 @@ class Session:
             return  # another thread is dumping: its snapshot shows this one's blocks too
         try:
             self._dump_an_oom("observer", request=request)
-            self._places.add(place)
+            self._oom_dumps.saw(place)
         finally:
             _dumping.release()
 
     def _dump_an_oom(self, captured_at: str, **more: Any) -> None:
         made = self._dump("oom", captured_at, **more)
-        if self.options.min_interval:
-            self._next_at = monotonic() + max(self.options.min_interval, _DUMP_SHARE * made.seconds)
+        dropped = self._oom_dumps.add(made)
         for session in observer.active():
             session.learn(made.path)
-        if made.path is not None:
-            self._keep_first_and_last(made.path)
+        if dropped is not None:
+            self.files.remove(dropped)
+            say(f"{self.options.max_dumps} dumps of OOMs are kept: {dropped.name} made room")
         announcing.tell_oom(made, self.options)
         if self.options.report and made.path is not None:
             announcing.start_report(made.path)
@@ -188,15 +178,6 @@ class Session:
         """The last OOM was dumped, by this session or by one inside or around it."""
         self._latest = path
         self._undumped = 0
-
-    def _keep_first_and_last(self, path: Path) -> None:
-        """The last OOM is the one that ends the job, so it must never be the one for which there was no room."""
-        self._kept.append(path)
-        if len(self._kept) > self.options.max_dumps:
-            dropped = self._kept.pop(-2)
-            dropped.unlink(missing_ok=True)
-            self.files.remove(dropped)
-            say(f"{self.options.max_dumps} dumps of OOMs are kept: {dropped.name} made room")
 
     def _dump_at_end(self, found: backend.Backend, error: BaseException | None) -> None:
         if isinstance(error, Exception) and self._handled != id(error):

@@ -13,7 +13,7 @@ from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, Failing
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict import circumstances as facts
-from oomscope.analysis.verdict import clauses, decide, idle_models, judge, shortage
+from oomscope.analysis.verdict import clauses, decide, idle_models, judge, left_by_work, shortage
 from oomscope.analysis.verdict.causes import (
     CAUSE_MODULES,
     capacity,
@@ -25,10 +25,11 @@ from oomscope.analysis.verdict.causes import (
     private_pools,
     retained,
 )
-from oomscope.analysis.verdict.circumstances import MUCH_OLDER, Circumstances
+from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.evidence import gather_evidence
 from oomscope.analysis.verdict.idle_models import IdleModel
 from oomscope.analysis.verdict.judge import confidence_with
+from oomscope.analysis.verdict.left_by_work import MUCH_OLDER
 from oomscope.analysis.verdict.piled import LoopFacts, Piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.walls import Wall
@@ -414,8 +415,8 @@ def test_what_is_older_than_a_forward_is_left_over_where_there_would_be_ample_ro
     monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], least: int | None
 ) -> None:
     assert MUCH_OLDER == 0.4
-    monkeypatch.setattr(facts, "find_left_by_calls", lambda *_: None)
-    monkeypatch.setattr(facts, "find_left_by_statements", lambda _study, _entry, asked: asked)
+    monkeypatch.setattr(left_by_work, "find_left_by_calls", lambda *_: None)
+    monkeypatch.setattr(left_by_work, "find_left_by_statements", lambda _study, _entry, asked: asked)
     assert Circumstances._left_unread.fget(circumstances(**more)) == least  # type: ignore[attr-defined]
 
 
@@ -430,8 +431,8 @@ def test_so_is_what_the_last_pass_has_left_if_the_loop_does_not_gather(
     monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], least: int | None
 ) -> None:
     for name in ("find_left_by_calls", "find_left_by_statements"):
-        monkeypatch.setattr(facts, name, lambda *_: None)
-    monkeypatch.setattr(facts, "find_left_by_last_pass", lambda _study, _entry, asked: asked)
+        monkeypatch.setattr(left_by_work, name, lambda *_: None)
+    monkeypatch.setattr(left_by_work, "find_left_by_last_pass", lambda _study, _entry, asked: asked)
     one = circumstances(**{"names_known": False, **more})
     assert Circumstances._left_unread.fget(one) == least  # type: ignore[attr-defined]
 

@@ -41,9 +41,9 @@ def find_calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgr
 
 
 def recorded_calls(study: DeviceStudy) -> tuple[CallsInProgress, ...]:
-    """The same, once or more often, as the recording saw it at the last failure: by the stacks of all threads.
+    """How many threads were in each function at the last failure, as the recording saw it; one thread counts, too.
 
-    By the outermost line of the reader's in each but the main one.
+    A thread is in the outermost function of the reader's on its stack; the main thread is left out.
     """
     counted: Counter[Location] = Counter()
     for thread in study.snapshot.recorded.stacks.threads:
@@ -82,8 +82,8 @@ def _underway(stack: IntArray) -> int:
     """How many calls have begun and not ended.
 
     The stack that came first of all begins a call. Of those that every call comes to, the one that was first seen last
-    ends it: whenever nothing is underway, it has caught up with the beginnings. Where that one
-    is of a loop that the calls are still in, the most that were underway at any time still are.
+    ends it: whenever nothing is underway, it has caught up with the beginnings. Where that one is of a loop that the
+    calls are still in, the most that were underway at any time still are.
     """
     begins = np.cumsum(stack == stack[0])
     stacks, first, count = np.unique(stack, return_index=True, return_counts=True)

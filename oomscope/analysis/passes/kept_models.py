@@ -49,9 +49,7 @@ def _of_run(study: DeviceStudy, run: LoopRun, entry: int) -> KeptModels | None:
     weights = study.categories[rows] == PARAMETER
     parameters = np.bincount(number[weights], weights=size[rows[weights]], minlength=len(starts))[: len(starts) - 1]
     passes = np.flatnonzero(parameters >= ALIKE * max(parameters.max(initial=0), 1))
-    if len(passes) < LEAST_MODELS:
-        return None
-    if not _computed(study, int(starts[0]), entry):
+    if len(passes) < LEAST_MODELS or not _computed(study, int(starts[0]), entry):
         return None
     kept = rows[np.isin(number, passes)]
     own = int(size[kept[study.categories[kept] == PARAMETER]].sum())

@@ -24,12 +24,7 @@ from oomscope.analysis.passes.former_model import find_former_model
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.kept_models import find_kept_models
 from oomscope.analysis.passes.last_pass import left_by_last_pass
-from oomscope.analysis.passes.left_by_calls import (
-    LeftByCalls,
-    find_left_by_calls,
-    find_left_by_last_pass,
-    find_left_by_statements,
-)
+from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.loop_that_matters import gathers_for, loop_that_matters, went_as_far_before
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass, Growth
@@ -45,6 +40,7 @@ from oomscope.analysis.verdict.done_with import FailedWork, may_be_done_with, ot
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models, find_untrained_models
+from oomscope.analysis.verdict.left_by_work import left_by_earlier_work
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
@@ -60,8 +56,6 @@ from oomscope.model.ordering import ascending
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
 """Kinds of holders whose memory no pass to come needs."""
-MUCH_OLDER = 0.4
-"""Of the limit: what is older than a forward, and would leave so much beyond the request, is no mere data as a rule."""
 _PLAIN = re.compile(r": \w+$")
 """A variable of a call, and nothing within it."""
 _CACHE = (" (lru_cache)", ".<_lru_cache_wrapper>")
@@ -166,19 +160,10 @@ class Circumstances:
 
     @property
     def _left_unread(self) -> LeftByCalls | None:
-        """What earlier work has left while a forward runs, so much that the request would have had ample room."""
-        study, request = self.study, self.request
         if not self.is_in_forward or self.in_progress:
             return None
-        least = request.totals.reserved + request.size - request.limit.low + int(MUCH_OLDER * request.limit.low)
-        if (found := find_left_by_calls(study, request.entry)) is not None or self.growth:
-            return found
-        least, passes = max(least, 1), self.failing_pass
-        if (found := find_left_by_statements(study, request.entry, least)) is not None:
-            return found
-        if self.names_known or passes is None or passes.gathers:
-            return None  # where names are known, what keeps it is told
-        return find_left_by_last_pass(study, request.entry, least)
+        passes = None if self.names_known else self.failing_pass  # where names are known, what keeps it is told
+        return left_by_earlier_work(self.study, self.request, self.growth, passes)
 
     @cached_property
     def idle_models(self) -> tuple[IdleModel, ...]:
