@@ -20,8 +20,8 @@ from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import (
     FROZEN,
     FROZEN_STATES,
-    asks_itself,
     find_unread,
+    is_at_another_statement,
     is_being_assigned,
     said_reads,
 )
@@ -219,11 +219,11 @@ def test_a_variable_that_the_statement_underway_assigns_anew_is_of_an_earlier_pa
         ("    weight = torch.zeros_like(volumes)", "main: volume", True),
     ],
 )
-def test_a_function_that_asks_itself_has_given_its_variables_to_no_call(
+def test_a_function_that_is_at_another_statement_has_given_its_variables_to_no_call(
     text: str, holder: str, is_told: bool, threads: bool
 ) -> None:
     frames = [Frame("/venv/lib/python3.12/site-packages/torch/nn/init.py", 20, "zeros_"), Frame("train.py", 9, "main")]
     study = asking(frames, ("", text, ""), threads=threads)
-    assert asks_itself(study, 0, holder) is (is_told and not threads)
+    assert is_at_another_statement(study, 0, holder) is (is_told and not threads)
     without = asking(frames, (), threads=threads)
-    assert not asks_itself(without, 0, holder)
+    assert not is_at_another_statement(without, 0, holder)

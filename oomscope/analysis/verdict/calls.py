@@ -20,14 +20,27 @@ LEAST_CALLS = 3
 
 
 def calls_in_progress(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
-    """What was underway when `entry` happened, most calls first: as the recording saw it, else as the trace shows."""
+    """What was underway when `entry` happened, most calls first: as the recording saw it, else as the trace shows.
+
+    Where nothing is now, and others of many calls have failed, what was then: their errors may keep what they made.
+    """
     threads = recorded_calls(study)
     told = tuple(one for one in threads if one.calls >= LEAST_CALLS) or _by_locals(study)
     if told:
         return told
     # Of what the recorder saw in a thread it knows how many there were.
     known = {(one.file, one.function) for one in threads}
-    return tuple(one for one in find_calls_in_progress(study, entry) if (one.file, one.function) not in known)
+    now = tuple(one for one in find_calls_in_progress(study, entry) if (one.file, one.function) not in known)
+    return now or _at_the_first_failure(study, entry)
+
+
+def _at_the_first_failure(study: DeviceStudy, entry: int) -> tuple[CallsInProgress, ...]:
+    """The many calls that were underway when the first request failed, before `entry`, by the trace."""
+    failed = study.history.trace.entries(Action.OOM)
+    earlier = failed[failed < entry]
+    if not len(earlier):
+        return ()
+    return tuple(one for one in find_calls_in_progress(study, int(earlier[0])) if one.calls >= LEAST_CALLS)
 
 
 def functions_underway(study: DeviceStudy, calls: tuple[CallsInProgress, ...]) -> set[str]:
@@ -43,10 +56,9 @@ def functions_underway(study: DeviceStudy, calls: tuple[CallsInProgress, ...]) -
 
 
 def failed_at_once(study: DeviceStudy, entry: int) -> bool:
-    """Whether a request had failed before `entry`, the first of them with many calls in progress."""
+    """Whether a request had failed before `entry`, with many calls in progress."""
     failed = study.history.trace.entries(Action.OOM)
-    earlier = failed[failed < entry]
-    return bool(len(earlier)) and bool(calls_in_progress(study, int(earlier[0])))
+    return bool((failed < entry).any()) and bool(calls_in_progress(study, entry))
 
 
 def bytes_of_calls(study: DeviceStudy, live: BoolArray, calls: CallsInProgress) -> int:

@@ -247,7 +247,9 @@ class Circumstances:
     @property
     def _garbage(self) -> int:
         """What no code can read, beside what piles up and may be what later work needs."""
-        return 0 if self.leaks_for_sure else sum(one.retained for one in self.piled.debris if one.unread is None)
+        if self.leaks_for_sure:
+            return 0
+        return sum(one.retained for one in self.piled.debris if one.unread is None or one.kind == "exception")
 
     @property
     def _may_be_filling(self) -> bool:

@@ -262,7 +262,12 @@ def _piles_up(suspect: Suspect, loop: LoopFacts) -> bool:
     if loop.gathers and suspect.keeps_graph:
         return False
     whole = loop.trains_within or loop.trained_before
-    return whole or suspect.kind in _COLLECTIONS or not suspect.keeps_graph
+    return whole or suspect.kind in _COLLECTIONS or not suspect.keeps_graph or _is_of_an_object(suspect)
+
+
+def _is_of_an_object(suspect: Suspect) -> bool:
+    """Whether an attribute holds it, as a meter's mean: no variable of the function whose loop it is."""
+    return "." in suspect.holder.rpartition(": ")[2]
 
 
 def _surely(suspect: Suspect, loop: LoopFacts) -> bool:

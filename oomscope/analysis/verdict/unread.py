@@ -20,7 +20,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.history import BEFORE
-from oomscope.model import BoolArray, FrameKind, IntArray, frame_kind
+from oomscope.model import BoolArray, Frame, FrameKind, IntArray, frame_kind
 from oomscope.model.ordering import ascending
 from oomscope.model.recorded_holders import RecordedTensor
 from oomscope.model.recorded_unread import RecordedUnread
@@ -117,8 +117,8 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
 
     All of it where the code tells that the variable is older than the loop it stands in, or that the statement underway
     assigns it anew. Else the trace does: what was made before the run of the loop that counts, or where no loop is
-    known to run, by one that has ended; before that, too, where the variable's own function asks, in a statement that
-    does not name it, and no call is underway that may have been given it.
+    known to run, by one that has ended; before that, too, where the variable's own function asks, itself or by a
+    call, in a statement that does not name it: no call is underway that may have been given it.
     """
     there = rows >= 0
     born = study.history.lifetimes.born[rows]
@@ -134,7 +134,7 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
         return np.asarray(known)
     if not loops.running(entry, thread=in_thread(study, entry)):
         ended = [run for run in loops.runs if run.end <= entry]
-        if asks_itself(study, entry, one.holder or ""):
+        if is_at_another_statement(study, entry, one.holder or ""):
             return np.asarray(known & (born < max((run.end for run in ended), default=0)))
         within = np.zeros(len(rows), np.bool_)
         for run in ended:
@@ -144,8 +144,8 @@ def _are_left_over(study: DeviceStudy, one: RecordedUnread, rows: IntArray, entr
     return np.asarray(known & (born < (entry if counted is None else counted.begin)))
 
 
-def asks_itself(study: DeviceStudy, entry: int, holder: str) -> bool:
-    """Whether the function of a variable made the request itself, in a statement that does not name the variable.
+def is_at_another_statement(study: DeviceStudy, entry: int, holder: str) -> bool:
+    """Whether the function of a variable asks, itself or by a call, in a statement that does not name the variable.
 
     By the text of the line; False where the dump does not have it.
     """
@@ -153,20 +153,27 @@ def asks_itself(study: DeviceStudy, entry: int, holder: str) -> bool:
     stack = int(study.history.trace.stack[entry])
     if stack < 0 or study.loops.is_thread(stack):
         return False
-    own = next((frame for frame in study.snapshot.stacks[stack] if frame_kind(frame.filename) == FrameKind.OWN), None)
-    if own is None:
+    statements = [_text_around(study, frame) for frame in study.snapshot.stacks[stack] if _is_of(frame, function)]
+    named = re.compile(rf"\b{re.escape(name.partition('.')[0])}\b")
+    return bool(statements) and all(text and not named.search(text) for text in statements)
+
+
+def _is_of(frame: Frame, function: str) -> bool:
+    """Whether a frame is a call of `function`, as the name of a variable has it; of a global, its module's code."""
+    if frame_kind(frame.filename) != FrameKind.OWN:
         return False
-    is_module = own.name == "<module>"
-    if not (own.filename.endswith(function) if is_module else own.name == function.rpartition(".")[2]):
-        return False
-    around = [
+    is_module = frame.name == "<module>"
+    return frame.filename.endswith(function) if is_module else frame.name == function.rpartition(".")[2]
+
+
+def _text_around(study: DeviceStudy, frame: Frame) -> str:
+    """The line of a frame with its neighbours, as a statement may take several; "" where the dump does not have it."""
+    return "\n".join(
         text
         for one in study.snapshot.recorded.sources
         for at, text in enumerate(one.text, start=one.first)
-        if one.filename == own.filename and abs(at - own.line) <= 1  # a statement may take several lines
-    ]
-    named = re.compile(rf"\b{re.escape(name.partition('.')[0])}\b")
-    return bool(around) and not any(named.search(text) for text in around)
+        if one.filename == frame.filename and abs(at - frame.line) <= 1
+    )
 
 
 def is_being_assigned(study: DeviceStudy, entry: int, holder: str) -> bool:
