@@ -26,6 +26,7 @@ DOUBTS: dict[str, Sentence] = {
     "free memory would have been enough",
     "doubts.went_as_far": "an earlier loop like this made as many passes, and ended",
     "doubts.meant_to_grow": "it may be meant to grow (a cache, a store, results that are read later)",
+    "doubts.models_in_use": "the program may still use some of the models that it holds",
     "doubts.not_steady": "not all of it is certain to go on rising",
     "doubts.trace_alone": "this is told from the trace alone, not from who refers to the memory",
     "doubts.no_module": "parameters outside any module may still be in use",

@@ -152,6 +152,12 @@ GROWING: dict[str, RemedyWords] = {
         "a copy back where a model is needed again",
         "faq",
     ),
+    "bound_what_is_kept.methods": RemedyWords(
+        "Take the methods of what is no longer used out of {holder:holder}, or keep them there as `weakref.WeakMethod`.",
+        "Each method keeps its object, with all that it holds: {bytes:bytes} in all.",
+        "none",
+        "faq",
+    ),
     "bound_what_is_kept.hooks": RemedyWords(
         "Remove hooks from {holder:holder} that are not needed any more: keep what registering returns, and call its "
         "`remove()`.",
@@ -188,12 +194,6 @@ GROWING: dict[str, RemedyWords] = {
     "release_models": RemedyWords(
         "Let go of the model of each pass before the next one begins: `del` what keeps it and its optimizer, such as a "
         "list of results, a trainer or a closure.",
-        "Passes of the loop in {loop:place} make a model each: {bytes:bytes} of finished ones are alive.",
-        "none, if nothing reads them again",
-        "faq",
-    ),
-    "release_models.held": RemedyWords(
-        "Take the model of each pass out of {holder:holder} before the next one begins: that keeps all of them.",
         "Passes of the loop in {loop:place} make a model each: {bytes:bytes} of finished ones are alive.",
         "none, if nothing reads them again",
         "faq",

@@ -205,8 +205,8 @@ def test_no_grad_is_no_way_out_of_a_loop_that_trains(
     assert (NO_GRAD in advice_text(advice).action) is no_grad
 
 
-def test_models_that_passes_leave_are_let_go_of_first() -> None:
+def test_models_that_methods_keep_are_let_go_of_with_them() -> None:
     advice = first_advice("hparam_search")
-    assert advice.slug == "release_models.held"
+    assert advice.slug == "bound_what_is_kept.methods"
     assert advice.enough
-    assert advice_text(advice).action.startswith("Take the model of each pass out of `bus.listeners['best']`")
+    assert advice_text(advice).action.startswith("Take the methods of what is no longer used out of `bus.listeners")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from oomscope.analysis.attribution.held_blocks import holders_in_blocks, is_within
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
@@ -57,14 +58,22 @@ def _is_of_library(suspect: Suspect) -> bool:
 def _holder(circumstances: Circumstances, suspect: Suspect, saves: int, rows: BoolArray | None) -> Advice:
     holder = suspect.holder
     enough = served_if_freed(circumstances, rows) if rows is not None and np.any(rows) else None
-    models = {one.holder for one, _ in kept_models(circumstances.study)} if circumstances.study is not None else set()
-    code = "hooks" if _HOOKS.search(holder) else "models" if holder in models else "holder"
+    code = "hooks" if _HOOKS.search(holder) else _of_models(circumstances, holder) or "holder"
     return Advice(
         f"{SLUG}.{code}",
         {"holder": _HOOKS.sub("_hooks", holder), "part": suspect.part, "bytes": saves},
         saves,
         enough_by_sum(circumstances, saves) if enough is None else enough,
     )
+
+
+def _of_models(circumstances: Circumstances, holder: str) -> str | None:
+    """Whether an object keeps whole models, or methods of theirs, such as the handlers of an event bus."""
+    study = circumstances.study
+    if study is None or holder not in {one.holder for one, _ in kept_models(study)}:
+        return None
+    ways = [one.holder for one in holders_in_blocks(study) if one.holder and is_within(one.holder, holder)]
+    return "methods" if ways and all(".__self__" in way for way in ways) else "models"
 
 
 def _lines(circumstances: Circumstances, rows: list[Growth]) -> Advice:

@@ -36,8 +36,8 @@ MOST_PATHS = 3
 
 _TRACEBACK = re.compile(r"\.__(traceback|context|cause)__|\.tb_frame|\.exc_info|\.__traceback__")
 _CYCLE = re.compile(r"^reference cycle\b")
-_ITEM = re.compile(r"^(.*?)(\[[^\]]*\])")
-"""The collection and the first item on the way to something."""
+_ITEM = re.compile(r"\[[^\]]*\]")
+"""An item of a collection on the way to something."""
 ANY_ITEM = "[*]"
 _OF_ITEM = re.compile(r"\[[^\]]*\]([\w.\[\]'*-]{0,80})$")
 """An item of a collection, and what of it something is."""
@@ -167,17 +167,18 @@ def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
     items: dict[str, set[str]] = {}
     sums: dict[str, list[int]] = {}
     for holder in holders_in_blocks(study):
-        match = _ITEM.match(holder.holder or "")
-        if holder.kind in BELONGINGS and match is not None:
-            alike = range(holder.count or 1) if match[2] == ANY_ITEM else (match[2],)  # those alike stand in one row
-            items.setdefault(match[1], set()).update(map(str, alike))
-            total = sums.setdefault(match[1], [0, 0])
+        for match in _ITEM.finditer(holder.holder or "") if holder.kind in BELONGINGS else ():
+            name = match.string[: match.start()]
+            alike = range(holder.count or 1) if match[0] == ANY_ITEM else (match[0],)  # those alike stand in one row
+            items.setdefault(name, set()).update(map(str, alike))
+            total = sums.setdefault(name, [0, 0])
             total[0] += holder.retained or 0
             total[1] += holder.tensors or 0
-    for name, known in items.items():
-        if len(known) >= LEAST_MODELS:
+    several = {name: len(known) for name, known in items.items() if len(known) >= LEAST_MODELS}
+    for name, known in several.items():
+        if not any(is_within(name, other) for other in several if other != name):
             retained, tensors = sums[name]
-            yield RecordedHolder(name, "collection", study.index, retained, retained, tensors), len(known)
+            yield RecordedHolder(name, "collection", study.index, retained, retained, tensors), known
 
 
 def registered(study: DeviceStudy) -> Iterator[RecordedHolder]:

@@ -11,6 +11,7 @@ from oomscope.analysis.verdict.hooks import HOOKS
 from oomscope.analysis.verdict.piled import MOSTLY
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
+from oomscope.analysis.verdict.suspects import kept_models
 from oomscope.model import Note, note
 
 SLUG = "growth"
@@ -55,6 +56,8 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
         return note("doubts.went_as_far")  # such as the layers that every forward goes through
     if not circumstances.leaks_for_sure:
         return note("doubts.meant_to_grow")
+    if _keeps_several_a_pass(circumstances):
+        return note("doubts.models_in_use")
     if circumstances.shortage.spare(piled.steady, low) < MARGIN * low:
         return note("doubts.not_steady")
     return None if tested.certain else note("doubts.limit")
@@ -64,6 +67,13 @@ def _would_fit_in_one_piece(circumstances: Circumstances) -> bool:
     """Whether the free memory, were it one piece, would have served the request with much to spare."""
     case, low = circumstances.shortage, circumstances.request.limit.low
     return case.free.largest < case.size and case.spare(case.free.usable, low) >= AMPLE * low
+
+
+def _keeps_several_a_pass(circumstances: Circumstances) -> bool:
+    """Whether an object keeps more models than passes have gone by: a population, of which some go on."""
+    holder = circumstances.piled.holder
+    kept = {one.holder: models for one, models in kept_models(circumstances.study)}
+    return holder is not None and kept.get(holder.holder, 0) > holder.passes + 1
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
