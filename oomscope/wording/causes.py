@@ -197,6 +197,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.retained.replaced_optimizer": _replaced_optimizer,
     "causes.retained.calls": "{retained:bytes} of the {live:bytes} in use were left by calls that have returned[, most "
     "of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
+    "causes.retained.collection": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: a loop "
+    "that has ended filled it[, most of it allocated at {place:place}], and no running code is known to read it.",
     "causes.retained.statements": "{retained:bytes} of the {live:bytes} in use were there before the work underway "
     "began[, most of it allocated at {place:place}]; this file does not tell whether anything still reads it.",
     "causes.retained.pass": "{retained:bytes} of the {live:bytes} in use were made by the pass before, and are still "

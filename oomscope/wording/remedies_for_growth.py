@@ -153,7 +153,7 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.methods": RemedyWords(
-        "Take the methods of what is no longer used out of {holder:holder}, or keep them there as `weakref.WeakMethod`.",
+        "Take the methods of what is no longer used out of {holder:holder}, or store each as a `weakref.WeakMethod`.",
         "Each method keeps its object, with all that it holds: {bytes:bytes} in all.",
         "none",
         "faq",

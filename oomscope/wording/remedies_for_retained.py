@@ -168,6 +168,12 @@ RETAINED: dict[str, RemedyWords] = {
         "none, if it is not read again",
         "faq",
     ),
+    "release_results.collection": RemedyWords(
+        "Empty {holder:holder} once what it was filled for is computed, or fill it with copies on the CPU (`.cpu()`).",
+        "A loop that has ended left {bytes:bytes} in it.",
+        "none, if it is not read again",
+        "faq",
+    ),
     "release_results.statements": RemedyWords(
         "If nothing reads it any more, let go of what was allocated[ at {place:place}] before the work that follows: "
         "`del` it, or keep it on the CPU.",

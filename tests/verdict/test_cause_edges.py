@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.labels.categories import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER
+from oomscope.analysis.passes.left_by_calls import LeftByCalls
 from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.records import Location
@@ -417,7 +418,8 @@ def test_what_is_older_than_a_forward_is_left_over_where_there_would_be_ample_ro
     assert MUCH_OLDER == 0.4
     monkeypatch.setattr(left_by_work, "find_left_by_calls", lambda *_: None)
     monkeypatch.setattr(left_by_work, "find_left_by_statements", lambda _study, _entry, asked: asked)
-    assert Circumstances._left_unread.fget(circumstances(**more)) == least  # type: ignore[attr-defined]
+    one = circumstances(**{"reads_known": False, **more})
+    assert Circumstances._left_unread.fget(one) == least  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -433,8 +435,28 @@ def test_so_is_what_the_last_pass_has_left_if_the_loop_does_not_gather(
     for name in ("find_left_by_calls", "find_left_by_statements"):
         monkeypatch.setattr(left_by_work, name, lambda *_: None)
     monkeypatch.setattr(left_by_work, "find_left_by_last_pass", lambda _study, _entry, asked: asked)
-    one = circumstances(**{"names_known": False, **more})
+    one = circumstances(**{"names_known": False, "reads_known": False, **more})
     assert Circumstances._left_unread.fget(one) == least  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("more", "bytes_"),
+    [
+        ({}, 5000), ({"retained": 3000}, 3000), ({"retained": 2999}, None), ({"share": 0.49}, None),
+        ({"passes": 2}, None), ({"unread": "likely"}, None), ({"kind": "attribute"}, None), ({"is_full": True}, None),
+        ({"holder": "main: tokens"}, None),
+    ],
+)  # fmt: skip
+def test_what_a_loop_that_has_ended_left_in_an_object(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], bytes_: int | None
+) -> None:
+    assert (left_by_work.LEAST_PASSES, left_by_work.MOSTLY) == (3, 0.5)
+    place = Location("train.py", 7, "validate")
+    monkeypatch.setattr(left_by_work, "find_left_by_calls", lambda *_: LeftByCalls(6000, place))
+    values = {"holder": "main: probe.tokens", "retained": 5000, "share": 0.5, "passes": 3, "kind": "list", **more}
+    one = circumstances(reads_known=True, suspects=(suspect(**values),))
+    left = Circumstances._left_unread.fget(one)  # type: ignore[attr-defined]
+    assert left == (None if bytes_ is None else LeftByCalls(bytes_, place, holder=values["holder"]))
 
 
 def test_models_without_gradients_are_those_beside_one_that_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -581,8 +603,18 @@ def test_growth_is_sure_where_what_rises_beyond_doubt_is_enough(steady: int, con
 def test_what_is_less_than_half_may_be_a_buffer_that_is_not_full_yet(grown: int, confidence: str) -> None:
     one = circumstances(piled=Piled(grown=grown, steady=grown))
     assert confidence_with(growth.doubt(one, outcome("growth"))) == confidence
-    named = Piled(grown=grown, steady=grown, holder=suspect(retained=grown))
+    named = Piled(grown=grown, steady=grown, holder=suspect(retained=grown, kind="list"))
     assert confidence_with(growth.doubt(circumstances(piled=named), outcome("growth"))) == "high"
+
+
+@pytest.mark.parametrize(("models", "confidence"), [(5, "high"), (6, "medium")])
+def test_of_more_models_than_one_a_pass_some_may_be_in_use(
+    monkeypatch: pytest.MonkeyPatch, models: int, confidence: str
+) -> None:
+    holder = suspect(retained=5000, kind="collection", passes=4)
+    monkeypatch.setattr(growth, "kept_models", lambda _: [(holder, models)])
+    one = circumstances(piled=Piled(grown=5000, steady=5000, holder=holder))
+    assert confidence_with(growth.doubt(one, outcome("growth"))) == confidence
 
 
 @pytest.mark.parametrize(("finished", "told"), [(900, 7), (899, None)])

@@ -124,6 +124,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.also_frozen": kept_beside,
     "causes.retained.also_frozen_states": kept_beside,
     "causes.retained.calls": kept,
+    "causes.retained.collection": kept,
     "causes.retained.statements": kept,
     "causes.retained.pass": kept,
     "causes.retained.former_model": kept,

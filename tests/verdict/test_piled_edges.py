@@ -264,7 +264,12 @@ def test_a_collection_of_models_has_at_least_two(models: int, found: list[str]) 
 
 @pytest.mark.parametrize(
     ("way", "count", "found"),
-    [("results[*]", 2, ["results"]), ("results[*]", 1, []), ("results[0].blocks[*]", 12, [])],
+    [
+        ("results[*]", 2, ["results"]),
+        ("results[*]", 1, []),
+        ("results[0].blocks[*]", 12, []),
+        ("handlers['saved'][*]", 2, ["handlers['saved']"]),
+    ],
 )
 def test_models_alike_stand_in_one_row(way: str, count: int, found: list[str]) -> None:
     told = [keeps(way, 60 * MIB, kind="parameter", count=count)]

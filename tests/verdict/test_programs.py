@@ -95,6 +95,12 @@ WRONG = {
     ("repl_session", False): "who keeps what an error left is not in a bare snapshot",
     ("rag_service", False): "whether what a call has left is read again is not in a bare snapshot",
     ("cli_index", False): "what only C holds is not in a bare snapshot",
+    ("pbt_agents", False): "models that replaced ones keep look like a former model and its successor",
+    ("phase_field", False): "what an exception keeps is not in a bare snapshot",
+    ("demand_backtest", False): "whether a table is read again is not in a bare snapshot",
+    ("distill_lm", False): "what a cache keeps is not in a bare snapshot",
+    ("road_segmentation_autobatch", False): "what an exception keeps is not in a bare snapshot",
+    ("muzero_learner", False): "whether a replay memory is read again is not in a bare snapshot",
     (
         "plain_net",
         False,
@@ -125,6 +131,7 @@ GROWS_BY_DESIGN = {
     "batch_decoder": "the caches of the requests in a list are filled",
     "ccd_diis": "a solver's window of eight steps is filled",
     "patent_years_index": "a list of indexes is filled",
+    "phase_field": "a solver's basis is filled",
     "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""
@@ -140,6 +147,7 @@ NO_ROWS = {
     "sweep": "whole models are kept, told as models and not by site",
     "prefetch_train": "what a thread's queue keeps is told by the queue, not by site",
     "daily_retrain": "whole models are kept, told as models and not by site",
+    "pbt_agents": "whole models are kept, told as models and not by site",
     "pbt_population": "whole models are kept, told as models and not by site",
     "kv_scheduler": "few caches grow while many are served",
     "serve_async": "calls that are underway are no passes",

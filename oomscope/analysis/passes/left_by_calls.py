@@ -34,12 +34,13 @@ class LeftByCalls(NamedTuple):
     """`bytes` that earlier work has left; most was allocated at `place`.
 
     By ``calls`` that have returned, by ``statements`` before the one underway or before its loop, or by the ``pass``
-    before.
+    before. `holder`: the object that keeps it, where it is known.
     """
 
     bytes: int
     place: Location | None
     by: str = "calls"
+    holder: str | None = None
 
 
 def find_left_by_calls(study: DeviceStudy, entry: int) -> LeftByCalls | None:

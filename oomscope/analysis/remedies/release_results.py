@@ -16,6 +16,6 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where the trace shows that earlier work has left much."""
     left = circumstances.piled.left
     if isinstance(left, LeftByCalls):
-        slug = SLUG if left.by == "calls" else f"{SLUG}.{left.by}"
-        values = {"place": left.place, "bytes": left.bytes}
+        slug = f"{SLUG}.collection" if left.holder else SLUG if left.by == "calls" else f"{SLUG}.{left.by}"
+        values = {"place": left.place, "bytes": left.bytes, "holder": left.holder}
         yield Advice(slug, values, left.bytes, enough_by_sum(circumstances, left.bytes), at=left.place)

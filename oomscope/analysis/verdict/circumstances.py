@@ -40,7 +40,7 @@ from oomscope.analysis.verdict.done_with import FailedWork, may_be_done_with, ot
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models, find_untrained_models
-from oomscope.analysis.verdict.left_by_work import left_by_earlier_work
+from oomscope.analysis.verdict.left_by_work import left_by_earlier_work, left_in_a_collection
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
@@ -138,7 +138,6 @@ class Circumstances:
         unframed, run = bool(self.growth) and self.growth[0].site is None, loop_that_matters(study, entry)
         # Where the batch has grown, what passes fitted beside is not why the last one did not.
         traced = self.failing_pass is None or not self.failing_pass.is_larger
-        unread = traced and not self.reads_known
         return LoopFacts(
             goes_on(study, entry),
             trains_within(study, entry),
@@ -151,7 +150,7 @@ class Circumstances:
             optimizes_within(study, entry),
             find_loaded_copies(study, entry) if traced else None,
             find_former_model(study, entry) if traced else None,
-            self._left_unread if unread else None,
+            self._left_unread if traced else None,
             self.names_known or computes_a_loss(study, entry),
             run is not None and gathers_for(study, study.loops.location(run)) is not None,
             find_replaced_optimizer(study, entry) if traced else None,
@@ -162,6 +161,8 @@ class Circumstances:
     def _left_unread(self) -> LeftByCalls | None:
         if not self.is_in_forward or self.in_progress:
             return None
+        if self.reads_known:
+            return left_in_a_collection(self.study, self.request, self.suspects)
         passes = None if self.names_known else self.failing_pass  # where names are known, what keeps it is told
         return left_by_earlier_work(self.study, self.request, self.growth, passes)
 

@@ -11,9 +11,37 @@ from oomscope.analysis.passes.left_by_calls import (
 from oomscope.analysis.passes.records import FailingPass, Growth
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.analysis.verdict.records import Suspect
 
 MUCH_OLDER = 0.4
 """Of the limit: what is older than a forward, and would leave so much beyond the request, is no mere data as a rule."""
+
+
+LEAST_PASSES = 3
+"""Passes that have filled a collection, for it to be what a loop has gathered."""
+MOSTLY = 0.5
+"""Of the allocated bytes: so much no loop gathers for the next one as a rule."""
+_COLLECTIONS = ("list", "dict", "deque", "set", "collection")
+
+
+def left_in_a_collection(
+    study: DeviceStudy, request: FailedRequest, suspects: tuple[Suspect, ...]
+) -> LeftByCalls | None:
+    """What calls that have returned have left in an attribute's collection, pass after pass of a loop that has ended.
+
+    Who reads a variable of a running call is known. Who reads an attribute, methods of its object know that do not run.
+    """
+    found = find_left_by_calls(study, request.entry)
+    keeper = next((one for one in suspects if _is_filled_by_passes(one)), None)
+    if found is None or keeper is None or 2 * keeper.retained < found.bytes:
+        return None
+    return found._replace(bytes=min(found.bytes, keeper.retained), holder=keeper.holder)
+
+
+def _is_filled_by_passes(suspect: Suspect) -> bool:
+    is_attribute = "." in suspect.holder.rpartition(": ")[2]
+    is_result = suspect.share >= MOSTLY and suspect.passes >= LEAST_PASSES and suspect.unread is None
+    return is_attribute and is_result and suspect.kind in _COLLECTIONS and not suspect.is_full
 
 
 def left_by_earlier_work(

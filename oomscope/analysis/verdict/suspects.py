@@ -167,9 +167,8 @@ def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
     items: dict[str, set[str]] = {}
     sums: dict[str, list[int]] = {}
     for holder in holders_in_blocks(study):
-        for match in _ITEM.finditer(holder.holder or "") if holder.kind in BELONGINGS else ():
-            name = match.string[: match.start()]
-            alike = range(holder.count or 1) if match[0] == ANY_ITEM else (match[0],)  # those alike stand in one row
+        for name, item in _collections(holder.holder or "") if holder.kind in BELONGINGS else ():
+            alike = range(holder.count or 1) if item == ANY_ITEM else (item,)  # those alike stand in one row
             items.setdefault(name, set()).update(map(str, alike))
             total = sums.setdefault(name, [0, 0])
             total[0] += holder.retained or 0
@@ -179,6 +178,17 @@ def kept_models(study: DeviceStudy) -> Iterator[tuple[RecordedHolder, int]]:
         if not any(is_within(name, other) for other in several if other != name):
             retained, tensors = sums[name]
             yield RecordedHolder(name, "collection", study.index, retained, retained, tensors), known
+
+
+def _collections(way: str) -> Iterator[tuple[str, str]]:
+    """The collections on the way to a model, outermost first, each with the item; what one item is made of is left out.
+
+    A dictionary's entry, as in ``handlers['saved'][3]``, is as good as an attribute.
+    """
+    for item in _ITEM.finditer(way):
+        yield way[: item.start()], item[0]
+        if not item[0].startswith("['"):
+            return
 
 
 def registered(study: DeviceStudy) -> Iterator[RecordedHolder]:

@@ -72,8 +72,10 @@ def _would_fit_in_one_piece(circumstances: Circumstances) -> bool:
 def _keeps_several_a_pass(circumstances: Circumstances) -> bool:
     """Whether an object keeps more models than passes have gone by: a population, of which some go on."""
     holder = circumstances.piled.holder
+    if holder is None or holder.kind != "collection":
+        return False
     kept = {one.holder: models for one, models in kept_models(circumstances.study)}
-    return holder is not None and kept.get(holder.holder, 0) > holder.passes + 1
+    return kept.get(holder.holder, 0) > holder.passes + 1
 
 
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:

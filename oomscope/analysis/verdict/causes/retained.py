@@ -75,11 +75,7 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     """None where the recording saw the object that keeps it, and no other limit would give another cause."""
     low, debris, case = circumstances.request.limit.low, circumstances.piled.debris, circumstances.shortage
     if not debris:
-        left = circumstances.piled.left
-        named = isinstance(left, (EndedTraining, ReplacedOptimizer, FormerModel)) and keeper_of(
-            circumstances.study, left.rows
-        )
-        return note("doubts.may_be_read" if named else "doubts.trace_alone")
+        return note("doubts.may_be_read" if _keeper_of_left(circumstances) else "doubts.trace_alone")
     if debris[0].kind == "optimizer" and debris[0].unread is None:
         return note("doubts.no_module")
     unsure = sum(one.retained for one in debris if one.unread == "likely" or one.kind in _MAY_BE_READ)
@@ -95,6 +91,16 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
         return None
     alone = case.spare(circumstances.piled.retained, low) >= MARGIN * low
     return note("doubts.limit" if alone else "doubts.beside_holes")
+
+
+def _keeper_of_left(circumstances: Circumstances) -> str | None:
+    """The object that keeps what the trace shows to be left, where it is known."""
+    left = circumstances.piled.left
+    if isinstance(left, LeftByCalls):
+        return left.holder
+    if isinstance(left, (EndedTraining, ReplacedOptimizer, FormerModel)):
+        return keeper_of(circumstances.study, left.rows)
+    return None
 
 
 def _lets_the_pass_go_on(circumstances: Circumstances) -> bool:
@@ -175,7 +181,8 @@ def _by_trace(circumstances: Circumstances) -> Note:
         holder = None if keeper is None else keeper.holder
         return note("causes.retained.loaded", retained=left.bytes, live=live, place=left.place, holder=holder)
     if isinstance(left, LeftByCalls):
-        return note(_LEFT_BY[left.by], retained=left.bytes, live=live, place=left.place)
+        code = _LEFT_BY[left.by] if left.holder is None else "causes.retained.collection"
+        return note(code, retained=left.bytes, live=live, place=left.place, holder=left.holder)
     if left is not None:
         return _ended(circumstances, left)
     return note("causes.retained.failed_tries", retained=circumstances.piled.retained, live=live)
