@@ -304,6 +304,7 @@ class _Parser:
             reads=self.texts(item, "reads"),
             since=self.text(item, "since"),
             loop=self.number(item, "loop"),
+            cache=self.flag(item, "cache") is True,
             others=self.texts(item, "others"),
             at=None if at is None else self.frame(self.mapping(item, "at")),
         )

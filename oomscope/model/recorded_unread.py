@@ -25,6 +25,7 @@ class RecordedUnread:
             innermost; None where no loop is underway.
         loop: the first line of the outermost loop of its function that is underway and does not write it; None where
             there is none, or the recorder did not tell.
+        cache: whether it is a function that `functools.lru_cache` lets remember what it has returned.
         others: some further variables of the kind that keep part of the same.
         at: where the function or script is; of an attribute, where it is stored.
     """
@@ -37,5 +38,6 @@ class RecordedUnread:
     reads: tuple[str, ...] = ()
     since: str | None = None
     loop: int | None = None
+    cache: bool = False
     others: tuple[str, ...] = ()
     at: Frame | None = None

@@ -86,8 +86,9 @@ def _within(lines: Mapping[int, str], function: str) -> dict[int, str]:
 def _storing(name: str, lines: Mapping[int, str]) -> Iterator[int]:
     last = re.escape(name.rpartition(".")[2])
     owner = r"[\w\]\[.]*\." if "." in name else ""
+    annotation = r"(?::[^={}'\"]*)?"  # no format of a string's value
     stores = re.compile(
-        rf"(?:^|[^\w.]){owner}{last}(?:\[[^\]]*\])*\s*(?:\.(?:{_METHODS})\(|\+=|(?::[^=]*)?=(?!=)\s*(?P<value>.+))"
+        rf"(?:^|[^\w.]){owner}{last}(?:\[[^\]]*\])*\s*(?:\.(?:{_METHODS})\(|\+=|{annotation}=(?!=)\s*(?P<value>.+))"
     )
     several = re.compile(
         rf"\s*(?:[\w.*]+\s*,\s*)*{owner}{last}\s*(?:,\s*[\w.*]+\s*)+=(?!=)(?P<value>.*)"

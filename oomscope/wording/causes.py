@@ -139,6 +139,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use[, in `{part}` of its "
     "items]: {tensors:n tensor}[ "
     "from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
+    "causes.growth.beside": f"{{holder:holder}} holds {_ANOTHER}",
     "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
     "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",
     "causes.growth.cycle": "{retained:bytes} of the {live:bytes} in use are kept by reference cycles that nothing "

@@ -8,7 +8,7 @@ from typing import Any
 from oomscope.units import format_bytes, plural
 from oomscope.wording.accelerate import free_memory
 from oomscope.wording.remedy_words import RemedyWords
-from oomscope.wording.template import holder, place
+from oomscope.wording.template import holder, place, without_inner_workings
 
 _NO_BACKWARD = "none, if nothing later calls backward on them"
 
@@ -17,6 +17,10 @@ def _bound_holder(values: Mapping[str, Any]) -> str:
     what = "what it keeps"
     if part := values.get("part"):
         what = f"the `{part.removesuffix('[*]')}` of each item"
+    if others := values.get("others"):
+        more = (without_inner_workings(one.rpartition(": ")[2]) for one in others)
+        names = " and ".join([holder(values["holder"]), *(f"`{name}`" for name in more)])
+        return f"Empty {names}, limit their size, or move what they keep to the CPU (`.cpu()`)."
     return f"Empty {holder(values['holder'])}, limit its size, or move {what} to the CPU (`.cpu()`)."
 
 
@@ -142,7 +146,9 @@ GROWING: dict[str, RemedyWords] = {
     ),
     "bound_what_is_kept.holder": RemedyWords(
         _bound_holder,
-        "It keeps {bytes:bytes} that could go.",
+        lambda values: (
+            f"{'They keep' if values.get('others') else 'It keeps'} {format_bytes(values['bytes'])} that could go."
+        ),
         "what is dropped is lost; what is moved takes a copy back where the device needs it",
         "faq",
     ),

@@ -227,6 +227,15 @@ RETAINED: dict[str, RemedyWords] = {
         "none",
         "faq",
     ),
+    "release_variable.cache": RemedyWords(
+        lambda values: (
+            f"Call `{values['holder'].rpartition(': ')[2]}.cache_clear()` before the work that follows, or do not "
+            "cache what it returns."
+        ),
+        "`functools.lru_cache` keeps {bytes:bytes} that it has returned, and no running code calls it again.",
+        lambda values: "none" if values.get("proven") else "none, if no code that runs later calls it",
+        "faq",
+    ),
     "release_variable.graph": RemedyWords(
         "Compute {holder:holder} under `torch.no_grad()`[, at {place:place}], or keep `.detach()` of it.",
         "No backward goes through it any more, but its graph keeps {bytes:bytes}.",

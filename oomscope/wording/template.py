@@ -54,6 +54,7 @@ def said_place(function: str, where: str) -> str:
     return where if function == MODULE else f"{function} ({where})"
 
 
+_INNER_WORKINGS = re.compile(r"(?:\._(?!_)\w+(?:\[[^\]]*\])*){2,}\.")
 _REGISTERED = re.compile(r"(?:(?P<called>[\w.]+) \()?a (?P<kind>partial|method) that nothing visible holds\b")
 
 
@@ -63,12 +64,17 @@ def holder(way: str) -> str:
         kind, called = registered["kind"], registered["called"]
         unseen = f"a {kind} that only C code holds"
         return f"`{called}` ({unseen}, for `atexit` or a signal)" if called else f"{unseen} (for `atexit` or a signal)"
-    where, colon, name = way.rpartition(": ")
+    where, colon, name = without_inner_workings(way).rpartition(": ")
     if where == "sys":
         return f"`sys.{name}`"
     if not colon or "→" in name:
-        return f"`{way}`"
+        return f"`{without_inner_workings(way)}`"
     return f"`{name}` ({where})" if where.endswith(".py") else f"`{name}` (in {where})"
+
+
+def without_inner_workings(way: str) -> str:
+    """A way to an object without a library's private attributes, where several follow: ``trainer…model.scores``."""
+    return _INNER_WORKINGS.sub("…", way)
 
 
 def said_shape(shape: Sequence[int]) -> str:

@@ -51,7 +51,9 @@ from oomscope.recording.census.walk import take_census
 def census():
     taken = take_census(torch, device_type="cpu")
     assert taken.walk["complete"], taken.walk
-    print(*sorted((row["holder"], row["bytes"] >> 10) for row in taken.unread if row["bytes"] >= 1 << 17))
+    rows = [row for row in taken.unread if row["bytes"] >= 1 << 17]
+    assert all(row["cache"] is row["holder"].endswith(": table") for row in rows), rows
+    print(*sorted((row["holder"], row["bytes"] >> 10) for row in rows))
 
 """
 WORK = """

@@ -31,7 +31,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     piled = circumstances.piled
     if piled.holder is not None:
         if not piled.holder.keeps_graph and piled.holder.kind not in _OTHERWISE:
-            advice = _holder(circumstances, piled.holder, piled.holder.earlier_bytes, kept_rows(circumstances))
+            saves = piled.holder.earlier_bytes + sum(one.earlier_bytes for one in piled.beside)
+            advice = _holder(circumstances, piled.holder, saves, kept_rows(circumstances))
             yield replace(advice, slug=f"{SLUG}.abandoned") if piled.holder.is_abandoned else advice
         return
     rising = circumstances.rising
@@ -58,10 +59,11 @@ def _is_of_library(suspect: Suspect) -> bool:
 def _holder(circumstances: Circumstances, suspect: Suspect, saves: int, rows: BoolArray | None) -> Advice:
     holder = suspect.holder
     enough = served_if_freed(circumstances, rows) if rows is not None and np.any(rows) else None
+    others = tuple(one.holder for one in circumstances.piled.beside)
     code = "hooks" if _HOOKS.search(holder) else _of_models(circumstances, holder) or "holder"
     return Advice(
         f"{SLUG}.{code}",
-        {"holder": _HOOKS.sub("_hooks", holder), "part": suspect.part, "bytes": saves},
+        {"holder": _HOOKS.sub("_hooks", holder), "part": suspect.part, "bytes": saves, "others": others},
         saves,
         enough_by_sum(circumstances, saves) if enough is None else enough,
     )

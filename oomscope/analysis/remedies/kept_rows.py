@@ -12,12 +12,13 @@ from oomscope.model import BoolArray
 
 
 def kept_rows(circumstances: Circumstances) -> BoolArray:
-    """bool[lifetimes]: blocks of finished passes that the holder keeps, or, where none is known, that grow by site."""
+    """bool[lifetimes]: blocks of finished passes that the holders keep, or, where none is known, that grow by site."""
     study, entry = circumstances.study, circumstances.request.entry
     lifetimes = study.history.lifetimes
     chosen = np.zeros(len(lifetimes), np.bool_)
     if circumstances.piled.holder is not None:
-        chosen[held_rows(study, entry, circumstances.piled.holder.holder)] = True
+        for one in (circumstances.piled.holder, *circumstances.piled.beside):
+            chosen[held_rows(study, entry, one.holder)] = True
     else:
         places = {(one.site, one.caller) for one in circumstances.growth}
         chosen = live_at_places(study, circumstances.live, places)

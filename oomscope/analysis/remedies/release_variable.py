@@ -12,9 +12,10 @@ from oomscope.analysis.remedies.work_before import work_before
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
-from oomscope.analysis.verdict.unread import FROZEN, FROZEN_OF, GRAPH, SUSPENDED, frozen_module, said_reads
+from oomscope.analysis.verdict.unread import CACHE, FROZEN, FROZEN_OF, GRAPH, SUSPENDED, frozen_module, said_reads
 
 SLUG = "release_variable"
+_CODES = {SUSPENDED: "suspended", GRAPH: "graph", CACHE: "cache"}
 
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
@@ -27,8 +28,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
                 slug = f"{SLUG}.{'frozen' if one.kind == FROZEN else one.kind}"
                 yield Advice(slug, values, one.retained, enough, at=one.at)
                 continue
-            if one.kind in (SUSPENDED, GRAPH):
-                code = f"{SLUG}.suspended" if one.kind == SUSPENDED else f"{SLUG}.graph"
+            if one.kind in _CODES:
+                code = f"{SLUG}.{_CODES[one.kind]}"
                 values = {"holder": one.holder, "bytes": one.retained, "place": one.at}
                 yield Advice(code, values, one.retained, enough, at=one.at)
                 continue

@@ -29,6 +29,8 @@ MOST_TRIES = 10
 """Passes. A search over settings or batch sizes that keeps the errors of its failed tries seldom has more of them."""
 MOSTLY = 0.5
 """Of the allocated bytes: an object that keeps more piles up from two passes on; a double buffer is not that large."""
+WORTH_TELLING = 0.05
+"""The same, of what keeps more beside the object that the headline names."""
 WORTH_RELEASING = 0.1
 """Of the allocated bytes: what variables that are not read again must keep together. Every program has a few."""
 SAME_PACE = 20
@@ -97,6 +99,7 @@ class Piled:
         per_pass: by how much `grown` rises a pass; None unknown.
         passes: how many finished passes left something.
         holder: the object that keeps most of `grown`, where it is known.
+        beside: others that the same passes have filled, largest first: targets beside predictions.
         debris: the objects that keep `retained`, largest first.
         models: whole models that finished passes left behind, where that is what has piled up.
         left: where `retained` is what a training that has ended left, or a checkpoint that was copied from, that.
@@ -108,6 +111,7 @@ class Piled:
     per_pass: int | None = None
     passes: int = 0
     holder: Suspect | None = None
+    beside: tuple[Suspect, ...] = ()
     debris: tuple[Suspect, ...] = ()
     models: KeptModels | None = None
     left: Left | None = None
@@ -151,7 +155,7 @@ def find_piled(
         each = max(each, 2 * loop.rising.per_join)  # the old and the new one are there at once
     if loop.models is not None and loop.models.bytes - retained > max(by_objects, by_sites):
         models = loop.models
-        return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, debris, models)
+        return Piled(models.bytes, 0, retained, models.bytes // models.passes, models.passes, None, (), debris, models)
     sure = 0 if loop.may_be_one_step(passes) else max(surely, max(steady - retained, 0))
     return Piled(
         # Where an object is named, only what it keeps itself is promised; the sites see what others keep as well.
@@ -161,9 +165,16 @@ def find_piled(
         per_pass=each or None,
         passes=passes,
         holder=holder,
+        beside=() if holder is None else tuple(one for one in kept if _goes_with(one, holder)),
         debris=debris,
         left=left,
     )
+
+
+def _goes_with(suspect: Suspect, holder: Suspect) -> bool:
+    """Whether passes that fill `holder` fill it as well; neither keeps a graph, which one may share with the other."""
+    alike = suspect.passes == holder.passes and not (suspect.keeps_graph or holder.keeps_graph)
+    return alike and suspect is not holder and suspect.share >= WORTH_TELLING
 
 
 def _that_piles_up(growth: tuple[Growth, ...], underway: Collection[str], loop: LoopFacts) -> tuple[Growth, ...]:

@@ -33,6 +33,8 @@ SUSPENDED = "suspended"
 """A variable of a generator that waits, which it will not read when it goes on."""
 GRAPH = "needless_graph"
 """The autograd graph behind a tensor of which only code that records no gradients reads the values."""
+CACHE = "cache"
+"""A function that `functools.lru_cache` lets remember what it has returned, and that will not be called again."""
 FROZEN_OF = MappingProxyType({FROZEN: "gradients of ", FROZEN_STATES: "optimizer state of "})
 """What the recording puts before the name of the module, by kind."""
 
@@ -108,6 +110,8 @@ def _kind(study: DeviceStudy, one: RecordedUnread) -> str:
         return SUSPENDED
     if one.place == "graph":
         return GRAPH
+    if one.cache:
+        return CACHE
     known = (row.kind for row in study.snapshot.recorded.holders_on(study.index) if row.holder == one.holder)
     return next((kind for kind in known if kind), "attribute" if one.place == "local" else "global")
 

@@ -27,6 +27,7 @@ from oomscope.recording.census.idle import Idle, find_idle, without
 from oomscope.recording.census.kept import Kept
 from oomscope.recording.census.liveness import LoopAround, Use, global_reads, loops_around, uses_after
 from oomscope.recording.census.no_gradient import uses_with_gradients
+from oomscope.recording.census.paths import is_cache
 from oomscope.recording.census.readers import Readers
 from oomscope.recording.census.remaining import names_still_read
 from oomscope.recording.census.storages import Key
@@ -55,6 +56,7 @@ class Variable:
     since: str | None  # whether it was written before all loops that are underway, between two, or by a pass of one
     reads: tuple[str, ...] = ()
     loop: int | None = None  # first line of the outermost loop of its function that is underway and does not write it
+    cache: bool = False  # whether it is a function that `functools.lru_cache` lets remember what it has returned
     others: list[str] = field(default_factory=list)  # further variables of the kind that keep some of the same
     bytes: dict[int, int] = field(default_factory=dict)  # by device
     tensors: dict[int, int] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class Variable:
                 "reads": list(self.reads),
                 "since": self.since,
                 "loop": self.loop,
+                "cache": self.cache,
                 "others": self.others[:_MOST_OTHERS],
                 "at": None if self.at is None else dict(zip(("filename", "line", "name"), self.at, strict=True)),
             }
@@ -147,7 +150,7 @@ class Roots:
             if node is not None and self._is_asked(value, name, asked):
                 self.read.add(node)
             elif node is not None:
-                self.unread.append(Variable(f"{label}: {name}", "global", None, node, None))
+                self.unread.append(Variable(f"{label}: {name}", "global", None, node, None, cache=is_cache(value)))
 
     def _is_asked(self, value: Any, name: str, asked: Asked) -> bool:
         """Whether code that may still run asks for `name`; that takes time, so not looked into if it keeps nothing."""
@@ -176,7 +179,8 @@ class Roots:
             reads = sorted({_words(one.steps) for one in uses or () if one.name == name})
             at = places.place_of(frame)
             since, loop = self._since(frame, name), self._loop(frame, name)
-            self.unread.append(Variable(f"{label}: {name}", place, at, node, since, tuple(reads), loop))
+            read = tuple(reads)
+            self.unread.append(Variable(f"{label}: {name}", place, at, node, since, read, loop, is_cache(value)))
 
 
 def _calls_module(frame: FrameType) -> bool:

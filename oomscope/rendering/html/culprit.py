@@ -15,6 +15,7 @@ from oomscope.analysis.verdict.records import Oom, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import GRAPH
 from oomscope.frozen import frozen
+from oomscope.model import FrameKind, frame_kind
 from oomscope.rendering.common.sources import Excerpt, Sources
 from oomscope.rendering.common.storing import keeps_error, line_of_advice, name_of, store_line
 from oomscope.wording import page as words
@@ -185,16 +186,20 @@ def _of_larger_pass(oom: Oom) -> _Marked | None:
 def _of_growth(device: DeviceFindings, oom: Oom, growth: Growth) -> _Marked | None:
     """The line of the loop that the headline counts passes of, or else the line that makes what grows."""
     told = next((note.values for note in oom.verdict.headline if note.values.get("per_pass")), None)
-    failing = oom.verdict.failing_pass
-    if told is not None:
+    failing, where = oom.verdict.failing_pass, growth.caller or growth.site
+    if told is not None and not (_is_of_library(growth.loop) and where is not None and not _is_of_library(where)):
         same = told.get("passes") is None or abs(growth.generations - told["passes"]) <= 1
         loop = growth.loop if same else failing.loop if failing is not None else None
         inside = _in_loop(device, growth, loop)
         if inside is not None:
             line, share = inside
             return _Marked(line, words.growth_note(growth, line, told["per_pass"], alone=share >= HARDLY_ALL))
-    where = growth.caller or growth.site
     return None if where is None else _Marked(where, words.growth_note(growth, where))
+
+
+def _is_of_library(place: Location | None) -> bool:
+    """Whether a line is of a library: a trainer's loop, in which no reader looks for a mistake."""
+    return place is not None and frame_kind(place.file) is not FrameKind.OWN
 
 
 def _of_holder(device: DeviceFindings, suspect: Suspect, sources: Sources) -> _Marked | None:

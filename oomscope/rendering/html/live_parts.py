@@ -23,6 +23,7 @@ from oomscope.wording.clean import clean
 from oomscope.wording.labels import label
 from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, PART_LABELS, other_of_kind, part_of_line
 from oomscope.wording.paths import Shorten
+from oomscope.wording.template import without_inner_workings
 
 LEAST_SHARE = 0.01
 """Of the allocated bytes; smaller parts are drawn together."""
@@ -123,7 +124,7 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
         most = values.get("retained") or values.get("bytes") or suspect.retained
         held = _filled(held[free[held]], device.history, most)
         free[held] = False
-        way = suspect.holder.rpartition(": ")[2]
+        way = without_inner_workings(suspect.holder).rpartition(": ")[2]
         name = CYCLE if suspect.kind == "cycle" else clean(way, _LONGEST_NAME)
         yield _PartRows(name, palette.KEPT, shade, held, suspect.holder)
 

@@ -98,11 +98,22 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     held = () if piled.holder is not None else clauses.also_held(circumstances, piled.grown)
     if not held and piled.holder is None and piled.models is None:
         held = clauses.state_of(circumstances, piled.grown)
+    held = (*held, *_beside(circumstances))
     without = _told_without(circumstances, tested.qualifying[0].bytes)
     of_this_pass = piled.holder is not None and first.values.get("this") and piled.holder.retained > without
     it = OTHERS if first.code == "causes.growth.hooks" else EARLIER if of_this_pass else "it"
+    it = "them" if piled.beside else it
     spared = clauses.without(circumstances, without, it)
     return (first, *held, spared, *clauses.in_pieces(circumstances))
+
+
+def _beside(circumstances: Circumstances) -> tuple[Note, ...]:
+    """What the same passes have filled as well."""
+    if not (others := circumstances.piled.beside):
+        return ()
+    more = sum(one.earlier_bytes for one in others[1:])
+    values = {"others": len(others) - 1, "more": more} if more else {}
+    return (note("causes.growth.beside", holder=others[0].holder, retained=others[0].earlier_bytes, **values),)
 
 
 def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
@@ -134,8 +145,10 @@ def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
 
 
 def _told_without(circumstances: Circumstances, grown: int) -> int:
-    """The bytes that the headline promises: of the object that it names, if they are enough alone."""
+    """The bytes that the headline promises: of the objects that it names, if they are enough alone."""
     holder, low = circumstances.piled.holder, circumstances.request.limit.low
+    if circumstances.piled.beside:
+        return grown
     if holder is not None and circumstances.shortage.spare(holder.earlier_bytes, low) >= MARGIN * low:
         return holder.earlier_bytes
     return grown
