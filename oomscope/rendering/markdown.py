@@ -18,7 +18,7 @@ from oomscope.rendering.html.culprit import culprit
 from oomscope.units import format_bytes, plural
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
-from oomscope.wording.instants import elsewhere, instant
+from oomscope.wording.instants import elsewhere, instant_of
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
@@ -79,7 +79,7 @@ def render_markdown(findings: Findings, *, title: str | None = None, sources: So
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, sources: Sources) -> list[str]:
-    when = instant(findings.at, device.history.recorded, device.part)
+    when = instant_of(findings.at, device)
     advice = device.oom.verdict.advice[:_MOST_ADVICE] if device.oom else ()
     evidence = tables.evidence_line(device)
     return [

@@ -272,7 +272,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "
     "to spare.",
     "causes.capacity.nothing_left": "All in one piece, the free memory would just have served the {size:bytes}.",
-    "causes.failed_at_once": "Calls of {place:place} ran at the same time, and this is not the first of them to fail: "
+    "causes.failed_at_once": "{calls:n call} of {place:place} ran at once, and this is not the first of them to fail: "
     "{bytes:bytes} of the {live:bytes} in use were allocated by them.",
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once[ and hold {bytes:bytes} of the "
     "{live:bytes} in use].",

@@ -228,7 +228,8 @@ def effect_text(advice: Advice, oom: Oom) -> str:
         short = missing(advice, oom)
         enough = f"not enough alone: still {format_bytes(short)} short" if short else "not enough alone"
     else:
-        enough = "not certain to be enough alone" if saves else ""
+        spare = advice.values.get("spare")
+        enough = "not certain to be enough alone" if saves else f"only {format_bytes(spare)} to spare" if spare else ""
     return " · ".join(filter(None, (saves, enough)))
 
 

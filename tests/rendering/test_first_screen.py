@@ -19,7 +19,7 @@ from oomscope.reading import load
 from oomscope.rendering import render_html
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.html import live_parts as module
-from oomscope.rendering.html import palette
+from oomscope.rendering.html import palette, small_timeline
 from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.html.first_screen import first_screen, fixes, quoted
 from oomscope.rendering.html.holder_rows import beyond_holders, holder_rows
@@ -124,7 +124,7 @@ def test_the_line_is_the_culprits(name: str, line: int, note: str):
 @pytest.mark.parametrize(
     ("name", "line", "note"),
     [
-        ("hparam_search", 104, "each pass that begins here leaves a model"),
+        ("hparam_search", 105, "called here: 4.45 GiB more stays every pass"),
         ("citation_gates", 92, "called here: asks for more than ever before"),
     ],
 )
@@ -301,19 +301,21 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert found.earlier == ()
 
 
-def test_earlier_failures_are_labelled_and_those_close_together_at_once():
+def test_earlier_failures_are_labelled_and_those_close_together_at_once(monkeypatch: pytest.MonkeyPatch):
     findings = sample_findings("oom_leak_total_loss")
     device = findings.main
     assert device is not None
     assert device.oom is not None
     last = device.history.entries - 1
-    ooms = tuple(replace(device.oom, entry=entry) for entry in (last // 4, last // 2, last // 2 + 9))
-    earlier = replace(device, ooms=(*ooms, device.oom))
-    found = draw_strip(findings, earlier, live_parts(device, str), StyleSheet())
+    failed = np.array([last // 4, last // 2, last // 2 + 9, device.oom.entry])
+    before = draw_strip(findings, device, live_parts(device, str), StyleSheet())
+    monkeypatch.setattr(small_timeline, "given_up_failures", lambda _: failed)
+    found = draw_strip(findings, device, live_parts(device, str), StyleSheet())
+    assert before is not None
     assert found is not None
     assert [word for _, word in found.earlier] == ["an earlier OOM", "2 earlier OOMs"]
     assert [float(place) for place, _ in found.earlier] == pytest.approx([24.7, 49.4], abs=0.1)
-    assert found.svg.count("M") > draw_strip(findings, device, live_parts(device, str), StyleSheet()).svg.count("M")
+    assert found.svg.count("M") > before.svg.count("M")
     assert "<text" not in found.svg
 
 

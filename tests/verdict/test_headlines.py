@@ -58,6 +58,11 @@ def kept_beside(values: Values, about: Circumstances) -> bool:
     return 0 < values["retained"] + values.get("more", 0) <= about.piled.retained - about.piled.debris[0].retained
 
 
+def grown_beside(values: Values, about: Circumstances) -> bool:
+    holder = about.piled.holder
+    return holder is not None and 0 < values["retained"] <= about.piled.grown - holder.earlier_bytes
+
+
 def piled(values: Values, about: Circumstances) -> bool:
     return values["passes"] > 0 and within(values["bytes"], about.request.totals.active)
 
@@ -120,6 +125,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.finished": kept,
     "causes.retained.ended_training": kept,
     "causes.retained.loaded": kept,
+    "causes.growth.beside": grown_beside,
     "causes.retained.also": kept_beside,
     "causes.retained.also_frozen": kept_beside,
     "causes.retained.also_frozen_states": kept_beside,

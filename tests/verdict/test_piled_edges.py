@@ -591,3 +591,17 @@ def test_a_deque_with_room_for_a_few_is_a_window_that_is_meant_to_be_full(kind: 
 def test_what_errors_keep_of_calls_that_ran_at_once_those_had_needed_at_once(at_once: bool, retained: int) -> None:
     one = suspect("futures", "exception", retained=3000)
     assert find_piled((), (one,), (), LoopFacts(failed_at_once=at_once)).retained == retained
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [({}, True), ({"share": 0.04}, False), ({"passes": 8}, False), ({"keeps_graph": True}, False)],
+)
+def test_what_the_same_passes_fill_goes_with_the_holder(more: dict[str, Any], told: bool) -> None:
+    assert piled.WORTH_TELLING == 0.05
+    values = {"passes": 9, "share": 0.05, **more}
+    first = suspect("val_ap.target", "list", retained=6000, earlier_bytes=6000, passes=9, share=0.6)
+    other = suspect("val_ap.preds", "list", retained=3000, earlier_bytes=3000, **values)
+    found = find_piled((), (first, other), (), LoopFacts(trains_within=True))
+    assert found.holder == first
+    assert found.beside == ((other,) if told else ())

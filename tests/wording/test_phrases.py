@@ -46,6 +46,19 @@ def test_an_instant_is_told_by_its_entry(kind: str, entry: int, entries: int, te
     assert instant(At(kind, 0, entry, None), entries) == text
 
 
+@pytest.mark.parametrize(
+    ("entry", "failed", "text"),
+    [
+        (9, [9], "at the OOM (the last entry, 9)"),
+        (9, [4, 9], "at the last of 2 OOMs (entry 9)"),
+        (4, [4, 9], "at the first of 2 OOMs (entry 4 of 0 to 9)"),
+        (5, [4, 5, 9], "at number 2 of 3 OOMs (entry 5 of 0 to 9)"),
+    ],
+)
+def test_which_of_several_ooms_it_is(entry: int, failed: list[int], text: str) -> None:
+    assert instant(At("oom", 0, entry, None), 10, failed=failed) == text
+
+
 def test_a_verdict_about_another_instant_is_said_to_be():
     device = sample_findings("oom_fragmentation").devices[0]
     assert elsewhere(At("oom", 0, device.at_entry, None), device) is None

@@ -8,6 +8,7 @@ from oomscope.allocator.torch_releases import version_of
 from oomscope.analysis.remedies.replays import served_values, serving
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
+from oomscope.analysis.verdict.shortage import MARGIN
 from oomscope.analysis.whatif.records import EXPANDABLE
 
 SLUG = "allocator_setting"
@@ -28,7 +29,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             "renamed": renamed,
         }
         code = "empty_cache" if best.setting.startswith("empty_cache") else "replayed"
-        gets_through = to_come is None and _gets_through(circumstances, best.headroom)
+        gets_through = False if to_come is not None else _gets_through(circumstances, best.headroom)
         yield Advice(f"{SLUG}.{code}", values, None, gets_through)
     elif _untried(circumstances):
         yield Advice(f"{SLUG}.untried", {"setting": EXPANDABLE, "renamed": renamed}, None, None)
@@ -46,10 +47,18 @@ def _to_come(circumstances: Circumstances, spare: int | None) -> int | None:
     return needs - there if needs - there > max(spare or 0, 0) else None
 
 
-def _gets_through(circumstances: Circumstances, spare: int | None) -> bool:
-    """Whether `spare` is enough for the rest of the pass, where a pass that finished tells how much it needs."""
-    further = (circumstances.needs.still_to_come or 0) - circumstances.shortage.size
-    return spare is None or further <= spare
+def _gets_through(circumstances: Circumstances, spare: int | None) -> bool | None:
+    """Whether `spare` is enough for the rest of the pass; None where that is not known, and next to nothing is left.
+
+    A pass that finished tells how much it needs.
+    """
+    to_come, case = circumstances.needs.still_to_come, circumstances.shortage
+    if spare is None:
+        return True
+    margin = MARGIN * case.limit.low
+    if to_come is None and max(spare, case.spare(case.free.usable, case.limit.low)) < margin:
+        return None
+    return (to_come or 0) - case.size <= spare
 
 
 def _untried(circumstances: Circumstances) -> bool:

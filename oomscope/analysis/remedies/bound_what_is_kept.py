@@ -42,7 +42,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         yield Advice(f"{SLUG}.reallocated", values, rising.risen, enough_by_sum(circumstances, rising.grown), at=place)
         return
     for keeper in circumstances.suspects[:1]:
-        if keeper.share >= WORTH_BOUNDING and keeper.kind not in OF_THE_PASS and not _is_of_library(keeper):
+        others = (*OF_THE_PASS, *_OTHERWISE)
+        if keeper.share >= WORTH_BOUNDING and keeper.kind not in others and not _is_of_library(keeper):
             yield _holder(circumstances, keeper, keeper.retained, None)
             return
     kept = circumstances.keeps_graphs

@@ -152,7 +152,7 @@ def calls_in_progress(circumstances: Circumstances) -> tuple[Note, ...]:
             values = {"place": place, "bytes": held, "live": live, "share": held / live}
             kept = sum(suspect.retained for suspect in circumstances.suspects if suspect.kind == "exception")
             if circumstances.failed_at_once and 2 * kept >= held:
-                found.append(note("causes.failed_at_once", **values))
+                found.append(note("causes.failed_at_once", calls=one.calls, **values))
             else:
                 found.append(note("causes.in_progress", calls=one.calls, **values))
     return tuple(found)

@@ -27,13 +27,19 @@ def from_before_a_failure(study: DeviceStudy, entry: int) -> int:
     Where only the trace is there, nobody can tell whether the call that failed goes on, or an exception keeps them. A
     failure after which the same line asks again is no end: libraries try plans until one fits.
     """
-    failed = study.history.trace.entries(Action.OOM)
-    given_up = failed[(failed < entry) & ~among(failed, failures_tried_again(study.history))]
+    given_up = given_up_failures(study.history)
+    given_up = given_up[given_up < entry]
     if not len(given_up):
         return 0
     lifetimes = study.history.lifetimes
     before = lifetimes.allocated_at(entry) & may_pass(study) & (lifetimes.born < given_up[-1])
     return int(study.history.size[before].sum())
+
+
+def given_up_failures(history: DeviceHistory) -> IntArray:
+    """int64[failures]: the entries of failures after which the same line did not ask again at once."""
+    failed = history.trace.entries(Action.OOM)
+    return np.asarray(failed[~among(failed, failures_tried_again(history))])
 
 
 def failures_tried_again(history: DeviceHistory) -> IntArray:

@@ -39,7 +39,7 @@ from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import no_growth
-from oomscope.wording.instants import before_oom, elsewhere, instant, moment_words
+from oomscope.wording.instants import before_oom, elsewhere, instant_of, moment_words
 from oomscope.wording.limits import limit_text
 from oomscope.wording.loops import pass_word, which_is_which
 from oomscope.wording.opening import occasion, replay_text
@@ -214,7 +214,7 @@ def _main(
     holders = holder_rows(device, told.live, sources)
     drawn = flames(device, stacks, keys, shorten, MOST_LATER if caps.is_usual else 0)
     return MainView(
-        instant=instant(findings.at, device.history.recorded, device.part),
+        instant=instant_of(findings.at, device),
         zero=moment_words(findings),
         timelines=draw_timelines(findings, device, told, sheet, _known(drawn)),
         parts=share_rows(device, told.live),

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.verdict.failed_tries import failures_tried_again
+from oomscope.analysis.verdict.failed_tries import given_up_failures
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
@@ -30,7 +30,9 @@ WIDTH, HEIGHT = 1000.0, 120.0
 _BUCKETS = 130
 _MOST_STEPS = 60
 _MOST_MARKED = 12
-"""Failures, the last ones."""
+"""Failures, the last ones, at which the bands are exact."""
+_LINE = 0.002
+"""Of the width: a line."""
 LABEL_ROOM = 0.14
 """Of the width: the words "12 earlier OOMs" with air around them."""
 _NEAR = 2.5
@@ -77,8 +79,8 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     last = history.entries - 1
     # By entries, never by time: the step that failed is often the last instant of a long wait.
     at = instants(history.curves.allocated[1:], 0, last, _BUCKETS)
-    marked = np.array([device.at_entry, *(oom.entry for oom in device.ooms[-_MOST_MARKED:])], np.int64)
-    at = np.unique(np.concatenate([at, marked[(marked >= 0) & (marked <= last)]]))
+    marked = [one for one in (device.at_entry, *_failed(device, last)[-_MOST_MARKED:]) if 0 <= one <= last]
+    at = np.unique(np.concatenate([at, np.array(marked, np.int64)]))
     bands = bytes_by_key(
         history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
     )
@@ -154,9 +156,8 @@ def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, *, has_ste
     _bands(axes, held, picture, np.append(np.repeat(x, 2)[1:], _right(picture.at)))
     if device.oom is None:
         axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
-    for oom in device.ooms[-_MOST_MARKED:]:
-        if 0 <= oom.entry <= picture.at[-1]:
-            axes.axvline(float(oom.entry), color=palette.ALARM.light, linewidth=1.6)
+    for entry in _apart(_failed(device, int(picture.at[-1])), int(picture.at[-1])):
+        axes.axvline(float(entry), color=palette.ALARM.light, linewidth=1.6)
     if picture.asked is not None and device.oom is not None:
         _asked(axes, picture.asked, float(device.oom.entry), picture.top)
     if picture.limit is not None:
@@ -218,12 +219,27 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
     )
 
 
+def _failed(device: DeviceFindings, last: int) -> list[int]:
+    """The entries of all failures up to `last`, but for those of a library that tried another plan at once."""
+    chosen = given_up_failures(device.history)
+    shown = () if device.oom is None else (device.oom.entry,)
+    return sorted({*(int(entry) for entry in chosen[chosen <= last]), *(entry for entry in shown if entry <= last)})
+
+
+def _apart(entries: list[int], last: int) -> list[int]:
+    """Those of `entries` that are so far apart that their lines are two."""
+    chosen: list[int] = []
+    for entry in reversed(entries):
+        if not chosen or chosen[-1] - entry >= _LINE * last:
+            chosen.append(entry)
+    return chosen
+
+
 def _earlier(device: DeviceFindings, last: int, right: float) -> tuple[tuple[str, str], ...]:
-    """Earlier failures, but for those of a library that tried another plan: one label where several would overprint."""
-    tried_again = set(failures_tried_again(device.history).tolist())
+    """Earlier failures: one label where several would overprint."""
     groups: list[list[int]] = []
-    for entry in sorted(oom.entry for oom in device.ooms[-_MOST_MARKED:] if oom is not device.oom):
-        if not 0 <= entry <= last or entry in tried_again or (device.oom is not None and entry == device.oom.entry):
+    for entry in _failed(device, last):
+        if device.oom is not None and entry == device.oom.entry:
             continue
         if groups and entry - groups[-1][-1] < LABEL_ROOM * last:
             groups[-1].append(entry)

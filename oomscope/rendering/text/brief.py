@@ -20,7 +20,7 @@ from oomscope.rendering.text.sparkline import marks, sparkline
 from oomscope.rendering.text.terminal import changed_by_settings, section
 from oomscope.units import format_bytes
 from oomscope.wording.clean import clean
-from oomscope.wording.instants import instant
+from oomscope.wording.instants import instant_of
 from oomscope.wording.opening import changing_replays, occasion, verdict_text
 from oomscope.wording.page import effect_text, else_text
 from oomscope.wording.paths import Shorten, shortener
@@ -148,7 +148,7 @@ def _hanging(name: str, text: Text, width: int, most: int) -> list[Text]:
 
 def _memory(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int, most: int) -> list[Text]:
     allocated = device.at.allocated
-    when = instant(findings.at, device.history.recorded, device.part)
+    when = instant_of(findings.at, device)
     unused = device.at.reserved - allocated
     of = f" of {format_bytes(device.at.reserved)} reserved" if unused > WORTH_TELLING * device.at.reserved else ""
     lines = [Text(), *wrapped(Text(f"{format_bytes(allocated)} in use{of} {when}", style="bold"), width, 1)]

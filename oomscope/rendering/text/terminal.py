@@ -26,7 +26,7 @@ from oomscope.units import format_bytes, format_duration, plural
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import no_growth
-from oomscope.wording.instants import elsewhere, instant
+from oomscope.wording.instants import elsewhere, instant_of
 from oomscope.wording.opening import occasion, replay_text, verdict_text
 from oomscope.wording.page import effect_text
 from oomscope.wording.paths import Shorten, shortener
@@ -87,7 +87,7 @@ def summary(
 
 
 def _device(findings: Findings, device: DeviceFindings, shorten: Shorten, width: int) -> Iterator[RenderableType]:
-    when = instant(findings.at, device.history.recorded, device.part)
+    when = instant_of(findings.at, device)
     yield from section(tables.evidence(device, 10), headings=False)
     if note := elsewhere(findings.at, device):
         yield from (Text(note), Text())
