@@ -11,7 +11,7 @@ from oomscope.analysis.passes.kept_models import KeptModels
 from oomscope.analysis.passes.rising_request import RisingRequest
 from oomscope.analysis.remedies import bound_what_is_kept
 from oomscope.analysis.study import DeviceStudy, study_device
-from oomscope.analysis.verdict import calls, failed_requests, hooks, piled, suspects
+from oomscope.analysis.verdict import calls, failed_requests, hooks, models_held, piled, suspects
 from oomscope.analysis.verdict.causes import growth as growth_cause
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.piled import LEAST_PASSES, MOST_GATHERED, LoopFacts, Piled, find_piled
@@ -257,7 +257,7 @@ def test_what_only_a_signals_handler_keeps_is_told_as_one(name: str, called: str
 
 @pytest.mark.parametrize(("models", "found"), [(1, []), (2, ["results"])])
 def test_a_collection_of_models_has_at_least_two(models: int, found: list[str]) -> None:
-    assert suspects.LEAST_MODELS == 2
+    assert models_held.LEAST_MODELS == 2
     told = [keeps(f"results[{number}].model", 30 * MIB, kind="parameter") for number in range(models)]
     assert names(holding(*told)) == found
 

@@ -13,8 +13,9 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
+from oomscope.analysis.verdict.models_held import kept_models
 from oomscope.analysis.verdict.records import Advice, Suspect
-from oomscope.analysis.verdict.suspects import OF_THE_PASS, kept_models
+from oomscope.analysis.verdict.suspects import OF_THE_PASS
 from oomscope.model import BoolArray, FrameKind, frame_kind
 
 SLUG = "bound_what_is_kept"

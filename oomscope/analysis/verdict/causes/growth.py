@@ -8,10 +8,10 @@ from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.hooks import HOOKS
+from oomscope.analysis.verdict.models_held import kept_models
 from oomscope.analysis.verdict.piled import MOSTLY
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.analysis.verdict.shortage import MARGIN, Shortage, Tested
-from oomscope.analysis.verdict.suspects import kept_models
 from oomscope.model import Note, note
 
 SLUG = "growth"
