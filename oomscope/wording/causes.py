@@ -178,6 +178,7 @@ CAUSES: dict[str, Sentence] = {
     "that have ended.",
     "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
     "code reads it again[, except for {reads:list}].",
+    "causes.retained.by_hooks": "Hooks that are still registered on it keep {retained:bytes} of that.",
     "causes.retained.graph": "{holder:holder} keeps the autograd graph that it was computed with: {retained:bytes} "
     "of the {live:bytes} in use. No backward is to come: the code that still reads {holder:holder} runs under "
     "`no_grad`.",

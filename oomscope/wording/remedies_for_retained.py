@@ -48,7 +48,8 @@ def _release(values: Mapping[str, Any]) -> str:
 def _with_others(values: Mapping[str, Any]) -> str:
     """The variable, with others that keep some of the same: it is not free before they go, too."""
     known = holder(values["holder"])
-    others = [f"`{one.rpartition(': ')[2]}`" for one in values.get("others") or ()]
+    names = dict.fromkeys(one.rpartition(": ")[2] for one in values.get("others") or ())
+    others = [f"`{name}`" for name in names if name != values["holder"].rpartition(": ")[2]]
     if not others:
         return known
     return f"{known}, and of {' and '.join(others)}, which {'keeps' if len(others) == 1 else 'keep'} some of it,"
@@ -212,6 +213,13 @@ RETAINED: dict[str, RemedyWords] = {
     "release_variable": RemedyWords(
         _release,
         "It keeps {bytes:bytes} that no running code reads again.",
+        lambda values: "none" if values.get("proven") else "none, if no code that runs later reads it",
+        "faq",
+    ),
+    "release_variable.hooks": RemedyWords(
+        "Remove the hooks from {holder:holder} once they have done their work: keep what registering returns, and call "
+        "its `remove()`.",
+        "What they keep, and what keeps them, no running code reads again: {bytes:bytes}.",
         lambda values: "none" if values.get("proven") else "none, if no code that runs later reads it",
         "faq",
     ),

@@ -139,6 +139,7 @@ CHECKS: dict[str, Check] = {
     "causes.retained.frozen_states": kept,
     "causes.retained.graph": kept,
     "causes.retained.unread": kept,
+    "causes.retained.by_hooks": lambda values, about: within(values["retained"], about.piled.debris[0].retained),
     "causes.retained.deferred": kept,
     "causes.retained.history": kept,
     "causes.retained.failed_tries": kept,

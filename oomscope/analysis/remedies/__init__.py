@@ -84,13 +84,14 @@ def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
     """Advice on a failed request: what is known to be enough first, then as the cause orders it; refuted last.
 
     What only delays the failure comes behind what may remove its cause, however sure it is that this request would fit,
-    but before what is known not to be enough alone.
+    but before what is known not to be enough alone. Of what is left over, the object that keeps most comes first.
     """
     delays = _DELAYS.get(cause, ())
     found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
     found = [completed(circumstances, advice) for advice in found]
     found = [advice for advice in found if not _is_too_little(circumstances, advice)]
-    found.sort(key=lambda one: _place(one, delays, cause))
+    named = circumstances.piled.debris[0].holder if cause == "retained" and circumstances.piled.debris else None
+    found.sort(key=lambda one: (*_place(one, delays, cause), named not in (None, one.values.get("holder"))))
     return (*found[:MOST_ADVICE], *refuted(circumstances, cause, {advice.slug for advice in found}))
 
 

@@ -17,7 +17,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where stored exceptions keep memory."""
     piled = circumstances.piled
     for one in (*piled.debris, *((piled.holder,) if piled.holder else ())):
-        if one.kind == "exception" and one.unread is None:
+        if one.kind == "exception":
             slug = f"{SLUG}.shown" if one.holder.startswith(SHOWN_LAST) else SLUG
             yield Advice(
                 slug, {"holder": one.holder}, one.retained, enough_by_sum(circumstances, one.retained), at=one.at

@@ -21,7 +21,7 @@ _CODES = {SUSPENDED: "suspended", GRAPH: "graph", CACHE: "cache"}
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where such variables keep what was made before the work underway; each by itself."""
     for one in circumstances.piled.debris:
-        if one.unread is not None:
+        if one.unread is not None and one.kind != "exception":
             enough = _is_enough(circumstances, one)
             if one.kind in FROZEN_OF:
                 values = {"module": frozen_module(one), "bytes": one.retained}
@@ -37,7 +37,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
             values = {"holder": one.holder, "bytes": one.retained, "before": work}
             values |= {"reads": said_reads(one), "stored": stored, "graph": one.kind == "graph"}
             values |= {"others": one.others, "proven": one.unread == "proven"}
-            code = f"{SLUG}.parts" if one.reads else SLUG
+            code = f"{SLUG}.parts" if one.reads else f"{SLUG}.hooks" if 2 * one.by_hooks >= one.retained else SLUG
             # Where only a block is known before which it can go, the line that stores it is the one to look at.
             at = one.at if work is None or (stored is not None and work.kind == "block") else work.at
             yield Advice(code, values, one.retained, enough, at=at)

@@ -1,17 +1,23 @@
-"""Hooks that were registered again and again: each keeps something of the newest pass, so that no pass is left over."""
+"""What hooks keep that were registered again and again, or that stay on a module which nobody uses any more."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
+from oomscope.analysis.attribution.held_blocks import ways_to
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.records import Suspect
-from oomscope.model.recorded_holders import RecordedHolder
+from oomscope.model.recorded_holders import RecordedHolder, RecordedTensor
 
 LEAST_HOOKS = 4
 """On one module, with what each keeps; nobody has so many uses for one module's output."""
 HOOKS = re.compile(r"\._\w*hooks\[\*\]|\._(?:full_)?(?:forward|backward)_\w*hooks$")
 """Where one module has several hooks, or modules alike have some; a module that has one names it by its number."""
+
+_BY_A_HOOK = re.compile(r"\._(?:full_)?(?:forward|backward)_\w*hooks\[")
+"""On the way to what a hook keeps."""
 
 
 def hooked(suspect: Suspect, holder: RecordedHolder) -> Suspect:
@@ -32,3 +38,8 @@ def _hooks_each(holder: RecordedHolder) -> int:
     if holder.holder is None or not holder.holder.endswith("hooks"):
         return objects
     return min(holder.length or 0, holder.tensors or 0) // objects
+
+
+def kept_by_hooks(study: DeviceStudy, tensors: Iterable[RecordedTensor]) -> int:
+    """Bytes of those `tensors` that hooks keep which are still registered."""
+    return sum(one.bytes or 0 for one in tensors if _BY_A_HOOK.search(ways_to(study, one)[0]))

@@ -73,6 +73,7 @@ class Suspect:
         shows: bytes that its tensors show of `retained`, where they are views of a small part of it; None for all else.
         reads: the parts of such a variable that are read again.
         others: further variables that keep some of the same, and have to go as well.
+        by_hooks: bytes that such a variable keeps by hooks that are still registered.
         part: what of its items nearly all of it is, such as ``.memory`` or ``['loss']``; None where it is no one thing.
     """
 
@@ -97,6 +98,7 @@ class Suspect:
     reads: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     part: str | None = None
+    by_hooks: int = 0
 
 
 @frozen

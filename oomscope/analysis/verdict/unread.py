@@ -18,6 +18,7 @@ from oomscope.analysis.passes.left_from_before import call_begin, statement_begi
 from oomscope.analysis.passes.loop_that_matters import in_thread, loop_that_matters, pass_begins
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.verdict.hooks import kept_by_hooks
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, Frame, FrameKind, IntArray, frame_kind
@@ -88,6 +89,7 @@ def _suspect(study: DeviceStudy, entry: int, one: RecordedUnread, tensors: list[
         unread="proven" if one.place == SUSPENDED or (one.place == "local" and one.since == "before") else "likely",
         reads=one.reads,
         others=one.others,
+        by_hooks=kept_by_hooks(study, tensors),
     )
 
 

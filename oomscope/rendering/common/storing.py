@@ -28,6 +28,8 @@ def store_line(suspect: Suspect, sources: Sources) -> Location | None:
     of_methods = {(one.file, one.line) for one in suspect.stores if named is not None and one.function != named[0]}
     found = [] if named is None else _told_by_text(suspect, named[0], sources)
     found = [one for one in found if (one.file, one.line) not in of_methods] or list(suspect.stores)
+    if len(found) > 1:  # what piles up is stored again and again; a constructor stores once
+        found = [one for one in found if one.function != "__init__"]
     return found[0] if len(found) == 1 else None
 
 

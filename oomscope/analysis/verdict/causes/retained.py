@@ -126,7 +126,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     first, *others = circumstances.piled.debris
     also = _also(others, circumstances.request.totals.allocated)
     code = _CODES.get(first.kind, "causes.retained.finished")
-    if first.unread is not None and first.kind not in (*FROZEN_OF, GRAPH):
+    if first.unread is not None and first.kind not in (*FROZEN_OF, GRAPH, "exception"):
         code = "causes.retained.unread"
     elif first.shows is not None:
         code = "causes.retained.view"
@@ -141,10 +141,17 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
             shows=first.shows,
             live=circumstances.request.totals.allocated,
         ),
+        *_by_hooks(first),
         *also,
         clauses.without(circumstances, tested.qualifying[0].bytes, _told_as(others, also)),
         *_holes(circumstances),
     )
+
+
+def _by_hooks(suspect: Suspect) -> tuple[Note, ...]:
+    """That hooks keep most of it, and not what it is."""
+    mostly = suspect.unread is not None and 2 * suspect.by_hooks >= suspect.retained
+    return (note("causes.retained.by_hooks", retained=suspect.by_hooks),) if mostly else ()
 
 
 def _holes(circumstances: Circumstances) -> tuple[Note, ...]:
