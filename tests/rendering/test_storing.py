@@ -54,6 +54,7 @@ def test_a_line_that_stores_into_the_name_is_found(holder: str, text: str):
     ("holder", "text"),
     [
         ("f: errors", "f(errors, size=3)"),
+        ("f: memory.frames", 'print(f"{memory.frames:,} frames", flush=True)'),
         ("f: errors", "errors = []"),
         ("f: errors", "errors: list = list()  # all of them"),
         ("job.py: job.last_error", "self.last_error = None"),
@@ -163,3 +164,9 @@ def test_an_attribute_that_an_item_was_given_later_is_stored_by_its_method(
     kept = replace(kept, stores=tuple(Location("job.py", 30 + at, name) for at, name in enumerate(stores)))
     found = store_line(kept, sources("def f():", "    averages = {'loss': Average()}", "    return averages"))
     assert (None if found is None else found.line) == line
+
+
+def test_of_methods_that_store_it_the_constructor_is_not_the_one_that_fills_it() -> None:
+    stores = tuple(Location(FILE, line, name) for line, name in ((5, "__init__"), (9, "update")))
+    assert store_line(replace(suspect("f: meter.mean", "graph"), stores=stores), sources("")) == stores[1]
+    assert store_line(replace(suspect("f: meter.mean", "graph"), stores=stores[:1]), sources("")) == stores[0]

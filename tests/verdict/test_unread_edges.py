@@ -18,6 +18,7 @@ from oomscope.analysis.verdict.piled import LoopFacts, Piled, find_piled
 from oomscope.analysis.verdict.records import Asked, Suspect
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import (
+    CACHE,
     FROZEN,
     FROZEN_STATES,
     find_unread,
@@ -28,6 +29,7 @@ from oomscope.analysis.verdict.unread import (
 from oomscope.model import Frame
 from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
+from oomscope.wording.verdict_text import advice_text
 from tests.analysis.programs import MIB
 from tests.verdict.stand_ins import circumstances, outcome, suspect
 from tests.verdict.test_piled_edges import holding
@@ -142,6 +144,33 @@ def test_an_attribute_is_let_go_of_where_it_is_stored() -> None:
     action = REMEDIES["release_variable"].action
     assert callable(action)
     assert "where it is stored, at on_epoch_end (train.py:54)" in action(advice.values)
+
+
+@pytest.mark.parametrize(
+    ("more", "slug", "said"),
+    [
+        ({"by_hooks": 1500}, "release_variable.hooks", "Remove the hooks from `old` (in main)"),
+        ({"by_hooks": 1499}, "release_variable", "Let go of `old` (in main)"),
+        ({"kind": CACHE}, "release_variable.cache", "Call `old.cache_clear()`"),
+    ],
+)
+def test_what_keeps_it_is_told_by_the_way_to_let_go_of_it(more: dict[str, Any], slug: str, said: str) -> None:
+    values = {"kind": "attribute", **more}
+    kept = suspect("main: old", retained=3000, unread="likely", **values)
+    known = circumstances(size=500, piled=Piled(retained=3000, debris=(kept,)), retained=3000)
+    (advice,) = release_variable.propose(known)
+    assert advice.slug == slug
+    assert advice_text(advice).action.startswith(said)
+    codes = [one.code for one in retained.headline(known, outcome("retained"))]
+    assert ("causes.retained.by_hooks" in codes) is (slug == "release_variable.hooks")
+
+
+def test_a_function_that_remembers_what_it_returned_is_a_cache() -> None:
+    told = {"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "unread": "job.py: build"}
+    row = {"holder": "job.py: build", "place": "global", "since": "before", "device": 0, "cache": True}
+    study = study_device(holding(tensors=(told,), unread=[row]), 0)
+    (one,) = find_unread(study, study.history.entries - 1, paths=3)
+    assert one.kind == CACHE
 
 
 def test_a_variable_that_keeps_tensors_on_two_cards_is_told_once_of_each() -> None:
