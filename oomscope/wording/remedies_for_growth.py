@@ -13,14 +13,18 @@ from oomscope.wording.template import holder, place, without_inner_workings
 _NO_BACKWARD = "none, if nothing later calls backward on them"
 
 
+def _names(values: Mapping[str, Any]) -> str:
+    """The holder, and others that the same passes fill."""
+    more = (without_inner_workings(one.rpartition(": ")[2]) for one in values.get("others") or ())
+    return " and ".join([holder(values["holder"]), *(f"`{name}`" for name in more)])
+
+
 def _bound_holder(values: Mapping[str, Any]) -> str:
     what = "what it keeps"
     if part := values.get("part"):
         what = f"the `{part.removesuffix('[*]')}` of each item"
-    if others := values.get("others"):
-        more = (without_inner_workings(one.rpartition(": ")[2]) for one in others)
-        names = " and ".join([holder(values["holder"]), *(f"`{name}`" for name in more)])
-        return f"Empty {names}, limit their size, or move what they keep to the CPU (`.cpu()`)."
+    if values.get("others"):
+        return f"Empty {_names(values)}, limit their size, or move what they keep to the CPU (`.cpu()`)."
     return f"Empty {holder(values['holder'])}, limit its size, or move {what} to the CPU (`.cpu()`)."
 
 
@@ -151,6 +155,15 @@ GROWING: dict[str, RemedyWords] = {
         ),
         "what is dropped is lost; what is moved takes a copy back where the device needs it",
         "faq",
+    ),
+    "bound_what_is_kept.metric": RemedyWords(
+        lambda values: (
+            f"Create the metric with `compute_on_cpu=True`: torchmetrics then moves {_names(values)} to the CPU after "
+            "every update. A metric of curves keeps counts only if it gets `thresholds`."
+        ),
+        "Its state keeps {bytes:bytes} until it is reset.",
+        "`compute()` runs on the CPU",
+        "torchmetrics",
     ),
     "bound_what_is_kept.models": RemedyWords(
         _keep_no_models,

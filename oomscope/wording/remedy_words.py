@@ -11,6 +11,7 @@ SOURCES = {
     "memory": "PyTorch documentation, CUDA semantics: memory management",
     "conf": "PyTorch documentation, CUDA semantics: optimizing memory usage with PYTORCH_ALLOC_CONF",
     "graphs": "PyTorch documentation, CUDA semantics: graph memory management",
+    "torchmetrics": "torchmetrics documentation, torchmetrics.Metric: compute_on_cpu",
     "faq": "PyTorch documentation, FAQ: my model reports out of memory",
     "checkpoint": "PyTorch documentation, torch.utils.checkpoint",
     "sdpa": "PyTorch documentation, torch.nn.functional.scaled_dot_product_attention",

@@ -210,3 +210,11 @@ def test_models_that_methods_keep_are_let_go_of_with_them() -> None:
     assert advice.slug == "bound_what_is_kept.methods"
     assert advice.enough
     assert advice_text(advice).action.startswith("Take the methods of what is no longer used out of `bus.listeners")
+
+
+def test_a_metric_of_torchmetrics_is_created_so_that_its_lists_stay_on_the_cpu() -> None:
+    advice = first_advice("liver_volumes_ap")
+    assert advice.slug == "bound_what_is_kept.metric"
+    action = advice_text(advice).action
+    assert action.startswith("Create the metric with `compute_on_cpu=True`")
+    assert "`trainer…model.val_ap.target` (in main) and `trainer…model.val_ap.preds`" in action

@@ -8,6 +8,8 @@ from oomscope.model import NO_STACK, Snapshot
 
 _GATHERS = re.compile(r"transformers/trainer\.py:evaluation_loop\Z")
 """The Trainer's method that joins predictions to ever larger tensors, ``all_preds`` and ``all_labels``."""
+_UPDATES = re.compile(r"torchmetrics/metric\.py:")
+"""The wrapper that calls a metric's ``update``."""
 _LIGHTNING = r"(?:pytorch_lightning|lightning/pytorch)"
 _WORK = {
     "sanity_check": re.compile(rf"{_LIGHTNING}/trainer/trainer\.py:_run_sanity_check\Z"),
@@ -39,6 +41,11 @@ def evaluates(snapshot: Snapshot, stack: int) -> bool:
 def gathers_predictions(snapshot: Snapshot, stack: int) -> bool:
     """Whether `stack` stands in the evaluation that gathers what it predicts."""
     return _stands_in(_GATHERS, snapshot, stack)
+
+
+def updates_metric(snapshot: Snapshot, stack: int) -> bool:
+    """Whether `stack` stands in a call of a metric of torchmetrics."""
+    return _stands_in(_UPDATES, snapshot, stack)
 
 
 def _stands_in(pattern: re.Pattern[str], snapshot: Snapshot, stack: int) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.analysis.attribution.held_blocks import holders_in_blocks, is_within
+from oomscope.analysis.labels.evaluating import updates_metric
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_freed
 from oomscope.analysis.remedies.kept_rows import kept_rows
@@ -17,6 +18,7 @@ from oomscope.analysis.verdict.models_held import kept_models
 from oomscope.analysis.verdict.records import Advice, Suspect
 from oomscope.analysis.verdict.suspects import OF_THE_PASS
 from oomscope.model import BoolArray, FrameKind, frame_kind
+from oomscope.model.ordering import ascending
 
 SLUG = "bound_what_is_kept"
 
@@ -63,12 +65,21 @@ def _holder(circumstances: Circumstances, suspect: Suspect, saves: int, rows: Bo
     enough = served_if_freed(circumstances, rows) if rows is not None and np.any(rows) else None
     others = tuple(one.holder for one in circumstances.piled.beside)
     code = "hooks" if _HOOKS.search(holder) else _of_models(circumstances, holder) or "holder"
+    if suspect.kind == "list" and rows is not None and _made_by_metric(circumstances, rows):
+        code = "metric"
     return Advice(
         f"{SLUG}.{code}",
         {"holder": _HOOKS.sub("_hooks", holder), "part": suspect.part, "bytes": saves, "others": others},
         saves,
         enough_by_sum(circumstances, saves) if enough is None else enough,
     )
+
+
+def _made_by_metric(circumstances: Circumstances, rows: BoolArray) -> bool:
+    """Whether a metric of torchmetrics made some of `rows`, bool[lifetimes]: what keeps them is its state."""
+    study = circumstances.study
+    stacks = ascending(study.history.lifetimes.stack[rows]).tolist()
+    return any(updates_metric(study.snapshot, stack) for stack in stacks)
 
 
 def _of_models(circumstances: Circumstances, holder: str) -> str | None:
