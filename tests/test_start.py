@@ -89,4 +89,4 @@ def test_a_small_snapshot_is_told_with_little_work(
     )  # fmt: skip
     loaded, called = map(int, done.stdout.splitlines()[-1].split())
     assert 100 < loaded - len(loaded_by("import numpy")) < modules
-    assert 10_000 < called < calls
+    assert 10_000 < called < calls, called

@@ -19,7 +19,7 @@ from oomscope.analysis.verdict.refused import Refused
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
-from oomscope.model import Snapshot, UInt8Array, WindowPart
+from oomscope.model import Action, Snapshot, UInt8Array, WindowPart
 from oomscope.notebooks import html_of
 
 
@@ -80,6 +80,11 @@ class DeviceFindings:
     def exact(self) -> bool:
         """Whether nothing speaks against the figures before the end: no replay departed from the recording."""
         return self.reconciliation.replay_agrees is not False
+
+    @property
+    def failures(self) -> int:
+        """How many requests of the trace failed; `ooms` are the last of them."""
+        return len(self.history.trace.entries(Action.OOM))
 
     @property
     def history(self) -> DeviceHistory:

@@ -8,7 +8,7 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import At
 from oomscope.analysis.verdict.failed_tries import given_up_failures
 from oomscope.model import WindowPart
-from oomscope.units import format_count, format_duration
+from oomscope.units import format_count, format_duration, plural
 
 _MOMENTS = {"oom": "the OOM", "peak": "the peak"}
 
@@ -45,6 +45,14 @@ def instant(at: At, entries: int, part: WindowPart | None = None, failed: Sequen
     rest = "" if at.entry == last else f" of {format_count(first)} to {format_count(last + first)}"
     moment = _one_of(at.entry, failed) or _MOMENTS.get(at.kind)
     return f"at {moment} ({what}{rest})" if moment else f"at {what}{rest}"
+
+
+def failures_text(device: DeviceFindings) -> str:
+    """How many requests failed, where not all of them are told: ``the last 8 of 96 failed requests``."""
+    told = len(device.ooms)
+    if told == device.failures:
+        return plural(told, "failed request")
+    return f"the last {told} of {format_count(device.failures)} failed requests"
 
 
 def _one_of(entry: int, failed: Sequence[int]) -> str | None:

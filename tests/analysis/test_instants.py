@@ -8,6 +8,7 @@ from oomscope.analysis import Findings, analyze
 from oomscope.analysis.verdict.failed_requests import MOST_JUDGED
 from oomscope.errors import RequestError
 from oomscope.model import Snapshot
+from oomscope.wording.instants import failures_text
 from tests import builders
 from tests.builders import block, entry, frame, loaded, segment
 
@@ -131,6 +132,12 @@ def test_of_many_failures_the_last_are_judged() -> None:
     assert len(device.ooms) == MOST_JUDGED
     assert device.oom is not None
     assert device.oom.requested == GIB + 512 * 49
+    assert failures_text(device) == f"the last {MOST_JUDGED} of 50 failed requests"
+
+
+def test_where_all_failures_are_judged_their_number_is_told() -> None:
+    device = found(one_device(oom(), oom())).devices[0]
+    assert failures_text(device) == "2 failed requests"
 
 
 def test_a_failure_of_device_1_is_found_and_device_0_is_shown_at_the_same_time() -> None:

@@ -18,8 +18,8 @@ from oomscope.model import Snapshot, note
 from oomscope.reading import load
 from oomscope.rendering import render_html
 from oomscope.rendering.common.sources import Sources
+from oomscope.rendering.html import failures, palette
 from oomscope.rendering.html import live_parts as module
-from oomscope.rendering.html import palette, small_timeline
 from oomscope.rendering.html.culprit import culprit
 from oomscope.rendering.html.first_screen import first_screen, fixes, quoted
 from oomscope.rendering.html.holder_rows import beyond_holders, holder_rows
@@ -309,7 +309,7 @@ def test_earlier_failures_are_labelled_and_those_close_together_at_once(monkeypa
     last = device.history.entries - 1
     failed = np.array([last // 4, last // 2, last // 2 + 9, device.oom.entry])
     before = draw_strip(findings, device, live_parts(device, str), StyleSheet())
-    monkeypatch.setattr(small_timeline, "given_up_failures", lambda _: failed)
+    monkeypatch.setattr(failures, "given_up_failures", lambda _: failed)
     found = draw_strip(findings, device, live_parts(device, str), StyleSheet())
     assert before is not None
     assert found is not None

@@ -95,6 +95,18 @@ def test_bands_of_the_timeline_are_named_after_their_steps():
     assert shown == ["a1", "b2"]
 
 
+def test_all_failures_are_counted_above_the_timeline_though_only_the_last_are_judged():
+    x, held = np.arange(1000, dtype=np.float64), np.full(1000, 1 << 30)
+    view = charts.MemoryOverTime(
+        x, axis=TimeAxis("the OOM", None), layers=[], active=held, reserved=held, limit=None, bands=[], names=[],
+        marks=[charts.Moment(900.0, "oom", 1 << 20, 1 << 30)], failed=[100, 101, 102, 500, *range(880, 901)],
+    )  # fmt: skip
+    axes = charts.timeline(view).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["3 OOMs", "OOM", "21 OOMs"]
+    drawn = [np.asarray(one.get_xdata()) for one in axes.lines if one.get_color() == palette.ALARM.light]
+    assert sorted(int(x[0]) for x in drawn[:-1]) == [100, 102, 500, *range(880, 901, 2)]
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [("12", "12"), ("x" * LONGEST_NAME, "x" * LONGEST_NAME), ("x" * (LONGEST_NAME + 1), ""), ("\u202e", ""), ("é", "")],

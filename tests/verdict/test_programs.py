@@ -132,6 +132,7 @@ GROWS_BY_DESIGN = {
     "ccd_diis": "a solver's window of eight steps is filled",
     "patent_years_index": "a list of indexes is filled",
     "phase_field": "a solver's basis is filled",
+    "speech_transducer_gateway": "the errors of calls that failed keep what they had, until the futures are read",
     "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oomscope import analyze, load
 from oomscope.analysis.records import Location
 from oomscope.analysis.remedies import release_variable
 from oomscope.analysis.study import study_device
@@ -31,6 +32,7 @@ from oomscope.wording import say
 from oomscope.wording.remedies import REMEDIES
 from oomscope.wording.verdict_text import advice_text
 from tests.analysis.programs import MIB
+from tests.verdict.known import PROGRAMS
 from tests.verdict.stand_ins import circumstances, outcome, suspect
 from tests.verdict.test_piled_edges import holding
 
@@ -179,6 +181,24 @@ def test_a_variable_that_keeps_tensors_on_two_cards_is_told_once_of_each() -> No
     study = study_device(holding(tensors=(told,), unread=rows), 0)
     (one,) = find_unread(study, study.history.entries - 1, paths=3)
     assert (one.holder, one.retained) == ("main: old", 10 * MIB)
+
+
+@pytest.mark.parametrize(("second", "found"), [("before", 1), ("pass", 0)])
+def test_a_variable_of_calls_in_progress_at_once_is_told_once(second: str, found: int) -> None:
+    told = {"device": 0, "address": 1 << 40, "bytes": 10 * MIB, "unread": "serve: scores"}
+    row = {"holder": "serve: scores", "place": "local", "device": 0}
+    study = study_device(holding(tensors=(told,), unread=[{**row, "since": one} for one in ("before", second)]), 0)
+    kept = list(find_unread(study, study.history.entries - 1, paths=3))
+    assert [one.retained for one in kept] == [10 * MIB] * found
+
+
+def test_holders_in_calls_in_progress_keep_no_more_than_there_is() -> None:
+    device = analyze(load(PROGRAMS / "speech_transducer_gateway.pickle.xz")).main
+    assert device is not None
+    names = [one.holder for one in device.holders]
+    assert "Gateway.transcribe: lattice" in names
+    assert len(set(names)) == len(names)
+    assert sum(one.retained for one in device.holders) <= device.at.allocated
 
 
 def test_a_tensor_whose_place_is_not_known_is_no_part_of_what_a_variable_keeps() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.passes.calls_in_progress import find_calls_in_progress
 from oomscope.analysis.passes.loop_that_matters import may_pass
 from oomscope.analysis.passes.loops import LoopRun
 from oomscope.analysis.study import DeviceStudy
@@ -56,7 +57,8 @@ def _rows(study: DeviceStudy, entry: int) -> IntArray:
     failed = study.history.trace.entries(Action.OOM)
     failed = failed[failed < entry]
     run = _run(study, entry, failed)
-    if run is None:
+    if run is None or (run.thread and find_calls_in_progress(study, entry)):
+        # Calls that run side by side mix: what lies between two beginnings may be of one that still runs.
         return np.zeros(0, np.int64)
     starts = run.starts[run.starts <= entry]
     finished = len(starts) - run.is_running(entry)

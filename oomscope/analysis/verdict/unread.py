@@ -50,14 +50,28 @@ def find_unread(study: DeviceStudy, entry: int, *, paths: int) -> Iterator[Suspe
     """
     recorded = study.snapshot.recorded
     tensors = [one for one in recorded.tensors_on(study.index) if one.unread and one.address is not None]
-    for one in recorded.unread:
-        if one.device == study.index and one.holder:
-            own = sorted((t for t in tensors if t.unread == one.holder), key=lambda t: -(t.bytes or 0))
-            rows = live_rows(study, entry, [tensor.address or 0 for tensor in own])
-            older = _are_left_over(study, one, rows, entry)
-            if older.any():
-                found = _suspect(study, entry, one, [own[place] for place in np.flatnonzero(older)])
-                yield replace(found, path=found.path[:paths])
+    for one in _by_variable(recorded.unread, study.index):
+        own = sorted((t for t in tensors if t.unread == one.holder), key=lambda t: -(t.bytes or 0))
+        rows = live_rows(study, entry, [tensor.address or 0 for tensor in own])
+        older = _are_left_over(study, one, rows, entry)
+        if older.any():
+            found = _suspect(study, entry, one, [own[place] for place in np.flatnonzero(older)])
+            yield replace(found, path=found.path[:paths])
+
+
+def _by_variable(recorded: tuple[RecordedUnread, ...], device: int) -> Iterator[RecordedUnread]:
+    """The rows of a device, one a variable.
+
+    Calls in progress at once have a variable of the same name each, and a tensor is told of the name alone: together
+    they keep what any of them keeps. When it was written is known where all agree.
+    """
+    groups: dict[str, list[RecordedUnread]] = {}
+    for one in recorded:
+        if one.device == device and one.holder:
+            groups.setdefault(one.holder, []).append(one)
+    for first, *others in groups.values():
+        agree = all(one.since == first.since for one in others)
+        yield first if agree else replace(first, since="pass")
 
 
 def said_reads(suspect: Suspect) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def _device(device: DeviceFindings) -> dict[str, Any]:
         "name": device.name,
         "total": plain(device.device_total),
         "entries": device.history.entries,
-        "ooms": len(device.ooms),
+        "ooms": device.failures,
         "peak": as_recorded(plain(device.peak), device.first_entry),
         "at": plain(device.at),
         "steps": {"count": device.steps.count, "source": device.steps.source},

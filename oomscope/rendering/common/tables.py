@@ -228,7 +228,7 @@ def ooms(device: DeviceFindings, shorten: Shorten, most: int) -> Table:
         for oom in device.ooms[::-1][:most]
     ]
     headings = ("entry", "requested", "recovered", "cause", "where")
-    return Table("Failed requests", headings, tuple(rows), frozenset({0, 1}), len(device.ooms) - len(rows))
+    return Table("Failed requests", headings, tuple(rows), frozenset({0, 1}), device.failures - len(rows))
 
 
 def steps(device: DeviceFindings, most: int) -> Table:

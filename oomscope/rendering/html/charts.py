@@ -19,6 +19,7 @@ from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.chart_data import TimeAxis, staircase
+from oomscope.rendering.html.failures import apart
 from oomscope.units import GIB, KIB, MIB, TIB, format_duration
 
 WIDTH, HEIGHT = 840.0, 320.0
@@ -67,7 +68,8 @@ class MemoryOverTime:
         limit: what may be reserved, drawn as a line; None: not known, or not near (see `is_near`).
         bands: where steps begin.
         names: what each of them is called; empty where its name is not fit for a figure.
-        marks: OOMs and the peak.
+        marks: the OOMs that were judged, and the peak.
+        failed: where requests failed, all of them.
         first: the number of the trace's first entry, from which `x`, `bands` and `marks` count.
     """
 
@@ -80,6 +82,7 @@ class MemoryOverTime:
     bands: Sequence[float]
     names: Sequence[str]
     marks: Sequence[Moment]
+    failed: Sequence[int] = ()
     first: int = 0
 
 
@@ -134,6 +137,7 @@ def timeline(view: MemoryOverTime, height: float = HEIGHT) -> Figure:
     highest = max(highest_value(view), view.limit or 0)
     if view.limit is not None:
         axes.axhline(view.limit, color=palette.LIMIT.light, linewidth=1.1, dashes=(6, 3))
+    _failures(axes, view.failed, left, right)
     _marks(axes, view.marks, highest, left, right)
     axes.set_ylim(0, axis_top(view))
     bytes_axis(axes.yaxis, highest, 6 if height > SMALL else 4)
@@ -159,19 +163,26 @@ def _bands(axes: Axes, view: MemoryOverTime, right: float) -> None:
     if not 0 < len(view.bands) <= MOST_BANDS:
         return
     edges, span = [*view.bands, right], right - float(view.x[0])
-    ooms = [mark for mark in view.marks if mark.kind == "oom"]
     for number, (begin, end) in enumerate(pairwise(edges)):
         if number % 2 == 0:
             axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
         # Numbers that would run into each other, or into the word above an OOM, are left out.
         middle = (begin + end) / 2
-        crowded = end - begin < 0.02 * span or any(abs(middle - mark.x) < LABEL_ROOM * span for mark in ooms)
+        crowded = end - begin < 0.02 * span or any(abs(middle - place) < LABEL_ROOM * span for place in view.failed)
         if len(view.bands) <= 24 and not crowded:
             axes.annotate(
                 view.names[number], (middle, 1), xycoords=("data", "axes fraction"),
                 xytext=(0, 3), textcoords="offset points", ha="center", va="bottom",
                 color=palette.QUIET.light, fontsize=8,
             )  # fmt: skip
+
+
+def _failures(axes: Axes, places: Sequence[int], left: float, right: float) -> None:
+    """A line for each failure that has room for one, and above the lines how many failures there are."""
+    shown = [place for place in places if left <= place <= right]
+    for place in apart(shown, int(right - left)):
+        axes.axvline(place, color=palette.ALARM.light, linewidth=1.1, clip_on=False)
+    _oom_labels(axes, shown, left, right)
 
 
 def _marks(axes: Axes, marks: Sequence[Moment], highest: int, left: float, right: float) -> None:
@@ -181,19 +192,17 @@ def _marks(axes: Axes, marks: Sequence[Moment], highest: int, left: float, right
         if mark.kind == "peak":
             axes.plot([mark.x], [mark.bytes], "o", ms=4.5, color=palette.INK.light, mec=palette.PAPER.light, mew=1)
             continue
-        axes.axvline(mark.x, color=palette.ALARM.light, linewidth=1.1, clip_on=False)
         asked = min(mark.base + mark.bytes, int(highest * 1.09))
         axes.plot(
             [mark.x, mark.x], [mark.base, asked],
             color=palette.ALARM.light, linewidth=7, alpha=0.6, solid_capstyle="butt", clip_on=False,
         )  # fmt: skip
-    _oom_labels(axes, [mark.x for mark in marks if mark.kind == "oom" and left <= mark.x <= right], left, right)
 
 
-def _oom_labels(axes: Axes, places: Sequence[float], left: float, right: float) -> None:
+def _oom_labels(axes: Axes, places: Sequence[int], left: float, right: float) -> None:
     """One label for all failures whose own would overprint each other."""
-    groups: list[list[float]] = []
-    for x in sorted(places):
+    groups: list[list[int]] = []
+    for x in places:
         if groups and x - groups[-1][-1] < LABEL_ROOM * (right - left):
             groups[-1].append(x)
         else:

@@ -42,6 +42,8 @@ def holder_rows(device: DeviceFindings, live: LiveParts, sources: Sources) -> tu
     parts = {part.holder: number for number, part in enumerate(live.parts) if part.holder is not None}
     rows = []
     for one in device.holders:
+        if not one.holder:
+            continue  # counted in `beyond_holders`
         part = parts.get(one.holder)
         more = part is not None and live.parts[part].bytes > one.retained
         told = replace(one, retained=live.parts[part].bytes) if part is not None and more else one

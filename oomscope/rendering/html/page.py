@@ -39,7 +39,7 @@ from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.certainty import certainty
 from oomscope.wording.clean import clean
 from oomscope.wording.growth import no_growth
-from oomscope.wording.instants import before_oom, elsewhere, instant_of, moment_words
+from oomscope.wording.instants import before_oom, elsewhere, failures_text, instant_of, moment_words
 from oomscope.wording.limits import limit_text
 from oomscope.wording.loops import pass_word, which_is_which
 from oomscope.wording.opening import occasion, replay_text
@@ -92,6 +92,7 @@ class MainView:
     told_sites: int
     holders: tuple[HolderLine, ...]
     beyond_holders: int
+    failures: str
     bill_note: str
     growth: tuple[Growth, ...]
     pins: tuple[Pin, ...]
@@ -227,6 +228,7 @@ def _main(
         holders=holders,
         bill_note=bill_note(device),
         beyond_holders=beyond_holders(device, holders),
+        failures=failures_text(device),
         told_sites=told.rows.told,
         growth=tuple(row for row in device.growth if row.live_bytes * SMALL >= device.at.allocated)[:MOST_GROWING],
         pins=notable_pins(device),

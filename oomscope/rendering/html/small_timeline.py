@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oomscope.analysis.findings import DeviceFindings, Findings
-from oomscope.analysis.verdict.failed_tries import given_up_failures
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 from oomscope.rendering.html import palette
 from oomscope.rendering.html.chart_data import TimeAxis, bytes_by_key, instants, time_axis
+from oomscope.rendering.html.failures import apart, failed_up_to
 from oomscope.rendering.html.live_parts import LiveParts
 from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
 from oomscope.units import format_bytes, format_count, format_duration, plural
@@ -31,8 +31,6 @@ _BUCKETS = 130
 _MOST_STEPS = 60
 _MOST_MARKED = 12
 """Failures, the last ones, at which the bands are exact."""
-_LINE = 0.002
-"""Of the width: a line."""
 LABEL_ROOM = 0.14
 """Of the width: the words "12 earlier OOMs" with air around them."""
 _NEAR = 2.5
@@ -79,7 +77,8 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     last = history.entries - 1
     # By entries, never by time: the step that failed is often the last instant of a long wait.
     at = instants(history.curves.allocated[1:], 0, last, _BUCKETS)
-    marked = [one for one in (device.at_entry, *_failed(device, last)[-_MOST_MARKED:]) if 0 <= one <= last]
+    failed = failed_up_to(device, last)
+    marked = [one for one in (device.at_entry, *failed[-_MOST_MARKED:]) if 0 <= one <= last]
     at = np.unique(np.concatenate([at, np.array(marked, np.int64)]))
     bands = bytes_by_key(
         history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
@@ -87,7 +86,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     picture = _scaled(device, at, bands, history.curves.reserved[1:][at])
     has_steps = 1 < len(device.rounds.boundaries) <= _MOST_STEPS
     with settings("strip"):
-        figure = _draw(device, held, picture, has_steps=has_steps)
+        figure = _draw(device, held, picture, failed, has_steps=has_steps)
         svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)
     limit, top = picture.limit, picture.top
     oom = device.oom
@@ -99,7 +98,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         zero if device.at_entry == last else f"end of the {'recording' if device.part is None else 'part shown'}",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
         (_percent(stands / _right(at)), word) if 0 <= stands <= last else None,
-        _earlier(device, last, _right(at)),
+        _earlier(device, failed, last, _right(at)),
         oom is not None,
         given_back(zero, is_last=device.at_entry == last) if bands[-1].any() else "",
         f"shaded: every other {pass_word(device)[0]}" if has_steps else "",
@@ -144,7 +143,7 @@ def _scaled(device: DeviceFindings, at: IntArray, bands: IntArray, reserved: Int
     return _Picture(at, bands, free, asked, limit, 1.04 * top)
 
 
-def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, *, has_steps: bool) -> Figure:
+def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, failed: list[int], *, has_steps: bool) -> Figure:
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
@@ -156,7 +155,7 @@ def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, *, has_ste
     _bands(axes, held, picture, np.append(np.repeat(x, 2)[1:], _right(picture.at)))
     if device.oom is None:
         axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
-    for entry in _apart(_failed(device, int(picture.at[-1])), int(picture.at[-1])):
+    for entry in apart(failed, int(picture.at[-1])):
         axes.axvline(float(entry), color=palette.ALARM.light, linewidth=1.6)
     if picture.asked is not None and device.oom is not None:
         _asked(axes, picture.asked, float(device.oom.entry), picture.top)
@@ -219,26 +218,10 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
     )
 
 
-def _failed(device: DeviceFindings, last: int) -> list[int]:
-    """The entries of all failures up to `last`, but for those of a library that tried another plan at once."""
-    chosen = given_up_failures(device.history)
-    shown = () if device.oom is None else (device.oom.entry,)
-    return sorted({*(int(entry) for entry in chosen[chosen <= last]), *(entry for entry in shown if entry <= last)})
-
-
-def _apart(entries: list[int], last: int) -> list[int]:
-    """Those of `entries` that are so far apart that their lines are two."""
-    chosen: list[int] = []
-    for entry in reversed(entries):
-        if not chosen or chosen[-1] - entry >= _LINE * last:
-            chosen.append(entry)
-    return chosen
-
-
-def _earlier(device: DeviceFindings, last: int, right: float) -> tuple[tuple[str, str], ...]:
+def _earlier(device: DeviceFindings, failed: list[int], last: int, right: float) -> tuple[tuple[str, str], ...]:
     """Earlier failures: one label where several would overprint."""
     groups: list[list[int]] = []
-    for entry in _failed(device, last):
+    for entry in failed:
         if device.oom is not None and entry == device.oom.entry:
             continue
         if groups and entry - groups[-1][-1] < LABEL_ROOM * last:

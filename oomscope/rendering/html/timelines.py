@@ -16,6 +16,7 @@ from oomscope.model import IntArray
 from oomscope.model.ordering import ascending
 from oomscope.rendering.html import charts, palette
 from oomscope.rendering.html.chart_data import BUCKETS, TimeAxis, bytes_by_key, instants, last_stretch, time_axis
+from oomscope.rendering.html.failures import apart, failed_up_to
 from oomscope.rendering.html.flame import Flame
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows, keys_of, told_rows
 from oomscope.rendering.html.live_parts import LiveParts, live_parts
@@ -159,6 +160,7 @@ class _Painter:
     ) -> None:
         self.device, self.told, self.axis, self.sheet, self.flames = device, told, axis, sheet, flames
         self._curves = device.history.curves
+        self._failed = failed_up_to(device, device.history.entries - 1)
         self.freed = given_back(axis.zero, is_last=device.at_entry == device.history.entries - 1)
 
     def instants(self, first: int, last: int, buckets: int = BUCKETS) -> IntArray:
@@ -175,7 +177,8 @@ class _Painter:
         return ascending(np.concatenate([found, reserved, np.array(marks, np.int64)]))
 
     def _marked(self) -> list[tuple[str, int]]:
-        ooms = [("oom", oom.entry) for oom in self.device.ooms[-12:]]
+        known = {oom.entry for oom in self.device.ooms}
+        ooms = [("oom", entry) for entry in self._failed if entry in known]
         peak = self.device.peak
         return ooms + ([("peak", peak.allocated_entry)] if peak is not None and peak.allocated_entry >= 0 else [])
 
@@ -224,6 +227,7 @@ class _Painter:
             bands=[self._x(b) for _, b in bands],
             names=[plain_name(device.rounds.steps[number].name) for number, _ in bands],
             marks=self._marks(),
+            failed=[entry + device.first_entry for entry in self._failed],
             first=device.first_entry,
         )
         if device.oom is not None and charts.is_near(device.oom.limit.low, view):
@@ -234,7 +238,7 @@ class _Painter:
         return TimeFigure(
             name, heading, svg, tuple(legend),
             view.limit is not None, 0 < len(bands) <= charts.MOST_BANDS,
-            any(first <= oom.entry <= last for oom in device.ooms),
+            any(first <= entry <= last for entry in self._failed),
             has_active,
             round(charts.axis_top(view)),
         )  # fmt: skip
@@ -272,7 +276,7 @@ class _Painter:
             "sites": [[f"k-s-{number}" if number < told.keys.top else "k-s-other", 1, text]
                       for number, text in enumerate(told.labels)] + [["k-s-other", 1, OTHER_LINES]],
             "limit": device.oom.limit.low if figure.limit and device.oom is not None else None,
-            "ooms": [oom.entry for oom in device.ooms[-12:]],
+            "ooms": apart(self._failed, device.history.entries)[::-1],
             "steps": [[begin, plain_name(step.name)] for begin, step in steps],
             "close": None if stretch is None else list(stretch),
         }  # fmt: skip
