@@ -94,5 +94,13 @@ def test_what_an_optimizer_makes_later_is_made_by_other_lines() -> None:
     assert left(trained(state=(slow, *STATE[1:3]))) is None
 
 
+def test_a_history_that_every_step_adds_to_is_of_one_optimizer() -> None:
+    """L-BFGS with one parameter: two vectors of its size a step."""
+    every = {step: [TABLE] * TWO_EACH for step in range(LEAST_STEPS + 2)}
+    assert left(training((TABLE,), every, state=STATE[:3])) is None
+    first_and_last = {0: [TABLE] * TWO_EACH, LEAST_STEPS + 1: [TABLE] * TWO_EACH}
+    assert left(training((TABLE,), first_and_last)) == 2 * TABLE
+
+
 def test_without_states_there_is_none() -> None:
     assert left(trained(each=0, again=())) is None

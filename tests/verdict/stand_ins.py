@@ -9,7 +9,7 @@ from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.memory.records import FreeForRequest, Pin, Totals
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.records import Location
-from oomscope.analysis.verdict.piled import Piled
+from oomscope.analysis.verdict.piled import LoopFacts, Piled
 from oomscope.analysis.verdict.records import Asked, ProcessLimit, Qualifying, Suspect
 from oomscope.analysis.verdict.shortage import Shortage, Tested
 
@@ -53,7 +53,7 @@ def circumstances(
         "in_forward": True, "card_unknown": False, "whatif": None, "outside": case.outside, "total": case.total,
         "cap": case.cap, "live": None, "study": None, "may_be_kept": False,
         "may_be_done_with": 0, "left_by_last_pass": 0, "wasted": 0, "keeper_of_last_pass": None,
-        "walls": (), "keeps_graphs": False, "parameter_item": None,
+        "loop": LoopFacts(), "walls": (), "keeps_graphs": False, "parameter_item": None,
         "trains": False, "went_as_far_before": False, "is_in_forward": True, "functions_in_modules": frozenset(),
         "left_by_trace": 0, "other_models": 0, "leaks_for_sure": True, "idle_models": (), "failed_at_once": False,
     }  # fmt: skip

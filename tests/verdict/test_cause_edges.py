@@ -102,6 +102,8 @@ def test_what_nothing_uses_any_more_is_no_result() -> None:
         (stand_ins.suspect("main: signals", "list"), True, LoopFacts(trains_within=True), True),
         (stand_ins.suspect("main: server.signals", "list"), True, LoopFacts(), False),
         (stand_ins.suspect("main: signals", "dict"), True, LoopFacts(), False),
+        (stand_ins.suspect("main: signals", "dict"), True, LoopFacts(goes_on=False), True),
+        (stand_ins.suspect("main: signals", "closure"), True, LoopFacts(goes_on=False), False),
         (stand_ins.suspect("main: signals", "list", keeps_graph=True), True, LoopFacts(), False),
         (None, True, LoopFacts(), False),
         (None, True, LoopFacts(goes_on=False), True),
@@ -113,7 +115,7 @@ def test_what_nothing_uses_any_more_is_no_result() -> None:
 def test_a_plain_list_of_a_call_may_be_its_result(
     holder: Suspect | None, names_known: bool, loop: LoopFacts, filling: bool
 ) -> None:
-    one: Any = SimpleNamespace(_loop=loop, piled=Piled(holder=holder), names_known=names_known)
+    one: Any = SimpleNamespace(loop=loop, piled=Piled(holder=holder), names_known=names_known)
     assert Circumstances._may_be_filling.fget(one) is filling  # type: ignore[attr-defined]
 
 
@@ -247,6 +249,11 @@ def test_holes_are_no_cause_where_relief_lasts_for_few_passes(per_pass: int, hol
     assert fragmentation.holds(one, outcome("fragmentation", 1000)) is holds
 
 
+def test_what_a_loop_has_filled_that_ended_takes_no_more_room() -> None:
+    one = circumstances(free=free(usable=3000), piled=Piled(per_pass=101), loop=LoopFacts(goes_on=False))
+    assert fragmentation.holds(one, outcome("fragmentation", 1000))
+
+
 @pytest.mark.parametrize(("rise", "holds"), [(100, True), (101, False)])
 def test_holes_are_no_cause_where_passes_need_ever_more(rise: int, holds: bool) -> None:
     one = circumstances(free=free(usable=3000), rise=rise)
@@ -313,7 +320,7 @@ def test_what_later_work_may_need_is_not_sure_to_leak() -> None:
 )
 @pytest.mark.parametrize("rise", [0, 1])
 def test_what_cannot_be_needed_leaks_for_sure(loop: LoopFacts, holder: Suspect | None, sure: bool, rise: int) -> None:
-    one: Any = SimpleNamespace(_loop=loop, piled=Piled(holder=holder), needs=SimpleNamespace(rise=rise))
+    one: Any = SimpleNamespace(loop=loop, piled=Piled(holder=holder), needs=SimpleNamespace(rise=rise))
     if holder is not None and holder.kind == "hooks":
         sure = rise > 0
     assert Circumstances.leaks_for_sure.fget(one) is sure  # type: ignore[attr-defined]

@@ -133,6 +133,7 @@ GROWS_BY_DESIGN = {
     "patent_years_index": "a list of indexes is filled",
     "phase_field": "a solver's basis is filled",
     "speech_transducer_gateway": "the errors of calls that failed keep what they had, until the futures are read",
+    "citation_shards": "a dict of shards is filled",
     "slide_viewer": "the tiles of one large view are put together, after many small ones",
 }
 """Captures with rows of growth though nothing is wrong with what grows."""

@@ -17,7 +17,7 @@ from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.history import BEFORE
 from oomscope.model import BoolArray, IntArray
-from oomscope.model.ordering import among, numbered
+from oomscope.model.ordering import among, ascending, numbered
 
 LEAST_STEPS = 3
 """Backward passes between the states of the one and of the other. Optimizers that step in turn begin in one pass."""
@@ -44,15 +44,27 @@ def find_replaced_optimizer(study: DeviceStudy, entry: int) -> ReplacedOptimizer
         return None
     number = _backwards_before(study, lifetimes.born[states])
     new = states[number == number.max()]
-    old = states[number <= number.max() - LEAST_STEPS]
-    old = old[_by_the_same_lines(study, old, new)]
+    alike = _by_the_same_lines(study, states, new)
+    old = states[alike & (number <= number.max() - LEAST_STEPS)]
     parameters = np.flatnonzero(alive & (study.categories == PARAMETER))
     again = among(size[new], _sizes_of_which_all_have(size[old], size[parameters]))
     if not len(old) or size[new[again]].sum() <= MOST_AGAIN * size[new].sum():
         return None
+    if _are_made_by_every_step(number[alike]):
+        return None
     stack = int(lifetimes.stack[new[np.argmax(size[new])]])
     place = study.sites.location(int(study.sites.caller_of[stack])) if stack >= 0 else None
     return ReplacedOptimizer(int(size[old].sum()), place, old)
+
+
+def _are_made_by_every_step(number: IntArray) -> bool:
+    """Whether states come step after step, as L-BFGS fills its history, and not as each optimizer begins.
+
+    Args:
+        number: int64[states], how many backward passes had begun before each.
+    """
+    begun = ascending(number)
+    return bool(len(begun) >= LEAST_STEPS and (np.diff(begun) < LEAST_STEPS).all())
 
 
 def _backwards_before(study: DeviceStudy, entries: IntArray) -> IntArray:
@@ -65,11 +77,13 @@ def _backwards_before(study: DeviceStudy, entries: IntArray) -> IntArray:
     return np.asarray(np.searchsorted(born[telling[begins]], entries))
 
 
-def _by_the_same_lines(study: DeviceStudy, old: IntArray, new: IntArray) -> BoolArray:
-    """bool[old]: which were made by a line that makes new ones; what an optimizer makes later is of other lines."""
+def _by_the_same_lines(study: DeviceStudy, states: IntArray, new: IntArray) -> BoolArray:
+    """bool[states]: which were made by a line that makes new ones; what an optimizer makes later is of other lines."""
     stacks, of = study.snapshot.stacks, study.history.lifetimes.stack
     lines = {stacks[one][0] if one >= 0 and stacks[one] else None for one in of[new].tolist()} - {None}
-    return np.array([one >= 0 and bool(stacks[one]) and stacks[one][0] in lines for one in of[old].tolist()], np.bool_)
+    return np.array(
+        [one >= 0 and bool(stacks[one]) and stacks[one][0] in lines for one in of[states].tolist()], np.bool_
+    )
 
 
 def _sizes_of_which_all_have(states: IntArray, parameters: IntArray) -> IntArray:

@@ -100,7 +100,7 @@ class Circumstances:
     def piled(self) -> Piled:
         """What finished passes have left behind, and what the program has finished with."""
         underway = functions_underway(self.study, self.in_progress)
-        return find_piled(self.growth, self.suspects, underway, self._loop)
+        return find_piled(self.growth, self.suspects, underway, self.loop)
 
     @property
     def leaks_for_sure(self) -> bool:
@@ -109,7 +109,7 @@ class Circumstances:
         So does an exception's, and what a function's unbounded cache keeps, and hooks if passes need more and more;
         what a loop that only computes stores in a collection may be read later.
         """
-        loop, holder = self._loop, self.piled.holder
+        loop, holder = self.loop, self.piled.holder
         if holder is not None and holder.kind == "hooks":
             return self.needs.rise > 0
         if loop.trains_within or self.piled.models is not None:
@@ -133,7 +133,8 @@ class Circumstances:
         return max((one.bytes for one in found if one is not None), default=0)
 
     @cached_property
-    def _loop(self) -> LoopFacts:
+    def loop(self) -> LoopFacts:
+        """What is known of the loop whose passes are counted."""
         study, entry = self.study, self.request.entry
         unframed, run = bool(self.growth) and self.growth[0].site is None, loop_that_matters(study, entry)
         # Where the batch has grown, what passes fitted beside is not why the last one did not.
@@ -255,11 +256,12 @@ class Circumstances:
     @property
     def _may_be_filling(self) -> bool:
         """Whether what grows may be a result: no graphs, no whole steps, and if its holder is known, a plain list."""
-        holder, loop = self.piled.holder, self._loop
+        holder, loop = self.piled.holder, self.loop
         if holder is None:
             known = self.names_known and loop.goes_on  # what a loop has filled that ended is in use
             return not (known or loop.keeps_graph or loop.trains_within)
-        return holder.kind == "list" and not holder.keeps_graph and _PLAIN.search(holder.holder) is not None
+        kinds = ("list",) if loop.goes_on else ("list", "dict")  # a dict that a loop goes on to fill may be a cache
+        return holder.kind in kinds and not holder.keeps_graph and _PLAIN.search(holder.holder) is not None
 
     @cached_property
     def failing_pass(self) -> FailingPass | None:
@@ -325,7 +327,7 @@ class Circumstances:
         if not np.any(self.study.phases == BACKWARD) or evaluates(self.study.snapshot, self._stack):
             return False
         first = self.failing_pass is None or not self.failing_pass.completed
-        return not self._loop.trained_before if first else self._loop.trains_within
+        return not self.loop.trained_before if first else self.loop.trains_within
 
     @property
     def may_be_kept(self) -> bool:

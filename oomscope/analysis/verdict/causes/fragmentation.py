@@ -81,7 +81,8 @@ def holds(circumstances: Circumstances, tested: Tested) -> bool:
     """
     case, piled = circumstances.shortage, circumstances.piled
     spare = tested.qualifying[0].spare
-    lasts = spare >= LASTING_PASSES * max(piled.per_pass or 0, circumstances.needs.rise)
+    pace = (piled.per_pass or 0) if circumstances.loop.goes_on else 0  # what a loop that ended has filled is done
+    lasts = spare >= LASTING_PASSES * max(pace, circumstances.needs.rise)
     fits = case.free.largest < case.size <= case.free.usable + max(case.limit.low - case.reserved, 0)
     ample = spare >= SURE_OF_HOLES * case.limit.low
     if not (fits and lasts):
