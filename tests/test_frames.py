@@ -68,6 +68,7 @@ LIBRARY = [
 DOWNLOADED = [
     "/root/.cache/torch/hub/facebookresearch_dinov2_main/dinov2/models/vision_transformer.py",
     "/root/.cache/huggingface/modules/transformers_modules/org/model/modeling.py",
+    "/tmp/__main___ReferencePooling_propagate_13ugjkyw.py",
 ]
 OWN = [
     "/workspace/train/model.py",

@@ -55,7 +55,11 @@ _TORCH_WRITES = re.compile(
     # torch.fx, where it registers what its lines were made from (torch 2.10+).
     r"|(?:\A|/)fx_generated_[^/]*\.py\Z"
 )
-_DOWNLOADED = re.compile(r"/torch/hub/[^/]+_[^/]+/|/transformers_modules/|/modules/datasets_modules/")
+_DOWNLOADED = re.compile(
+    r"/torch/hub/[^/]+_[^/]+/|/transformers_modules/|/modules/datasets_modules/"
+    # What torch_geometric writes for each kind of message passing, beside the other temporary files.
+    r"|_(?:propagate|edge_updater)_[a-z0-9_]{8}\.py\Z"
+)
 _STANDARD = re.compile(
     r".*?(?:^|/)lib(?:64)?/((?:python|pypy)3[^/]*/(?!.*(?:site|dist)-packages/).*)\Z"
     # Windows has no folder for the version below lib; the one above it is Python's own, or conda's.

@@ -301,6 +301,14 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert found.earlier == ()
 
 
+def test_the_line_of_a_larger_call_is_the_readers_where_a_librarys_wrapper_made_it():
+    device = analyze(load(PROGRAMS / "clause_search.pickle.xz")).main
+    assert device is not None
+    found = culprit(device, str, Sources(device.study.snapshot))
+    assert found is not None
+    assert (found.file, found.line) == ("/workspace/clause_search.py", 64)
+
+
 def test_earlier_failures_are_labelled_and_those_close_together_at_once(monkeypatch: pytest.MonkeyPatch):
     findings = sample_findings("oom_leak_total_loss")
     device = findings.main

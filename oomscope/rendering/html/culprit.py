@@ -176,8 +176,10 @@ def _of_keeper(oom: Oom, sources: Sources) -> _Marked | None:
 def _of_larger_pass(oom: Oom) -> _Marked | None:
     """Where the headline begins with a pass or a call larger than those before: the line that makes it so."""
     failing, first = oom.verdict.failing_pass, oom.verdict.headline[0]
-    if first.code == "causes.pass.larger_call" and first.values["called_at"] is not None:
-        return _Marked(first.values["called_at"], words.LARGER_CALL, is_cause=True)
+    if first.code == "causes.pass.larger_call" and (called := first.values["called_at"]) is not None:
+        # A library's wrapper may have made the call, on a line that is nobody's to change.
+        where = oom.caller if oom.caller is not None and _is_of_library(called) else called
+        return _Marked(where, words.LARGER_CALL, is_cause=True)
     if first.code not in ("causes.pass.longer", "causes.pass.staircase") or failing is None or failing.began_at is None:
         return None
     return _Marked(failing.began_at, words.larger_note(failing), is_cause=True)

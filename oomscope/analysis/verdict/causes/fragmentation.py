@@ -44,7 +44,7 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
         return note("doubts.little_to_spare", bytes=spare)
     if spare < CERTAIN_OF_HOLES * low and not _has_fitted(circumstances):
         return note("doubts.not_fitted_before")
-    if circumstances.shortage.filling and circumstances.shortage.grown:
+    if circumstances.shortage.filling and circumstances.shortage.grown and circumstances.loop.goes_on:
         return note("doubts.no_end")
     if circumstances.in_progress:
         return note("doubts.calls_at_once")
