@@ -192,6 +192,9 @@ def _suspect(
     elif kind not in UNDERWAY and 0 < retained <= 2 * int(size[throughs].sum()):
         kind = "exception"
     earlier = min(int(size[made_before(study, rows, entry)].sum()), retained)
+    keeps_graph = 0 < whole <= 2 * int(size[saved].sum())
+    if kind == "dict" and holder.place == "local" and keeps_graph and not earlier:
+        kind = "graph"  # what a model has returned, by name: its values wait for the backward of this pass, as a loss does
     # What a variable views of a tensor of the work underway may be read in parts; one of earlier work is what is left.
     not_of_the_pass = kind not in OF_THE_PASS or (kind == "tensor" and earlier == retained)
     return Suspect(
@@ -204,7 +207,7 @@ def _suspect(
         path=holder.path or paths,
         finished_bytes=min(int(size[finished].sum()), retained),
         earlier_bytes=earlier,
-        keeps_graph=0 < whole <= 2 * int(size[saved].sum()),
+        keeps_graph=keeps_graph,
         reaches=holder.bytes or 0,
         at=_at(study, holder),
         stores=tuple(Location(*one[:3]) for one in holder.stores),
@@ -316,11 +319,12 @@ def is_of_other_work(suspect: Suspect, in_modules: Collection[str]) -> bool:
 
     Args:
         suspect: the object.
-        in_modules: the functions that run within a module's call, which its forward has called.
+        in_modules: the functions that run within a module's call, which its forward has called; none where no module
+            runs, such as while a loss is computed of what one has returned.
     """
     function = suspect.holder.rpartition(": ")[0]
     name = function.rpartition(".")[2]
-    return suspect.kind in ("graph", "tensor") and bool(function) and name != "forward" and name not in in_modules
+    return bool(in_modules) and suspect.kind in ("graph", "tensor") and bool(function) and name != "forward" and name not in in_modules
 
 
 def reaching(suspects: tuple[Suspect, ...], bytes_: int) -> Suspect | None:
