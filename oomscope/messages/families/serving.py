@@ -19,7 +19,8 @@ ANCHORS = (
     b"failed to fit params", b"no enough blocks", b"kvcache tokens", b"need_size", b"enough resources to",
     b"allocate any layers", b"any model layers", b"memory layout cannot",
     b"capacity of block_manager", b"cpu swap space", b"too large swap space",
-    b"than available vram", b"than available ram",
+    b"than available vram", b"than available ram", b"free space in the kv cache", b"memory slot for batch",
+    b"memory for the kv cache",
 )  # fmt: skip
 
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
@@ -105,6 +106,13 @@ WORDINGS = (
         "mem-fraction-static",
         r"""Not enough memory [.;,!]? (?: Please)? (?: try to)? increase --mem-fraction-static \.?
             (?: .{0,40}? mem_fraction_static= <fraction:number>)?""",
+    ),
+    Wording(
+        "serving-budget",
+        "sglang.static",
+        "memoryforthekvcache",
+        r"""Loaded weights leave no (?: GPU)? memory for the KV cache
+            (?: under --mem-fraction-static= <fraction:number>)?""",
     ),
     Wording(
         "serving-budget",
@@ -197,6 +205,12 @@ WORDINGS = (
         "vllm.swap",
         "toolargeswapspace",
         r"Too large swap space \. <requested> out of the <total> total CPU memory is allocated for the swap space",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.cache",
+        "freespaceinthekvcache|memoryslotforbatch",
+        r"""failed to find (?: free space in the KV cache | a memory slot for batch of size <tokens:count>)""",
     ),
     Wording("serving-budget", "engine.cache", "kvcacheexhausted", r"KV cache exhausted (?: : no free blocks)?"),
     Wording(

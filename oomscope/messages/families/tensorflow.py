@@ -70,6 +70,12 @@ WORDINGS = (
     ),
     Wording(
         "tensorflow",
+        "tensorflow.allocator",
+        "ranoutofmemorywhen",
+        r"EigenAllocator for GPU ran out of memory when allocating <requested:bytes>",
+    ),
+    Wording(
+        "tensorflow",
         "tensorflow.driver",
         "fromdevice:",
         r"""failed to allocate <requested:letter> (?: \( (?P<exactly>\d+) bytes \) )? from device:
