@@ -57,9 +57,9 @@ _TORCH_WRITES = re.compile(
 )
 _DOWNLOADED = re.compile(
     r"/torch/hub/[^/]+_[^/]+/|/transformers_modules/|/modules/datasets_modules/"
-    # What torch_geometric writes for each kind of message passing, beside the other temporary files.
-    r"|_(?:propagate|edge_updater)_[a-z0-9_]{8}\.py\Z"
 )
+# What torch_geometric writes for each kind of message passing, anew in every process, beside other temporary files.
+_MESSAGE_PASSING = re.compile(r"(?:.*/)?([^/]+_(?:propagate|edge_updater))_[a-z0-9_]{8}(\.py)\Z", re.DOTALL)
 _STANDARD = re.compile(
     r".*?(?:^|/)lib(?:64)?/((?:python|pypy)3[^/]*/(?!.*(?:site|dist)-packages/).*)\Z"
     # Windows has no folder for the version below lib; the one above it is Python's own, or conda's.
@@ -84,7 +84,7 @@ def frame_kind(filename: str) -> FrameKind:
     installed = _PACKAGES.match(path)
     if installed:
         return FrameKind.TORCH if _TORCH_PACKAGES.match(installed[1]) else FrameKind.LIBRARY
-    if _DOWNLOADED.search(path):
+    if _DOWNLOADED.search(path) or _MESSAGE_PASSING.match(path):
         return FrameKind.LIBRARY
     if _TORCH_SOURCE.match(path) or _TORCH_WRITES.search(path):
         return FrameKind.TORCH
@@ -95,9 +95,12 @@ def frame_kind(filename: str) -> FrameKind:
 def package_path(filename: str) -> str | None:
     """A library's file from the name of its package on, such as ``torch/nn/modules/linear.py``; None for others.
 
-    For torch built from source as well; for what is only downloaded, the whole of it is not known and it is None.
+    For torch built from source as well; for what is only downloaded, the whole of it is not known and it is None. What
+    a library writes anew in every process goes without the part of its name that chance has chosen.
     """
     path = slashes(filename)
+    if (written := _MESSAGE_PASSING.match(path)) is not None:
+        return f"{written[1]}{written[2]}"
     match = _PACKAGES.match(path) or (_TORCH_SOURCE.match(path) if frame_kind(filename) is FrameKind.TORCH else None)
     return match[1] if match else None
 
