@@ -55,9 +55,7 @@ _TORCH_WRITES = re.compile(
     # torch.fx, where it registers what its lines were made from (torch 2.10+).
     r"|(?:\A|/)fx_generated_[^/]*\.py\Z"
 )
-_DOWNLOADED = re.compile(
-    r"/torch/hub/[^/]+_[^/]+/|/transformers_modules/|/modules/datasets_modules/"
-)
+_DOWNLOADED = re.compile(r"/torch/hub/[^/]+_[^/]+/|/transformers_modules/|/modules/datasets_modules/")
 # What torch_geometric writes for each kind of message passing, anew in every process, beside other temporary files.
 _MESSAGE_PASSING = re.compile(r"(?:.*/)?([^/]+_(?:propagate|edge_updater))_[a-z0-9_]{8}(\.py)\Z", re.DOTALL)
 _STANDARD = re.compile(

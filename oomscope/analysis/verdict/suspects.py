@@ -194,7 +194,9 @@ def _suspect(
     earlier = min(int(size[made_before(study, rows, entry)].sum()), retained)
     keeps_graph = 0 < whole <= 2 * int(size[saved].sum())
     if kind == "dict" and holder.place == "local" and keeps_graph and not earlier:
-        kind = "graph"  # what a model has returned, by name: its values wait for the backward of this pass, as a loss does
+        kind = (
+            "graph"  # what a model has returned, by name: its values wait for the backward of this pass, as a loss does
+        )
     # What a variable views of a tensor of the work underway may be read in parts; one of earlier work is what is left.
     not_of_the_pass = kind not in OF_THE_PASS or (kind == "tensor" and earlier == retained)
     return Suspect(
@@ -324,7 +326,13 @@ def is_of_other_work(suspect: Suspect, in_modules: Collection[str]) -> bool:
     """
     function = suspect.holder.rpartition(": ")[0]
     name = function.rpartition(".")[2]
-    return bool(in_modules) and suspect.kind in ("graph", "tensor") and bool(function) and name != "forward" and name not in in_modules
+    return (
+        bool(in_modules)
+        and suspect.kind in ("graph", "tensor")
+        and bool(function)
+        and name != "forward"
+        and name not in in_modules
+    )
 
 
 def reaching(suspects: tuple[Suspect, ...], bytes_: int) -> Suspect | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
-from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.attention import scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.edit import Edited
@@ -26,6 +26,12 @@ from oomscope.model.recorded_stacks import RecordedSource
 
 SLUG = "bf16"
 _CASTS = re.compile(r"\.float\(\)|float32")
+_OF_TRANSFORMERS = "transformers/loss/loss_utils.py"
+_CAST_FIRST = {"ForCausalLMLoss", "ForMaskedLMLoss", "ForTokenClassification"}
+"""Of that file, the losses that begin with ``logits.float()``."""
+_EAGER = "eager_attention_forward"
+BESIDE_ITS_COPY = 1.5
+"""Of what is computed in float32 and goes on in 16 bits, both together."""
 LEAST = 1 << 20
 """Bytes of a loss over many classes."""
 FLAG = 64
@@ -46,13 +52,37 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     half &= ~whole_numbers(run) & ~promoted(run) & ~written_by_torch(run)
     # Sums are float32 until they are done.
     half &= ~made_to_add_up(run.recording.program)
-    drafts = [run.draft.scaled(0.5, half), run.draft.scaled(0.5, half & ~_in_full(run))]
+    in_full, may_be = _softmaxes(run)
+    half &= ~in_full
+    draft = run.draft.scaled(BESIDE_ITS_COPY, in_full)
+    drafts = [draft.scaled(0.5, half), draft.scaled(0.5, half & ~_in_full(run))]
     if _is_cast_for_loss(run):
         drafts.reverse()
     likely, other = drafts
     # Kernels for convolutions may copy what they are given into float32.
-    copying = run.draft.scaled(0.5, half & ~workspaces(run.recording))
-    return Edited(likely, (other, likely.without(scores_of_fused(run)), copying), doubt=0.04)
+    others = [other, likely, draft.scaled(0.5, half & ~workspaces(run.recording))]
+    if may_be.any():
+        others.append(likely.scaled(BESIDE_ITS_COPY / 0.5, may_be))
+    return Edited(likely.without(scores_of_fused(run)), tuple(others), doubt=0.1 if in_full.any() else 0.04)
+
+
+def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
+    """bool[requests], twice: results of softmaxes that are known to be computed in float32, and of those that may be.
+
+    transformers' own attention does so, and so does a line that says it; of another line nothing tells. A backward
+    needs such a result beside its copy in 16 bits, which goes on.
+    """
+    stacks, texts = run.study.snapshot.stacks, _texts(run)
+    known, unknown = np.zeros(len(stacks) + 1, np.bool_), np.zeros(len(stacks) + 1, np.bool_)
+    for one in range(len(stacks)):
+        frames = [frame for frame in stacks[one] if frame_kind(frame.filename) is not FrameKind.CPP][:2]
+        if frames and frames[0].name == "softmax" and _of_torch(frames[0]):
+            line = _calling_line(stacks[one])
+            text = None if line is None else texts.get(line)
+            known[one] = frames[-1].name == _EAGER or bool(text and _CASTS.search(text))
+            unknown[one] = not known[one] and text is None
+    made = run.during(FORWARD) & run.saved
+    return known[run.stack] & made, unknown[run.stack] & made
 
 
 def _of_mixed(run: Run) -> Edited | None:
@@ -64,12 +94,21 @@ def _of_mixed(run: Run) -> Edited | None:
 
 
 def _is_cast_for_loss(run: Run) -> bool:
-    """Whether a line that calls a loss writes that it casts what it gives to it."""
+    """Whether a line that calls a loss writes that it casts what it gives to it, or a library is known to do so."""
+    texts = _texts(run)
+    stacks = [run.study.snapshot.stacks[one] for one in ascending(run.stack[losses(run)]).tolist() if one >= 0]
+    lines = [_calling_line(frames) for frames in stacks]
+    return any(line is not None and _CASTS.search(texts.get(line, "")) for line in lines) or any(
+        frame.name in _CAST_FIRST and package_path(frame.filename) == _OF_TRANSFORMERS
+        for frames in stacks
+        for frame in frames
+    )
+
+
+def _texts(run: Run) -> dict[tuple[str, int], str]:
+    """The text of each line that the recording has."""
     sources = run.study.snapshot.recorded.sources
-    texts = {(one.filename, one.line): one.text[one.line - one.first] for one in sources if _holds(one)}
-    stacks = run.study.snapshot.stacks
-    lines = [_calling_line(stacks[one]) for one in ascending(run.stack[losses(run)]).tolist() if one >= 0]
-    return any(line is not None and _CASTS.search(texts.get(line, "")) for line in lines)
+    return {(one.filename, one.line): one.text[one.line - one.first] for one in sources if _holds(one)}
 
 
 def _holds(source: RecordedSource) -> bool:

@@ -8,12 +8,13 @@ from oomscope.analysis.labels.drivers import attention_scores
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.casts import has_halves, is_mixed
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.products import CONVOLUTION
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import windows, with_their_gradients, written_out
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, package_path
 
 SLUG = "sdpa"
 
@@ -28,7 +29,25 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else None
     inside, back = named
     every = inside | back | told
-    return Edited(run.draft.without(every), (run.draft.without(inside),), doubt=0.08)
+    drafts = [run.draft.without(every), run.draft.without(inside)]
+    if _groups_queries(run):
+        drafts.insert(0, run.draft)
+    return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08)
+
+
+def _groups_queries(run: Run) -> bool:
+    """Whether transformers repeats keys and values for groups of queries, in full precision.
+
+    It then has the fused function do so (``enable_gqa``), for which only kernels in 16 bits are made: the scores are
+    written out as they were.
+    """
+    frames = run.study.snapshot.stacks.frames
+    repeats = any(one.name == "repeat_kv" and _is_of_transformers(one.filename) for one in frames)
+    return repeats and not is_mixed(run) and not has_halves(run)
+
+
+def _is_of_transformers(filename: str) -> bool:
+    return (package_path(filename) or "").startswith("transformers/")
 
 
 def _are_of_a_convolution(run: Run, scores: BoolArray) -> bool:
