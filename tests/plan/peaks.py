@@ -54,6 +54,11 @@ class Round:
 @cache
 def _predicted(of: Round, program: str, others: tuple[str, ...]) -> dict[str, Prediction]:
     studies = [(file, study(file)) for file in [program, *(f"{program}.{name}" for name in others)]]
-    truths = {name: one for name, one in of._peaks[program]["shapes"].items() if name not in ("base", *others)}
-    wanted = [{key: one[key] for key in one if key not in ("allocated", "reserved")} for one in truths.values()]
-    return dict(zip(truths, plan_of(studies, wanted=wanted).predictions, strict=True))
+    shapes = {
+        name: {key: one[key] for key in one if key not in ("allocated", "reserved")}
+        for name, one in of._peaks[program]["shapes"].items()
+    }
+    recorded = ("base", *others)
+    at = [] if studies[0][1].snapshot.recorded.steps else [shapes[name] for name in recorded]
+    wanted = {name: shape for name, shape in shapes.items() if name not in recorded}
+    return dict(zip(wanted, plan_of(studies, at=at, wanted=list(wanted.values())).predictions, strict=True))

@@ -69,7 +69,8 @@ WORDINGS = (
         "jax",
         "jax.reserve",
         "attemptingto",
-        r"""(?: Exception in device=TPU: (?P<device>\d+) : RESOURCE_EXHAUSTED: .{0,160}? )? Attempting to (?: allocate | reserve) <requested:letter> (?: at the bottom of memory)? \. That was not
+        r"""(?: Exception in device=TPU: (?P<device>\d+) : RESOURCE_EXHAUSTED: .{0,160}? )?
+            Attempting to (?: allocate | reserve) <requested:letter> (?: at the bottom of memory)? \. That was not
             possible \. There are <free:letter> free""",
     ),
     Wording(
