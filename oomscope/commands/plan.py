@@ -44,6 +44,15 @@ def _cards(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -
     return texts
 
 
+def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[int, ...]:
+    from oomscope.analysis.whatif.gpus import size
+
+    try:
+        return tuple(map(size, texts))
+    except (OomscopeError, ValueError) as error:
+        raise click.UsageError(f"{param.opts[0]} {str(error).rstrip('.')}", ctx) from None
+
+
 @click.command("plan")
 @click.argument("snapshots", metavar="SNAPSHOT...", nargs=-1, required=True, type=click.Path())
 @click.option(
@@ -72,6 +81,15 @@ def _cards(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -
     help="A card (repeatable): 24GiB, A100-40, H100, …; what fits, and the largest value of each parameter that does.",
 )
 @click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    callback=_limits,
+    metavar="SIZE",
+    help="A cap of the process (repeatable), as set by set_per_process_memory_fraction: 16GiB, …"
+    "  [default: where no card is named, the recorded one]",
+)
+@click.option(
     "--setting",
     "settings",
     multiple=True,
@@ -90,6 +108,7 @@ def command(
     at: list[dict[str, int]],
     wanted: list[dict[str, int]],
     gpus: tuple[str, ...],
+    limits: tuple[int, ...],
     settings: tuple[str, ...],
     device: int | None,
     form: str,
@@ -108,15 +127,17 @@ def command(
     options.check_redaction(redact, redact_key)
     for one in snapshots:
         check_target(output, force=force, source=one)
-    if not wanted and not gpus:
-        raise click.UsageError("say what is asked for: a shape with --for, a card with --gpu, or both")
+    if not wanted and not gpus and not limits:
+        raise click.UsageError("say what is asked for: a shape with --for, a card with --gpu or a cap with --limit")
     if at and len(at) != len(snapshots):
         raise click.UsageError(f"{len(snapshots)} files and {len(at)} --at were given; give one --at for each file")
     with Progress() as progress:
         studies = [(Path(one).name, _study(one, device, progress, redact, redact_key, force)) for one in snapshots]
         from oomscope.analysis.plan import plan_of
 
-        answer = plan_of(studies, at=at, wanted=wanted, gpus=gpus, settings=settings, progress=progress.tell)
+        answer = plan_of(
+            studies, at=at, wanted=wanted, gpus=gpus, limits=limits, settings=settings, progress=progress.tell
+        )
     _show(answer, form, output, force)
 
 

@@ -41,8 +41,9 @@ PLAN: dict[str, Sentence] = {
 }
 
 TITLE = "Peak memory at other shapes"
+AT_LEAST = "At least so much memory at other shapes: every recording ends with a request that failed"
 LARGEST_TITLE = "What fits"
-LARGEST_HEADINGS = ("card", "largest", "at", "to spare", "retries", "what sets the limit")
+LARGEST_HEADINGS = ("card or cap", "largest", "at", "to spare", "retries", "what sets the limit")
 EXPLAINED = (
     "Allocated: what tensors take; reserved: what PyTorch takes from the card for them. In brackets: the range in "
     "which the true figure is expected. A shape fits a card only if the replay on that card survives at the upper end "
@@ -64,6 +65,11 @@ def estimate_text(estimate: Estimate) -> str:
     number, _, unit = low.partition(" ")
     short = number if middle.endswith(f" {unit}") and high.endswith(f" {unit}") else low
     return f"{middle} ({short} to {high})"
+
+
+def least_text(estimate: Estimate) -> str:
+    """``≥ 9.32 GiB``, where a recording ended before its peak."""
+    return f"≥ {format_bytes(estimate.low)}"
 
 
 def fit_text(card: CardFit) -> str:

@@ -20,6 +20,9 @@ COMMANDS = re.findall(r"^\$ (oomscope .+)$", guide(), re.MULTILINE)
 READING = [command for command in COMMANDS if not command.startswith("oomscope run")]
 RUNNING = [command for command in COMMANDS if command.startswith("oomscope run")]
 FILES = {"oom.pickle": "oom_leak_total_loss", "before.pickle": "ddp.rank0", "after.pickle": "train_ok"}
+LEDGER = Path(__file__).parents[1] / "ledger" / "fixtures"
+AT_TWO_BATCHES = {"small.pickle": "lstm", "larger.pickle": "lstm.b64"}
+"""Recordings of which one has twice the other's batch."""
 MESSAGE = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB."
 )
@@ -29,6 +32,8 @@ MESSAGE = (
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, sample in FILES.items():
         (tmp_path / name).write_bytes(bundled_path(sample).read_bytes())
+    for name, recording in AT_TWO_BATCHES.items():
+        (tmp_path / name).write_bytes((LEDGER / f"{recording}.pickle.xz").read_bytes())
     (tmp_path / "train.log").write_text(f"step 1\n{MESSAGE}\n")
     (tmp_path / "train.py").write_text("print('trained')\n")
     monkeypatch.chdir(tmp_path)
@@ -78,6 +83,10 @@ def test_the_keys_that_it_names_are_in_the_documents(capsys: pytest.CaptureFixtu
         0
     ]
     assert {"oom", "exact"} <= set(row)
+    asked = next(one for one in COMMANDS if one.startswith("oomscope plan small.pickle --at"))
+    plan = json.loads(output(asked, capsys))
+    assert plan["largest"][0]["value"] > 0
+    assert plan["predictions"][0]["cards"][0]["gpu"] == "cap 8.00 GiB"
 
 
 def test_it_names_every_cause_and_no_other():
@@ -88,4 +97,4 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]):
     assert run(["agent-guide"]) == DONE
     assert capsys.readouterr().out == guide()
     assert guide().startswith("---\nname: oomscope\ndescription: ")
-    assert len(guide()) < 6_000
+    assert len(guide()) < 6_500

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
-from oomscope.analysis.plan.cards import card, fit, largest
+from oomscope.analysis.plan.cards import Card, cap, card, fit, largest
 from oomscope.analysis.plan.hints import guessable
 from oomscope.analysis.plan.predicting import Peaks, at_peak, predict, unmatched_share
 from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready, nearest
@@ -54,6 +54,7 @@ def plan(
     at: Shape | Sequence[Shape] = (),
     wanted: Shape | Sequence[Shape] = (),
     gpus: Sequence[str] = (),
+    limits: Sequence[int] = (),
     settings: Sequence[str] = (),
     device: int | None = None,
 ) -> Plan:
@@ -64,6 +65,7 @@ def plan(
         at: the shape of each, such as ``{"batch": 8, "seq": 512}``; empty: the recordings know theirs.
         wanted: the shapes to predict; empty: the recorded ones.
         gpus: cards, by size (``24GiB``) or name (``A100-40``).
+        limits: caps of the process, in bytes. Where no card and no cap is asked for, that of the first recording.
         settings: of the allocator, each as in ``PYTORCH_ALLOC_CONF``; empty: as recorded.
         device: its CUDA index; None: the one with the longest trace.
 
@@ -73,7 +75,7 @@ def plan(
     several = [snapshots] if isinstance(snapshots, Snapshot) else list(snapshots)
     studies = [(f"recording {number}", _study(one, device)) for number, one in enumerate(several, 1)]
     shapes, others = ([one] if isinstance(one, Mapping) else list(one) for one in (at, wanted))
-    return plan_of(studies, at=shapes, wanted=others, gpus=gpus, settings=settings)
+    return plan_of(studies, at=shapes, wanted=others, gpus=gpus, limits=limits, settings=settings)
 
 
 def _study(snapshot: Snapshot, device: int | None) -> DeviceStudy:
@@ -89,6 +91,7 @@ def plan_of(
     at: Sequence[Shape] = (),
     wanted: Sequence[Shape] = (),
     gpus: Sequence[str] = (),
+    limits: Sequence[int] = (),
     settings: Sequence[str] = (),
     progress: Listener = silent,
 ) -> Plan:
@@ -99,6 +102,7 @@ def plan_of(
         at: the shape of each recording; empty: the recordings know theirs.
         wanted: the shapes to predict; what one does not say is as in the first recording. Empty: the recorded ones.
         gpus: cards, by size (``24GiB``) or name (``A100-40``).
+        limits: caps of the process, in bytes. Where no card and no cap is asked for, that of the first recording.
         settings: of the allocator, each as in ``PYTORCH_ALLOC_CONF``; empty: as recorded.
         progress: told how far it is.
 
@@ -113,15 +117,16 @@ def plan_of(
     ]
     planner.check(shapes)
     planner.check_alignment()
+    cards = [*map(card, gpus), *map(cap, limits)] or _recorded_cap(recordings[0])
     predictions = []
     for number, shape in enumerate(shapes):
-        progress("replaying", number / (len(shapes) + len(gpus)), _text(shape))
-        predictions += [planner.prediction(shape, setting, config, gpus) for setting, config in configs]
+        progress("replaying", number / (len(shapes) + len(cards)), _text(shape))
+        predictions += [planner.prediction(shape, setting, config, cards) for setting, config in configs]
     found = []
     whole = not all(one.ends_early for one in recordings)
-    for number, gpu in enumerate(gpus if whole else ()):
-        progress("replaying", (len(shapes) + number) / (len(shapes) + len(gpus)), gpu)
-        found += planner.largest(gpu, shapes, configs)
+    for number, on in enumerate(cards if whole else ()):
+        progress("replaying", (len(shapes) + number) / (len(shapes) + len(cards)), on.name)
+        found += planner.largest(on, shapes, configs)
     return Plan(
         device=studies[0][1].index,
         sources=tuple(source_of(one) for one in recordings),
@@ -146,6 +151,12 @@ def _made_ready(studies: Sequence[tuple[str, DeviceStudy]], at: Sequence[Shape],
         progress("preparing", number / len(studies), name)
         recordings.append(made_ready(name, study, at[number] if at else None, keys))
     return recordings
+
+
+def _recorded_cap(recording: Recording) -> list[Card]:
+    """The cap that the program ran under, if it had one."""
+    known = recording.subject.limit.limit.cap
+    return [] if known is None else [cap(known)]
 
 
 def _configs(recording: Recording, settings: Sequence[str]) -> list[tuple[str | None, AllocatorConfig]]:
@@ -223,11 +234,11 @@ class _Planner:
             self._peaks[key] = predict(self.scaled_for(shape), shape, config)
         return self._peaks[key]
 
-    def prediction(self, shape: Shape, setting: str | None, config: AllocatorConfig, gpus: Sequence[str]) -> Prediction:
+    def prediction(self, shape: Shape, setting: str | None, config: AllocatorConfig, on: Sequence[Card]) -> Prediction:
         """The row of one shape and setting."""
         subject, peaks = self.scaled_for(shape), self.peaks(shape, config)
         categories, phase = at_peak(subject.recording, peaks.likely)
-        cards = tuple(fit(subject, shape, peaks, config, card(gpu, subject)) for gpu in gpus)
+        cards = tuple(fit(subject, shape, peaks, config, one) for one in on)
         return Prediction(
             shape=shape,
             setting=setting,
@@ -240,14 +251,14 @@ class _Planner:
         )
 
     def largest(
-        self, gpu: str, shapes: Sequence[Shape], configs: Sequence[tuple[str | None, AllocatorConfig]]
+        self, on: Card, shapes: Sequence[Shape], configs: Sequence[tuple[str | None, AllocatorConfig]]
     ) -> list[Largest]:
         """The largest value of each parameter whose effect is known, the others as first asked for."""
         known = [shape for one in self.recordings for shape in one.shapes]
         varied = {name: len({shape[name] for shape in known}) > 1 for name in self.parameters}
         skipped = guessable(self.parameters, varied)
         return [
-            largest(self.scaled_for, config, setting, gpu, name, shapes[0])
+            largest(self.scaled_for, config, setting, on, name, shapes[0])
             for setting, config in configs
             for name in self.parameters
             if name not in skipped

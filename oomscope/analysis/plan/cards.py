@@ -14,7 +14,7 @@ from oomscope.analysis.plan.records import CardFit, Largest
 from oomscope.analysis.plan.scaling import LIKELY, Scaled
 from oomscope.analysis.whatif.gpus import capacity
 from oomscope.frozen import frozen
-from oomscope.units import MIB
+from oomscope.units import MIB, format_bytes
 
 OUTSIDE = 768 * MIB
 """What the CUDA context and the libraries take of a card beside the allocator, where the recording does not tell: 0.5
@@ -27,27 +27,36 @@ _FINEST = 64
 
 @frozen
 class Card:
-    """A card, as it was asked for.
+    """A card, or a cap of the process.
 
     Attributes:
-        name: as written.
+        name: as it was asked for.
         capacity: bytes in all.
-        usable: what is left for the allocator.
+        is_cap: whether all of it is for the allocator, as ``set_per_process_memory_fraction`` counts; of a card
+            something is taken beside it.
     """
 
     name: str
     capacity: int
-    usable: int
+    is_cap: bool = False
+
+    def usable(self, scaled: Scaled) -> int:
+        """What is left for the allocator, where as much is taken beside it as the recorded process held outside."""
+        return self.capacity if self.is_cap else max(self.capacity - _outside(scaled), 0)
 
 
-def card(name: str, scaled: Scaled) -> Card:
-    """The card `name`, less what the recorded process held outside the allocator.
+def card(name: str) -> Card:
+    """The card `name`.
 
     Raises:
         RequestError: it is neither a size nor a known card.
     """
-    total = capacity(name)
-    return Card(name, total, max(total - _outside(scaled), 0))
+    return Card(name, capacity(name))
+
+
+def cap(limit: int) -> Card:
+    """A cap of `limit` bytes."""
+    return Card(f"cap {format_bytes(limit)}", limit, is_cap=True)
 
 
 def _outside(scaled: Scaled) -> int:
@@ -62,10 +71,11 @@ def _outside(scaled: Scaled) -> int:
 
 def fit(scaled: Scaled, shape: Shape, peaks: Peaks, config: AllocatorConfig, on: Card) -> CardFit:
     """Whether a shape fits a card: certain only if it does at the upper end, or does not at the lower one."""
-    worst = survives(scaled, peaks.most, config, on.usable - slack(scaled, shape, peaks.most))
+    usable = on.usable(scaled)
+    worst = survives(scaled, peaks.most, config, usable - slack(scaled, shape, peaks.most))
     if worst.survived:
         fits = None if scaled.recording.ends_early else True
-        return CardFit(on.name, on.capacity, fits, on.usable - worst.peak_reserved, worst.retries)
+        return CardFit(on.name, on.capacity, fits, usable - worst.peak_reserved, worst.retries)
     best = survives(scaled, peaks.likely, config, on.capacity)
     headroom = on.capacity - best.peak_reserved if best.survived else -best.failures[0].missing
     return CardFit(on.name, on.capacity, None if best.survived else False, headroom)
@@ -75,7 +85,7 @@ def largest(
     scaled: Callable[[Shape], Scaled],
     config: AllocatorConfig,
     setting: str | None,
-    on: str,
+    on: Card,
     parameter: str,
     base: Shape,
 ) -> Largest:
@@ -85,7 +95,7 @@ def largest(
         shape = {**base, parameter: value}
         subject = scaled(shape)
         _, _, most = subject.sizes(shape)
-        return survives(subject, most, config, card(on, subject).usable - slack(subject, shape, most))
+        return survives(subject, most, config, on.usable(subject) - slack(subject, shape, most))
 
     subject = scaled(base)
     step = _step(subject, parameter, base[parameter])
@@ -95,12 +105,12 @@ def largest(
     failing, phase = at_peak(scaled(beyond).recording, scaled(beyond).sizes(beyond)[LIKELY])
     replay = None if value is None else on_card(value)
     return Largest(
-        gpu=on,
+        gpu=on.name,
         parameter=parameter,
         value=value,
         others=others,
         setting=setting,
-        headroom=None if replay is None else card(on, subject).usable - replay.peak_reserved,
+        headroom=None if replay is None else on.usable(subject) - replay.peak_reserved,
         retries=None if replay is None else replay.retries,
         at_peak=failing,
         phase=phase,

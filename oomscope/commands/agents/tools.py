@@ -131,6 +131,7 @@ class Tools:
         at: list[str] | None = None,
         wanted: list[str] | None = None,
         gpus: list[str] | None = None,
+        limits: list[str] | None = None,
         settings: list[str] | None = None,
         device: int | None = None,
         max_bytes: int = bounds.DEFAULT,
@@ -138,10 +139,10 @@ class Tools:
         """Peaks at other shapes, and what fits which card, from one to three recordings of the same program.
 
         at: the shape of each recording, in order: batch=8,seq=512. wanted: shapes to predict: batch=16 or batch=8..64.
-        gpus: cards: 24GiB, A100-40.
+        gpus: cards: 24GiB, A100-40. limits: caps of the process: 8GiB; where neither is named, the recorded cap.
         """
         return self._answer(
-            lambda: self._plan(snapshots, at or [], wanted or [], gpus or [], settings or [], device),
+            lambda: self._plan(snapshots, at or [], wanted or [], (gpus or [], limits or []), settings or [], device),
             max_bytes,
             *snapshots,
         )
@@ -211,20 +212,23 @@ class Tools:
         snapshots: list[str],
         at: list[str],
         wanted: list[str],
-        gpus: list[str],
+        on: tuple[list[str], list[str]],
         settings: list[str],
         device: int | None,
     ) -> Document:
         from oomscope.analysis.plan import parse_shape, parse_shapes, plan_of
+        from oomscope.analysis.whatif.gpus import size
         from oomscope.rendering.answers.replays import plan
 
-        if not wanted and not gpus:
-            raise RequestError("say what is asked for: a shape in wanted, a card in gpus, or both")
+        gpus, limits = on
+        if not wanted and not gpus and not limits:
+            raise RequestError("say what is asked for: a shape in wanted, a card in gpus, or a cap in limits")
         if at and len(at) != len(snapshots):
             raise RequestError(f"{len(snapshots)} snapshots and {len(at)} shapes in at; give one shape for each")
         studies = [(self._opened.path(one).name, self._opened.study(one, device)) for one in snapshots]
         shapes = [shape for text in wanted for shape in parse_shapes(text)]
-        return plan(plan_of(studies, at=[parse_shape(one) for one in at], wanted=shapes, gpus=gpus, settings=settings))
+        ats, caps = [parse_shape(one) for one in at], [size(one) for one in limits]
+        return plan(plan_of(studies, at=ats, wanted=shapes, gpus=gpus, limits=caps, settings=settings))
 
     def _diff(self, before: str, after: str, at: str, device: int | None) -> Document:
         from oomscope.analysis.compare.diff import AT_NAMES, compare

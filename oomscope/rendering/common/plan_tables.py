@@ -8,6 +8,7 @@ from oomscope.units import format_bytes, format_count
 from oomscope.wording import say
 from oomscope.wording.clean import clean
 from oomscope.wording.plan import (
+    AT_LEAST,
     LARGEST_HEADINGS,
     LARGEST_TITLE,
     TITLE,
@@ -15,6 +16,7 @@ from oomscope.wording.plan import (
     estimate_text,
     fit_text,
     largest_text,
+    least_text,
     limit_text,
     shape_text,
 )
@@ -25,14 +27,20 @@ def predictions(plan: Plan) -> Table:
     cards = [card.gpu for card in plan.predictions[0].cards] if plan.predictions else []
     settings = any(row.setting for row in plan.predictions)
     headings = ("shape", *(["setting"] if settings else []), "allocated", "reserved", *(clean(card) for card in cards))
-    rows = tuple(_row(row, settings=settings) for row in plan.predictions)
+    cut = all(one.ends_early for one in plan.sources)
+    rows = tuple(_row(row, settings=settings, cut=cut) for row in plan.predictions)
     first = 2 if settings else 1
-    return Table(TITLE, headings, rows, frozenset(range(first, len(headings))))
+    return Table(AT_LEAST if cut else TITLE, headings, rows, frozenset(range(first, len(headings))))
 
 
-def _row(row: Prediction, *, settings: bool) -> tuple[str, ...]:
+def _row(row: Prediction, *, settings: bool, cut: bool) -> tuple[str, ...]:
     setting = (clean(row.setting or "recorded", 120),) if settings else ()
-    peaks = (estimate_text(row.peak_allocated), estimate_text(row.peak_reserved))
+    # What PyTorch would have reserved hangs on the limit, at which it would have let go of some.
+    peaks = (
+        (least_text(row.peak_allocated), UNKNOWN)
+        if cut
+        else (estimate_text(row.peak_allocated), estimate_text(row.peak_reserved))
+    )
     return (shape_text(row.shape), *setting, *peaks, *map(fit_text, row.cards))
 
 

@@ -37,6 +37,10 @@ _NEAR = 2.5
 """A limit above so many times the highest value would press all else flat."""
 _WORTH_SHOWING = 0.03
 """Of the highest value: where PyTorch held less than that free when the request failed, the picture goes without."""
+_FAILING = 0.25
+"""Of the width at least: the pass that failed, where that is what the page is about."""
+_OF_PASSES = ("growth", "retained")
+"""Causes that all passes tell of."""
 _ROOM, _MOST_ASKED = 0.012, 0.4
 """For what is there at the last entry and the request on it: of the width, and at most of the height over the limit."""
 
@@ -84,9 +88,10 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         history.lifetimes.born, history.lifetimes.freed, history.size, held.key, len(held.parts) + 1, at
     )
     picture = _scaled(device, at, bands, history.curves.reserved[1:][at])
+    axis = _axis(device, last)
     has_steps = 1 < len(device.rounds.boundaries) <= _MOST_STEPS
     with settings("strip"):
-        figure = _draw(device, held, picture, failed, has_steps=has_steps)
+        figure = _draw(device, held, picture, axis, failed, has_steps=has_steps)
         svg = inline_svg(figure, "strip", "Allocated memory over time", _said(at, bands, device), sheet)
     limit, top = picture.limit, picture.top
     oom = device.oom
@@ -97,12 +102,43 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         _begin(time_axis(history, device.at_entry, zero), zero),
         zero if device.at_entry == last else f"end of the {'recording' if device.part is None else 'part shown'}",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
-        (_percent(stands / _right(at)), word) if 0 <= stands <= last else None,
-        _earlier(device, failed, last, _right(at)),
+        (_percent(axis.place(stands) / _right(at)), word) if 0 <= stands <= last else None,
+        _earlier(device, failed, axis, _right(at)),
         oom is not None,
         given_back(zero, is_last=device.at_entry == last) if bands[-1].any() else "",
         f"shaded: every other {pass_word(device)[0]}" if has_steps else "",
     )
+
+
+@frozen
+class _Axis:
+    """Where entries stand, in entries: those since `begin` have what is right of `middle`.
+
+    Attributes:
+        begin: the entry from which on the axis is another.
+        middle: where that one stands.
+        last: the last entry, at the right end.
+    """
+
+    begin: int
+    middle: float
+    last: int
+
+    def place(self, entry: int) -> float:
+        """Where one entry stands."""
+        return float(self.places(np.array([entry]))[0])
+
+    def places(self, entries: IntArray) -> FloatArray:
+        """float64[entries]: where each stands."""
+        return np.interp(entries, [0, self.begin, self.last], [0.0, self.middle, float(self.last)])
+
+
+def _axis(device: DeviceFindings, last: int) -> _Axis:
+    """Every entry as wide as any other; where one pass is what the page is about, that one is not a sliver."""
+    passes = device.rounds.boundaries
+    if device.oom is None or not passes or device.oom.verdict.cause in _OF_PASSES or not 0 < passes[-1] < last:
+        return _Axis(last, float(last), last)
+    return _Axis(passes[-1], min(float(passes[-1]), (1 - _FAILING) * last), last)
 
 
 @frozen(eq=False)
@@ -143,22 +179,24 @@ def _scaled(device: DeviceFindings, at: IntArray, bands: IntArray, reserved: Int
     return _Picture(at, bands, free, asked, limit, 1.04 * top)
 
 
-def _draw(device: DeviceFindings, held: LiveParts, picture: _Picture, failed: list[int], *, has_steps: bool) -> Figure:
+def _draw(
+    device: DeviceFindings, held: LiveParts, picture: _Picture, axis: _Axis, failed: list[int], *, has_steps: bool
+) -> Figure:
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    x = picture.at.astype(np.float64)
+    x = axis.places(picture.at)
     axes.set_xlim(float(x[0]), _right(picture.at))
     axes.set_ylim(0, picture.top)
     if has_steps:
-        _steps(axes, device.rounds.boundaries, int(picture.at[-1]))
+        _steps(axes, device.rounds.boundaries, axis)
     _bands(axes, held, picture, np.append(np.repeat(x, 2)[1:], _right(picture.at)))
     if device.oom is None:
-        axes.axvline(float(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
+        axes.axvline(axis.place(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
     for entry in apart(failed, int(picture.at[-1])):
-        axes.axvline(float(entry), color=palette.ALARM.light, linewidth=1.6)
+        axes.axvline(axis.place(entry), color=palette.ALARM.light, linewidth=1.6)
     if picture.asked is not None and device.oom is not None:
-        _asked(axes, picture.asked, float(device.oom.entry), picture.top)
+        _asked(axes, picture.asked, axis.place(device.oom.entry), picture.top)
     if picture.limit is not None:
         axes.axhline(picture.limit, color=palette.LIMIT.light, linewidth=1.2, dashes=(6, 3))
     return figure
@@ -202,9 +240,9 @@ def _right(at: IntArray) -> float:
     return float(at[-1]) + max(_ROOM * float(at[-1] - at[0]), 1.0)
 
 
-def _steps(axes: Axes, boundaries: tuple[int, ...], last: int) -> None:
+def _steps(axes: Axes, boundaries: tuple[int, ...], axis: _Axis) -> None:
     """Every other step as a faint band."""
-    places = [float(min(max(entry, 0), last)) for entry in boundaries] + [float(last)]
+    places = [axis.place(entry) for entry in boundaries] + [float(axis.last)]
     for begin, end in list(pairwise(places))[::2]:
         axes.axvspan(begin, end, color=palette.BAND.light, linewidth=0, zorder=0)
 
@@ -218,16 +256,17 @@ def _said(at: IntArray, bands: IntArray, device: DeviceFindings) -> str:
     )
 
 
-def _earlier(device: DeviceFindings, failed: list[int], last: int, right: float) -> tuple[tuple[str, str], ...]:
+def _earlier(device: DeviceFindings, failed: list[int], axis: _Axis, right: float) -> tuple[tuple[str, str], ...]:
     """Earlier failures: one label where several would overprint."""
-    groups: list[list[int]] = []
+    groups: list[list[float]] = []
     for entry in failed:
         if device.oom is not None and entry == device.oom.entry:
             continue
-        if groups and entry - groups[-1][-1] < LABEL_ROOM * last:
-            groups[-1].append(entry)
+        place = axis.place(entry)
+        if groups and place - groups[-1][-1] < LABEL_ROOM * axis.last:
+            groups[-1].append(place)
         else:
-            groups.append([entry])
+            groups.append([place])
     return tuple(
         (_percent(group[0] / right), "an earlier OOM" if len(group) == 1 else f"{len(group)} earlier OOMs")
         for group in groups
