@@ -27,6 +27,13 @@ def _bound_batch(values: Mapping[str, Any]) -> str:
     return f"Limit {what} at {place(values['place'])}: samples, length or resolution."
 
 
+def _narrow(values: Mapping[str, Any]) -> str:
+    made = f"what {place(values['place'])} makes" if values["place"] else ""
+    if values["holder"] is None:
+        return f"Keep {made} in float32 (`.float()`)."
+    return f"Keep {holder(values['holder'])} in float32: `.float()` for {made or 'what it is given'}."
+
+
 def _pool(values: Mapping[str, Any]) -> str:
     return holder(values["name"]) if values["name"] else "the MemPool ({}, {})".format(*values["number"])
 
@@ -175,6 +182,13 @@ REMEDIES: dict[str, RemedyWords] = _WHAT_IS_KEPT | {
         "The model is on the device twice.",
         "a copy to the device",
         "loading",
+    ),
+    "narrow_dtype": RemedyWords(
+        _narrow,
+        "{bytes:bytes} of it is float64, while the model is float32: NumPy's default, and what a float64 tensor makes "
+        "of all that is computed with it.",
+        "half of the digits, as many as the model's own numbers have",
+        "types",
     ),
     "move_idle_model": RemedyWords(
         'Move {holder:holder} to the CPU while another model runs (`.to("cpu")`; `enable_model_cpu_offload()` of a '

@@ -17,6 +17,7 @@ SOURCES = {
     "sdpa": "PyTorch documentation, torch.nn.functional.scaled_dot_product_attention",
     "sharding": "PyTorch documentation, FullyShardedDataParallel and ZeroRedundancyOptimizer",
     "optimizers": "PyTorch documentation, torch.optim",
+    "types": "PyTorch documentation, torch.Tensor: data types, and type promotion",
     "loading": "PyTorch documentation, torch.load",
     "extending": "PyTorch documentation, extending PyTorch",
     "gc": "Python documentation, gc",

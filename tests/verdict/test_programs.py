@@ -15,6 +15,7 @@ PROGRAMS = programs()
 BOTH = pytest.mark.parametrize("with_key", [True, False], ids=["recorded", "bare"])
 
 WRONG = {
+    ("nowcast_float64", False): "whether frames from before the training are read again is not in a bare snapshot",
     ("hot_reload_server", True): "the model that a bound method keeps is named; the method may be called again",
     ("downscale_era", False): "what an exception keeps is not in a bare snapshot",
     ("probe_callbacks", False): "what hooks keep is not in a bare snapshot",

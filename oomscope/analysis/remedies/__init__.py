@@ -34,6 +34,7 @@ from oomscope.analysis.remedies import (
     load_once,
     move_idle_model,
     move_pins,
+    narrow_dtype,
     one_stream,
     raise_cap,
     release_checkpoint,
@@ -55,16 +56,17 @@ from oomscope.analysis.remedies.by_ledger import completed
 from oomscope.analysis.remedies.refuted import refuted
 from oomscope.analysis.remedies.remedy import Remedy
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
+from oomscope.analysis.verdict.causes.capacity import fills_an_object
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
 _ALL: tuple[Remedy, ...] = (
-    accumulate_predictions, allocator_setting, backward_each_pass, bound_batch, bound_cache, bound_what_is_kept,
-    bucket_lengths, cancel_deferred_call, checkpoint_activations, chunk_loss, collect_garbage, copy_view,
-    detach_what_is_kept,
-    drop_gradients, drop_last_pass, drop_optimizer, forget_exception, free_the_card, fused_attention,
-    fused_optimizer, let_pool_go, limit_calls_in_progress, load_once, move_idle_model, move_pins, one_stream, raise_cap,
-    release_checkpoint, release_closure, release_ended_training, release_history, release_models, release_results,
+    accumulate_predictions, allocator_setting, backward_each_pass, bound_batch, bound_cache,
+    bound_what_is_kept, bucket_lengths, cancel_deferred_call, checkpoint_activations, chunk_loss,
+    collect_garbage, copy_view, detach_what_is_kept, drop_gradients, drop_last_pass, drop_optimizer,
+    forget_exception, free_the_card, fused_attention, fused_optimizer, let_pool_go, limit_calls_in_progress,
+    load_once, move_idle_model, move_pins, narrow_dtype, one_stream, raise_cap, release_checkpoint,
+    release_closure, release_ended_training, release_history, release_models, release_results,
     release_variable, retry_request, shard_optimizer_state, shard_parameters, share_graph_pool, smaller_batch,
     split_request, undo_change,
 )  # fmt: skip
@@ -86,7 +88,8 @@ def advise(circumstances: Circumstances, cause: str) -> tuple[Advice, ...]:
     What only delays the failure comes behind what may remove its cause, however sure it is that this request would fit,
     but before what is known not to be enough alone. Of what is left over, the object that keeps most comes first.
     """
-    delays = _DELAYS.get(cause, ())
+    # Where each pass makes an object keep more than the last, no cap is high enough.
+    delays = ("raise_cap",) if cause == "capacity" and fills_an_object(circumstances) else _DELAYS.get(cause, ())
     found = [advice for slug in CAUSE_MODULES[cause].REMEDIES for advice in REMEDY_MODULES[slug].propose(circumstances)]
     found = [completed(circumstances, advice) for advice in found]
     found = [advice for advice in found if not _is_too_little(circumstances, advice)]

@@ -15,7 +15,7 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "undo_change", "bound_batch",
-    "allocator_setting", "raise_cap", "fused_optimizer", "fused_attention", "bound_what_is_kept",
+    "narrow_dtype", "allocator_setting", "raise_cap", "fused_optimizer", "fused_attention", "bound_what_is_kept",
     "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
     "drop_gradients", "shard_parameters", "load_once", "bound_cache",
 )  # fmt: skip
@@ -176,17 +176,25 @@ def _larger_call(circumstances: Circumstances) -> tuple[Note, ...]:
     )
 
 
-def _rising(circumstances: Circumstances) -> tuple[Note, ...]:
-    """That each of the last passes has needed more than the one before, where ten more like that would matter.
+def fills_an_object(circumstances: Circumstances) -> bool:
+    """Whether one object keeps most of what is alive, and passes need more and more."""
+    kept = _keeper(circumstances)
+    return bool(kept) and kept[0].values["share"] >= MOST_KEPT and _rises(circumstances)
 
-    Not where the input is said to grow.
+
+def _rises(circumstances: Circumstances) -> bool:
+    """Whether each of the last passes has needed more than the one before, and ten more like that would matter.
+
+    Not where the input is said to grow, nor where passes are not one after another.
     """
-    rise, failing = circumstances.needs.rise, circumstances.failing_pass
-    if circumstances.in_progress:
-        return ()  # their passes are not one after another
-    if LASTING_PASSES * rise < MARGIN * circumstances.request.limit.low or (failing is not None and failing.is_larger):
-        return ()
-    return (note("causes.capacity.rising", bytes=rise),)
+    failing = circumstances.failing_pass
+    if circumstances.in_progress or (failing is not None and failing.is_larger):
+        return False
+    return LASTING_PASSES * circumstances.needs.rise >= MARGIN * circumstances.request.limit.low
+
+
+def _rising(circumstances: Circumstances) -> tuple[Note, ...]:
+    return (note("causes.capacity.rising", bytes=circumstances.needs.rise),) if _rises(circumstances) else ()
 
 
 def _told_why(circumstances: Circumstances) -> bool:
