@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oomscope.units import format_bytes, format_limit, plural
+from oomscope.units import format_bytes, format_count, format_limit, plural
 from oomscope.wording.remedies_for_growth import GROWING
 from oomscope.wording.remedies_for_retained import RETAINED
 from oomscope.wording.remedy_words import RemedyWords
@@ -24,7 +24,19 @@ def _bound_batch(values: Mapping[str, Any]) -> str:
     if values["stairs"]:
         fitted = "as small as in the passes that fitted: samples, length or resolution"
         return f"Keep {what} at {place(values['place'])} {fitted}."
-    return f"Limit {what} at {place(values['place'])}: samples, length or resolution."
+    return f"Limit {what} at {place(values['place'])}{_share(values)}: samples, length or resolution."
+
+
+def _share(values: Mapping[str, Any]) -> str:
+    """More of the input than that does not fit, by sums that leave no holes; rounded down, where it is known."""
+    share, elements = values["share"], values["elements"]
+    if share is None:
+        return ""
+    if elements is None:
+        return f" to less than {int(100 * share)} % of its size here"
+    most = int(share * elements)
+    rounded = most - most % 10 ** max(len(str(most)) - 2, 0)
+    return f" to less than {format_count(rounded)} elements ({format_count(elements)} here)"
 
 
 def _narrow(values: Mapping[str, Any]) -> str:

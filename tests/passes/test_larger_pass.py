@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from oomscope.analysis.passes.larger_pass import needs_as_larger
+from oomscope.analysis.passes.larger_pass import FINE, LargerPass, larger_pass
 from tests.analysis.asking import Diagnosis, diagnose
 from tests.analysis.programs import MIB
 from tests.passes.scripts import BACKWARD_CALL, Script
@@ -35,13 +36,31 @@ def test_scores_grow_with_the_square_and_the_layers_around_them_do_not(layers: i
     made = larger(3, layers)
     grown = 3 * 1 + 4 * (3 * 3 + 9 * 2)
     backward = 8 * grown / 21  # by as much as all that is known together
-    assert needs_as_larger(made.study, made.at, 9.0) == pytest.approx((grown + backward) * MIB, rel=0.001)
+    found = larger_pass(made.study, made.at, 9.0)
+    assert found is not None
+    assert found.needs() == pytest.approx((grown + backward) * MIB, rel=0.001)
 
 
 def test_without_a_pass_that_fitted_there_is_none() -> None:
     made = larger(3, fails_before=True)
-    assert needs_as_larger(made.study, made.at, 9.0) is None
+    assert larger_pass(made.study, made.at, 9.0) is None
     script = Script()
     script.fails(3, 100)
     alone = diagnose(script.snapshot())
-    assert needs_as_larger(alone.study, alone.at, 2.0) is None
+    assert larger_pass(alone.study, alone.at, 2.0) is None
+
+
+PARTS = LargerPass(past=5 * MIB, size=np.array([3.0, 2.0]) * MIB, growth=np.array([3.0, 9.0]), ratio=3.0)
+"""A batch three times as long: 3 MiB grow with the length, 2 MiB with its square."""
+
+
+def test_the_share_that_fits_counts_what_grows_with_the_square_by_the_square() -> None:
+    assert PARTS.needs() == 27 * MIB
+    assert PARTS.needs(2 / 3) == pytest.approx((3 * 2 + 2 * 4) * MIB)
+    assert PARTS.share_that_fits(14 * MIB) == pytest.approx(2 / 3, abs=FINE)
+    assert PARTS.needs(PARTS.share_that_fits(20 * MIB) or 1) <= 20 * MIB
+
+
+def test_there_is_no_share_where_all_of_it_fits_or_not_even_the_pass_before() -> None:
+    assert PARTS.share_that_fits(27 * MIB) is None
+    assert PARTS.share_that_fits(4 * MIB) is None

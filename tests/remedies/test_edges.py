@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from oomscope.analysis import remedies
-from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, KeepsMore
+from oomscope.analysis.passes.records import NO_LONGER, CallsInProgress, FailingPass, KeepsMore, LargerInput
 from oomscope.analysis.passes.rising_request import RisingRequest
+from oomscope.analysis.records import Location
 from oomscope.analysis.remedies import (
     accumulate_predictions,
     allocator_setting,
@@ -366,6 +367,24 @@ def test_batches_are_bounded_where_smaller_ones_had_fitted(
 ) -> None:
     found = FailingPass(PLACE, completed, completed, ratio=ratio, grew_at=PLACE, staircase=stairs)
     assert bool(list(bound_batch.propose(circumstances(failing_pass=found)))) is advised
+
+
+@pytest.mark.parametrize(
+    ("share", "shape", "said"),
+    [
+        (None, (48, 318), "Limit `ids` at main (train.py:1): samples, length or resolution."),
+        (0.791, (48, 318), "Limit `ids` at main (train.py:1) to less than 12,000 elements (15,264 here): samples,"),
+        (0.639, None, "Limit the input at main (train.py:1) to less than 63 % of its size here: samples,"),
+    ],
+)
+def test_as_much_of_the_input_as_fits_is_told_where_it_is_known(
+    share: float | None, shape: tuple[int, ...] | None, said: str
+) -> None:
+    place = Location("train.py", 1, "main")
+    own = None if shape is None else LargerInput("main: ids", shape, 8, 4)
+    found = FailingPass(place, 3, 3, ratio=2.0, grew_at=place, began_at=place, input=own)
+    (advice,) = bound_batch.propose(circumstances(failing_pass=found, share_that_fits=share))
+    assert advice_text(advice).action.startswith(said)
 
 
 @pytest.mark.parametrize(("ratio", "keeps", "advised"), [(1.0, True, True), (2.0, True, False), (1.0, False, False)])

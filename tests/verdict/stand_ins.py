@@ -58,6 +58,7 @@ def circumstances(
         "left_by_trace": 0, "other_models": 0, "leaks_for_sure": True, "idle_models": (), "failed_at_once": False,
     }  # fmt: skip
     needs = {
+        "share_that_fits": None,
         "state_to_come": (0, 0), "still_to_come": None, "next_step": None, "most": None, "at_work": 0, "made_so_far": 0,
         "rise": 0, "history_of_steps": 0, "as_larger": None, "last_call": None,
         "larger_call": None,

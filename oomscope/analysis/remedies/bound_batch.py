@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
@@ -18,6 +19,13 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     place = found.began_at or found.grew_at
     if place is None or circumstances.growth or circumstances.piled.holder is not None:
         return
-    variable = found.input.variable if found.input is not None and found.input.is_own else None
-    values = {"place": place, "passes": found.completed, "stairs": found.staircase is not None, "variable": variable}
+    own = found.input if found.input is not None and found.input.is_own else None
+    values = {
+        "place": place,
+        "passes": found.completed,
+        "stairs": found.staircase is not None,
+        "variable": own.variable if own else None,
+        "share": circumstances.needs.share_that_fits,
+        "elements": prod(own.shape) if own else None,
+    }
     yield Advice(SLUG, values, None, True, at=place)

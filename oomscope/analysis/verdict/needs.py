@@ -6,7 +6,7 @@ from functools import cached_property
 
 from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
-from oomscope.analysis.passes.larger_pass import needs_as_larger
+from oomscope.analysis.passes.larger_pass import LargerPass, larger_pass
 from oomscope.analysis.passes.last_pass import at_work, came_as_far, most_needed, rise_of_needs, still_to_come
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import fills_a_history
@@ -14,6 +14,7 @@ from oomscope.analysis.passes.records import NO_LONGER, FailingPass
 from oomscope.analysis.passes.same_call import LargerCall, LastCall, find_larger_call, find_last_call
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.analysis.verdict.shortage import MARGIN
 from oomscope.model import BoolArray
 
 OF_THIS_ORDER = 8
@@ -102,11 +103,24 @@ class Needs:
 
         None for any other pass, and where this one holds as much already: the passes may begin elsewhere than is told.
         """
-        found, entry = self._failing_pass, self._request.entry
-        whole = needs_as_larger(self._study, entry, found.ratio) if found and found.ratio and found.is_larger else None
         totals = self._request.totals
-        still = 0 if whole is None else whole - totals.allocated
+        still = 0 if self._larger is None else self._larger.needs() - totals.allocated
         return totals.active + still if still > self._request.size else None
+
+    @property
+    def share_that_fits(self) -> float | None:
+        """Of what a larger pass has taken in, as much as would have fitted to its end; None where that is not known."""
+        if self._larger is None or self.as_larger is None:
+            return None
+        totals, limit = self._request.totals, self._request.limit.low
+        return self._larger.share_that_fits(int(limit / (1 + MARGIN)) - (totals.active - totals.allocated))
+
+    @cached_property
+    def _larger(self) -> LargerPass | None:
+        found = self._failing_pass
+        if found is None or not found.ratio or not found.is_larger:
+            return None
+        return larger_pass(self._study, self._request.entry, found.ratio)
 
     @cached_property
     def at_work(self) -> int:
