@@ -101,8 +101,8 @@ def _unclear(circumstances: Circumstances, tested: Tested) -> Note | None:
 def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     """What is needed at once against the limit, what the memory is, and how far the loop had come.
 
-    Calls at once that hold most of it come first, or an object that keeps most, or the pass before where most is of
-    that one, or how much larger this one is than those that fitted.
+    Calls at once that hold most of it come first, or an object that keeps most (with by how much more every pass), or
+    the pass before where most is of that one, or how much larger this one is than those that fitted.
     """
     del tested
     first = circumstances.failing_pass is not None and not circumstances.failing_pass.finished
@@ -114,15 +114,17 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         kept = tuple(one for one in kept if one.values["share"] < THE_SAME * mostly[0].values["share"])
     passes = (*_larger_call(circumstances), *(() if first else clauses.failing_pass(circumstances)))
     larger = [one for one in passes if one.code in _LARGER]
+    rising, fills = _rising(circumstances), fills_an_object(circumstances)
     return (
         *(mostly or larger),
+        *(rising if fills else ()),
         needs,
         *_as_larger(circumstances),
-        *_rising(circumstances),
+        *(() if fills else rising),
         *(_filled_by(circumstances, told=bool(mostly)) if needs.code != _UNDERWAY else _largest_tensor(circumstances)),
         *(one for one in (*kept, *left) if one not in mostly),
         *(one for one in idle if one not in mostly),
-        *_left_over(circumstances, needs),
+        *(() if fills else _left_over(circumstances, needs)),
         *clauses.optimizer_begins(circumstances),
         *(one for one in calls if one not in mostly),
         *(one for one in passes if mostly or one not in larger),
