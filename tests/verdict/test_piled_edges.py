@@ -595,7 +595,13 @@ def test_what_errors_keep_of_calls_that_ran_at_once_those_had_needed_at_once(at_
 
 @pytest.mark.parametrize(
     ("more", "told"),
-    [({}, True), ({"share": 0.04}, False), ({"passes": 8}, False), ({"keeps_graph": True}, False)],
+    [
+        ({}, True),
+        ({"share": 0.04}, False),
+        ({"passes": 8}, False),
+        ({"keeps_graph": True}, False),
+        ({"is_bounded": True}, False),
+    ],
 )
 def test_what_the_same_passes_fill_goes_with_the_holder(more: dict[str, Any], told: bool) -> None:
     assert piled.WORTH_TELLING == 0.05

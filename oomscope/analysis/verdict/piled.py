@@ -172,7 +172,12 @@ def find_piled(
 
 
 def _goes_with(suspect: Suspect, holder: Suspect) -> bool:
-    """Whether passes that fill `holder` fill it as well; neither keeps a graph, which one may share with the other."""
+    """Whether passes that fill `holder` fill it as well; neither keeps a graph, which one may share with the other.
+
+    Not a bounded collection beside one that is not: it will be full one day.
+    """
+    if suspect.is_bounded and not holder.is_bounded:
+        return False
     alike = suspect.passes == holder.passes and not (suspect.keeps_graph or holder.keeps_graph)
     return alike and suspect is not holder and suspect.share >= WORTH_TELLING
 

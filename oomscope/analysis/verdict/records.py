@@ -65,6 +65,7 @@ class Suspect:
         reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
         stores: where methods of its class fill it, where it is an attribute.
+        is_bounded: whether it is a deque or a queue with room for so many items and no more.
         is_full: whether it is bounded, and holds as many items as it ever will, or is a window of a few.
         is_abandoned: whether it is several such collections, one alike another, from which nobody takes any more.
         is_ended_closure: whether it is a function that a call has left behind, with that call's variables.
@@ -90,6 +91,7 @@ class Suspect:
     reaches: int = 0
     at: Location | None = None
     stores: tuple[Location, ...] = ()
+    is_bounded: bool = False
     is_full: bool = False
     is_abandoned: bool = False
     is_ended_closure: bool = False

@@ -213,6 +213,7 @@ def _suspect(
         reaches=holder.bytes or 0,
         at=_at(study, holder),
         stores=tuple(Location(*one[:3]) for one in holder.stores),
+        is_bounded=bool(holder.maxlen),
         is_full=_is_full(holder),
         is_abandoned=unclaimed > 0,
         is_ended_closure=kind == "closure" and holder.finished is True,
