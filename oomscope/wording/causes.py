@@ -32,9 +32,8 @@ def _needs(values: Mapping[str, Any]) -> str:
 
 def _nearly(values: Mapping[str, Any]) -> str:
     limit = f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}"
-    needs = format_bytes(values["needs"])
-    room = "and no free piece is large enough"
-    return f"{_who(values)} needs {needs} of the limit of {limit} at once{_capped(values)}, {room}."
+    needs, room = format_bytes(values["needs"]), "but no free piece is large enough"
+    return f"{_who(values)} needs {needs} at once. That is within the limit of {limit}{_capped(values)}, {room}."
 
 
 def _who(values: Mapping[str, Any]) -> str:
@@ -86,9 +85,9 @@ def _like_last(values: Mapping[str, Any]) -> str:
 
 def _longer(values: Mapping[str, Any]) -> str:
     where = f" at {place(values['place'])}" if values["place"] else ""
-    passed = plural(values["completed"], "pass", "passes")
-    whole = "as that one" if values["completed"] == 1 else "as any of them"
-    return f"{passed} before this one fitted; this one asks for {values['ratio']:.3g} × as much memory {whole}{where}."
+    one = values["completed"] == 1
+    before = "the one pass" if one else f"any of the {plural(values['completed'], 'pass', 'passes')}"
+    return f"This pass asks for {values['ratio']:.3g} × as much memory{where} as {before} before it, which fitted."
 
 
 def _larger_input(values: Mapping[str, Any]) -> str:
@@ -136,9 +135,9 @@ CAUSES: dict[str, Sentence] = {
     "this process may hold.",
     "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
     "never held more than {limit:bytes}.",
-    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use[, in `{part}` of its "
-    "items]: {tensors:n tensor}[ "
-    "from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
+    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ "
+    "(`{part}` of each item)][ from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every "
+    "pass].",
     "causes.growth.beside": f"{{holder:holder}} holds {_ANOTHER}",
     "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
     "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",
@@ -161,9 +160,9 @@ CAUSES: dict[str, Sentence] = {
     "grown to {bytes:bytes}, {per_pass:bytes} more each time.",
     "causes.growth.time": "What {place:place} allocates is never freed: {bytes:bytes} of it are alive.",
     "causes.growth.reached": "{holder:holder} reaches {bytes:bytes} of it.",
-    "causes.growth.without": "Without {it}, all else in use and this request come to {needs:bytes} of the "
+    "causes.growth.without": "Without {it}, everything else and this request need {needs:bytes} of the "
     "{limit:bytes} that this process may hold.",
-    "causes.growth.without_capped": "Without {it}, all else in use and this request come to {needs:bytes}; "
+    "causes.growth.without_capped": "Without {it}, everything else and this request need {needs:bytes}; "
     "this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
     "causes.in_pieces": "Another {usable:bytes} was free, but in pieces of at most {largest:bytes}.",
     "causes.retained.beside_holes": "That alone would not have been enough: another {usable:bytes} was free, but in "
@@ -243,7 +242,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "them"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of them"),
     "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} from that line alive.",
-    "causes.capacity.keeper": "{holder:holder} alone keeps alive {retained:bytes} of the {live:bytes} in use.",
+    "causes.capacity.keeper": "{holder:holder} keeps {retained:bytes} of the {live:bytes} in use.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.needs": _needs,
     "causes.capacity.nearly": _nearly,
@@ -260,10 +259,10 @@ CAUSES: dict[str, Sentence] = {
     "{live:bytes} in use.",
     "causes.capacity.untrained_model": "{holder:holder}, a model without gradients, holds {bytes:bytes} of the "
     "{live:bytes} in use.",
-    "causes.capacity.rising": "On average, each of the last passes needed {bytes:bytes} more than the one before.",
+    "causes.capacity.rising": "Each of the last passes needed about {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
-    "causes.capacity.as_larger": "If the rest of this pass is larger by as much, it needs about {bytes:bytes}.",
+    "causes.capacity.as_larger": "If all of this pass is that much larger, it needs about {bytes:bytes}.",
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "

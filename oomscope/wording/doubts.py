@@ -12,7 +12,7 @@ DOUBTS: dict[str, Sentence] = {
     "doubts.cut": "the file was cut off, and what came after is not known",
     "doubts.claim": "the sums point to another cause first, which other numbers contradict",
     "doubts.earlier_failure": "the exception of an earlier failure may keep part of it alive",
-    "doubts.not_needed": "{bytes:bytes} of it may not be needed any more; without them, the request would have fitted",
+    "doubts.not_needed": "{bytes:bytes} of it may not be needed any more; without that, the request would have fitted",
     "doubts.idle_model": "models that take no part in this pass hold {bytes:bytes}, which would have been enough",
     "doubts.other_models": "several lines call models, and the snapshot does not tell which parameters this one needs",
     "doubts.earlier_training": "{bytes:bytes} may be left over from earlier training, which would have been enough",

@@ -249,7 +249,7 @@ def _enough(advice: Advice, oom: Oom) -> str:
     told = {note.code for note in oom.verdict.headline}
     rest_is_told = advice.slug == "raise_cap" and any(note.values.get("function") for note in oom.verdict.headline)
     if advice.values.get("whole_pass") or rest_is_told:
-        return "about enough for this pass"
+        return "probably enough for this pass"
     if advice.slug == "bound_batch":
         return "enough alone"  # such passes had fitted, from beginning to end
     if advice.slug == "raise_cap" and advice.values.get("rise"):

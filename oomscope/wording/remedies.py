@@ -19,12 +19,16 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
     return f"If you can, raise the {cap} to {format_limit(values['least'])}{how}."
 
 
+_SIDES = {2: "samples or length", 4: "samples or resolution", 5: "samples or resolution"}
+"""What a tensor of so many sides has to be made smaller; of others it is not known."""
+
+
 def _bound_batch(values: Mapping[str, Any]) -> str:
     what = f"`{values['variable'].rpartition(': ')[2]}`" if values["variable"] else "the input"
+    sides = _SIDES.get(values["sides"], "samples, length or resolution")
     if values["stairs"]:
-        fitted = "as small as in the passes that fitted: samples, length or resolution"
-        return f"Keep {what} at {place(values['place'])} {fitted}."
-    return f"Limit {what} at {place(values['place'])}{_share(values)}: samples, length or resolution."
+        return f"Keep {what} at {place(values['place'])} as small as in the passes that fitted: {sides}."
+    return f"Limit {what} at {place(values['place'])}{_share(values)}: {sides}."
 
 
 def _share(values: Mapping[str, Any]) -> str:

@@ -6,6 +6,8 @@ its sequences are longer.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,8 @@ LEAST_CHANGED = 0.2
 """Of the bytes compared: how many must have changed before the rest (weights, masks) is left out of the ratio."""
 LEAST_STAIRS = 3
 """Passes that rose one after another; twice may be chance."""
+_MOVES = re.compile(r"^[^#=]*=[^#=]*\.(?:to|cuda|npu|xpu)\(")
+_LOOPS = re.compile(r"\s*(?:async )?for .+:\s*(?:#.*)?$")
 MOST_LAST_STAIR = 2.0
 """Of the highest stair before it, as a ratio: a last one that is higher is no stair, but one large batch."""
 
@@ -56,7 +60,7 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         ratio=compared.ratio,
         grew_at=None if compared.grew_at < 0 else _place(study, compared.grew_at),
         ratio_to_largest=_ratio_to_largest(study, run, entry, compared.grew_at),
-        began_at=began_at,
+        began_at=began_at and _chosen_at(study, began_at),
         input=larger_input(study, run, entry, began_at),
         keeps=keeps_more(study, entry),
         staircase=_staircase(study, run, index, entry, compared.grew_at),
@@ -64,6 +68,17 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         before=_before(study, run),
         gathers_for=gathers_for(study, study.loops.location(run)),
     )
+
+
+def _chosen_at(study: DeviceStudy, began_at: Location) -> Location:
+    """The loop's own line, where `began_at` is the one below it that only moves what it yields to the device."""
+    for one in study.snapshot.recorded.sources:
+        at = began_at.line - one.first
+        if one.filename == began_at.file and 0 < at < len(one.text) and _MOVES.search(one.text[at]):
+            header = one.text[at - 1]
+            inside = len(header) - len(header.lstrip()) < len(one.text[at]) - len(one.text[at].lstrip())
+            return replace(began_at, line=began_at.line - 1) if inside and _LOOPS.match(header) else began_at
+    return began_at
 
 
 def failing_run(study: DeviceStudy, entry: int) -> LoopRun | None:

@@ -27,5 +27,6 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "variable": own.variable if own else None,
         "share": circumstances.needs.share_that_fits,
         "elements": prod(own.shape) if own else None,
+        "sides": len(own.shape) if own else None,
     }
     yield Advice(SLUG, values, None, True, at=place)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from oomscope.analysis.remedies.effect import enough_by_sum, served_if_scaled
 from oomscope.analysis.remedies.of_the_batch import asks_for_the_batch, live_bytes, of_the_batch
 from oomscope.analysis.remedies.shrink_driver import WORTH_ADVISING
+from oomscope.analysis.verdict.causes.capacity import fills_an_object
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.verdict.shortage import MARGIN
@@ -26,7 +27,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """The largest part of the batch that fits."""
     there = live_bytes(circumstances)
     request = circumstances.request.size if asks_for_the_batch(circumstances) else 0
-    if circumstances.growth or circumstances.piled.holder is not None:
+    if circumstances.growth or circumstances.piled.holder is not None or fills_an_object(circumstances):
         return  # what piles up does so with any batch
     if there + request <= WORTH_ADVISING * max(circumstances.request.totals.allocated, 1):
         return

@@ -59,7 +59,12 @@ class Sources:
         shown = _dedented([text[number - first] for number in range(low, high + 1)])
         if not shown[line - low].strip():
             return None  # the file is not the one that ran
-        return Excerpt(filename, tuple((low + at, one, low + at == line) for at, one in enumerate(shown)))
+        lines = [(low + at, one, low + at == line) for at, one in enumerate(shown)]
+        while not lines[0][1].strip():
+            del lines[0]
+        while not lines[-1][1].strip():
+            del lines[-1]
+        return Excerpt(filename, tuple(lines))
 
     def _beside(self, filename: str, line: int) -> tuple[int, tuple[str, ...]]:
         """Lines that the dump carries for the sake of another one, where this one is among them."""
