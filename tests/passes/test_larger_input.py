@@ -55,7 +55,6 @@ def test_it_is_said_with_its_shape() -> None:
     device = found(PROGRAMS / "sac_pixels.pickle.xz", with_key=True)
     assert device.oom is not None
     first, second = (say(one) for one in device.oom.verdict.headline[:2])
-    assert first.startswith(
-        "220 passes before this one fitted; this one asks for 6 × as much memory as any of them at "
-    )
+    assert first.startswith("This pass asks for 6 × as much memory at ")
+    assert first.endswith(" as any of the 220 passes before it, which fitted.")
     assert second == "`obs` (in Agent.update) is 1,536 × 9 × 84 × 84 here, 6 × the largest before."

@@ -30,7 +30,7 @@ def lines(sources: Sources, file: str, line: int, count: int = 1) -> list[tuple[
 
 def test_the_dump_comes_first_and_lines_are_indented_alike():
     sources = Sources(told("/a/train.py", 5, 4, ("    for x in y:", "        step(x)", "")))
-    assert lines(sources, "/a/train.py", 5) == [(4, "for x in y:", False), (5, "    step(x)", True), (6, "", False)]
+    assert lines(sources, "/a/train.py", 5) == [(4, "for x in y:", False), (5, "    step(x)", True)]
     assert sources.around("/a/train.py", 5).text == "step(x)"
     assert sources.around("/a/train.py", 4).text == "for x in y:"
     assert lines(sources, "/a/train.py", 3) is None
