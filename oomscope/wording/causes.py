@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oomscope.units import format_bytes, plural
+from oomscope.units import format_bytes, format_count, plural
 from oomscope.wording.drivers import DRIVER_PHRASES
 from oomscope.wording.template import Sentence, holder, place, said_shape
 
@@ -85,9 +85,8 @@ def _like_last(values: Mapping[str, Any]) -> str:
 
 def _longer(values: Mapping[str, Any]) -> str:
     where = f" at {place(values['place'])}" if values["place"] else ""
-    one = values["completed"] == 1
-    before = "the one pass" if one else f"any of the {plural(values['completed'], 'pass', 'passes')}"
-    return f"This pass asks for {values['ratio']:.3g} × as much memory{where} as {before} before it, which fitted."
+    fitted = "the one" if values["completed"] == 1 else f"any of the {format_count(values['completed'])}"
+    return f"This pass asks for {values['ratio']:.3g} × as much memory{where} as {fitted} that fitted."
 
 
 def _larger_input(values: Mapping[str, Any]) -> str:
@@ -262,7 +261,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.rising": "Each of the last passes needed about {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
-    "causes.capacity.as_larger": "If all of this pass is that much larger, it needs about {bytes:bytes}.",
+    "causes.capacity.as_larger": "If all of it is that much larger, it needs about {bytes:bytes}.",
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "

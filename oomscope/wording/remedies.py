@@ -28,7 +28,7 @@ def _bound_batch(values: Mapping[str, Any]) -> str:
     sides = _SIDES.get(values["sides"], "samples, length or resolution")
     if values["stairs"]:
         return f"Keep {what} at {place(values['place'])} as small as in the passes that fitted: {sides}."
-    return f"Limit {what} at {place(values['place'])}{_share(values)}: {sides}."
+    return f"Limit {what} at {place(values['place'])}{_share(values) or f': {sides}'}."
 
 
 def _share(values: Mapping[str, Any]) -> str:

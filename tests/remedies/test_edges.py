@@ -373,8 +373,8 @@ def test_batches_are_bounded_where_smaller_ones_had_fitted(
     ("share", "shape", "said"),
     [
         (None, (48, 318), "Limit `ids` at main (train.py:1): samples or length."),
-        (0.791, (48, 318), "Limit `ids` at main (train.py:1) to less than 12,000 elements (15,264 here): samples or length."),
-        (0.639, None, "Limit the input at main (train.py:1) to less than 63 % of its size here: samples, length or resolution."),
+        (0.791, (48, 318), "Limit `ids` at main (train.py:1) to less than 12,000 elements (15,264 here)."),
+        (0.639, None, "Limit the input at main (train.py:1) to less than 63 % of its size here."),
     ],
 )
 def test_as_much_of_the_input_as_fits_is_told_where_it_is_known(

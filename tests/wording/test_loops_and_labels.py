@@ -59,7 +59,7 @@ def test_a_loop_is_named_where_its_passes_and_the_optimizer_steps_are_not_as_man
 
 def test_what_the_headline_says_of_the_passes_is_not_said_above_it():
     findings, _ = bundled("oom_activations")
-    assert "any of the 5 passes before it, which fitted" in verdict_text(findings)
+    assert "any of the 5 that fitted" in verdict_text(findings)
     assert occasion_parts(findings)[2] == "pass 6"
 
 
