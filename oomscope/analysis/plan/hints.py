@@ -102,7 +102,7 @@ def _column(facts: Facts, recording: Recording, name: str) -> tuple[IntArray, In
         named, unnamed = squares(facts, value, free), unnamed_squares(facts, value, free)
         square = named | unnamed
         degree[square] = 2
-        high[square] = 2
+        high[square | (free & _as_large_as_a_softmax(facts))] = 2
         low[square & ~facts.attention] = 1
         made = Made(facts.size, facts.linear, facts.forward & facts.framed)
         pairs, triangles = of_pairs(made, recording, value, _samples(recording, len(value)))
@@ -113,6 +113,14 @@ def _column(facts: Facts, recording: Recording, name: str) -> tuple[IntArray, In
     degree[full] = 0
     low[full] = high[full] = usual
     return degree.astype(np.int8), low.astype(np.int8), np.maximum(high, degree).astype(np.int8)
+
+
+def _as_large_as_a_softmax(facts: Facts) -> BoolArray:
+    """bool[requests]: what may be scores of attention, whatever its size says: a softmax makes some as large."""
+    stacks = facts.study.snapshot.stacks
+    named = np.array([any(frame.name == "softmax" for frame in stacks[one]) for one in range(len(stacks))] + [False])
+    made = named[facts.stack] & facts.forward & (facts.size >= SMALL)
+    return np.isin(facts.size, np.unique(facts.size[made]))
 
 
 def _about_as_long(size: IntArray, divides: BoolArray, others: BoolArray) -> BoolArray:
