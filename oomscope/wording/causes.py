@@ -137,6 +137,9 @@ CAUSES: dict[str, Sentence] = {
     "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ "
     "(`{part}` of each item)][ from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every "
     "pass].",
+    "causes.growth.views": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n view} that "
+    "keep whole tensors alive[ (`{part}` of each item)][, from {passes:n finished pass/finished passes}][{this}][, "
+    "{per_pass:bytes} more every pass].",
     "causes.growth.beside": f"{{holder:holder}} holds {_ANOTHER}",
     "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
     "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",

@@ -55,6 +55,5 @@ def test_it_is_said_with_its_shape() -> None:
     device = found(PROGRAMS / "sac_pixels.pickle.xz", with_key=True)
     assert device.oom is not None
     first, second = (say(one) for one in device.oom.verdict.headline[:2])
-    assert first.startswith("This pass asks for 6 × as much memory at ")
-    assert first.endswith(" as any of the 220 that fitted.")
+    assert first == "This pass asks for 6 × as much memory as any of the 220 that fitted."
     assert second == "`obs` (in Agent.update) is 1,536 × 9 × 84 × 84 here, 6 × the largest before."

@@ -92,6 +92,9 @@ CHECKS: dict[str, Check] = {
     "causes.growth.holder": lambda values, about: (
         kept(values, about) and values["tensors"] > 0 < (values["passes"] or 1) and (values["per_pass"] or 1) > 0
     ),
+    "causes.growth.views": lambda values, about: (
+        kept(values, about) and values["tensors"] > 0 < (values["passes"] or 1) and (values["per_pass"] or 1) > 0
+    ),
     "causes.growth.exceptions": kept,
     "causes.growth.models": piled,
     "causes.growth.parameters": piled,

@@ -133,7 +133,7 @@ def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
         return note("causes.growth.hooks", live=live, **values, **kept)
     passes = holder.passes if holder.finished_bytes >= NEARLY_ALL * holder.earlier_bytes else None
     return note(
-        "causes.growth.holder",
+        "causes.growth.holder" if holder.shows is None else "causes.growth.views",
         live=live,
         part=holder.part,
         tensors=holder.tensors,
