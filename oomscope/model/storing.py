@@ -55,7 +55,7 @@ def storing_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int
     function, name = named
     item = _ATTRIBUTE_OF_ITEM.search(name_at_end(holder)) if kind == "exception" else None
     given = () if item is None else tuple(_giving(item["attribute"], lines))
-    return given or tuple(_storing(name, _within(lines, function)))
+    return given or tuple(_storing(name, _but_for_callers(_within(lines, function), function)))
 
 
 def _giving(attribute: str, lines: Mapping[int, str]) -> Iterator[int]:
@@ -81,6 +81,12 @@ def _within(lines: Mapping[int, str], function: str) -> dict[int, str]:
             break
         inside[number] = text
     return inside
+
+
+def _but_for_callers(lines: Mapping[int, str], function: str) -> dict[int, str]:
+    """`lines` without those that call `function`: ``loss = validate(model)`` is no line of ``validate``."""
+    calls = re.compile(rf"\b{re.escape(function)}\(") if function else None
+    return {number: text for number, text in lines.items() if calls is None or not calls.search(text)}
 
 
 def _storing(name: str, lines: Mapping[int, str]) -> Iterator[int]:

@@ -170,3 +170,10 @@ def test_of_methods_that_store_it_the_constructor_is_not_the_one_that_fills_it()
     stores = tuple(Location(FILE, line, name) for line, name in ((5, "__init__"), (9, "update")))
     assert store_line(replace(suspect("f: meter.mean", "graph"), stores=stores), sources("")) == stores[1]
     assert store_line(replace(suspect("f: meter.mean", "graph"), stores=stores[:1]), sources("")) == stores[0]
+
+
+def test_a_line_that_calls_the_function_stores_into_a_name_of_another_one() -> None:
+    lines = ("    val_loss += loss", "    return val_loss", "def main():", "    val_loss = validate(model)")
+    found = store_line(suspect("validate: val_loss", kind="graph"), sources(*lines))
+    assert found is not None
+    assert found.line == 1
