@@ -268,7 +268,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
-    "{needs:bytes}.[ The next step, if it is like this one, needs {next:bytes} at its peak.]",
+    "{needs:bytes}.[ The next step, if it is like this one, needs {more:bytes} at its peak.]",
     "causes.capacity.short": "Even in one piece, the free memory that this request may use would be {bytes:bytes} too "
     "little.",
     "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "

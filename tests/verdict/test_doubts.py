@@ -109,7 +109,7 @@ def test_a_doubt_is_what_follows_a_colon() -> None:
 def test_a_doubt_says_how_much() -> None:
     doubt = CAUSE_MODULES["capacity"].doubt(circumstances(may_be_done_with=2300), outcome("capacity"))
     assert doubt is not None
-    assert say(doubt) == "2.25 KiB of it may not be needed any more; without them, the request would have fitted"
+    assert say(doubt) == "2.25 KiB of it may not be needed any more; without that, the request would have fitted"
 
 
 def test_calls_at_the_first_failure_are_looked_for() -> None:

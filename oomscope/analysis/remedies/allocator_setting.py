@@ -50,9 +50,11 @@ def _to_come(circumstances: Circumstances, spare: int | None) -> int | None:
 def _gets_through(circumstances: Circumstances, spare: int | None) -> bool | None:
     """Whether `spare` is enough for the rest of the pass; None where that is not known, and next to nothing is left.
 
-    A pass that finished tells how much it needs.
+    A pass that finished tells how much it needs, and how much a larger one will: more than the limit fits no setting.
     """
     to_come, case = circumstances.needs.still_to_come, circumstances.shortage
+    if (circumstances.needs.as_larger or 0) > case.limit.low:
+        return False
     if spare is None:
         return True
     margin = MARGIN * case.limit.low

@@ -120,8 +120,12 @@ def optimizer_begins(circumstances: Circumstances) -> tuple[Note, ...]:
     if history := circumstances.needs.history_of_steps:
         return (note("causes.capacity.history", bytes=history),)
     there, needs = circumstances.needs.state_to_come
-    following = circumstances.needs.next_step
-    return (note("causes.capacity.first_step", made=there, needs=needs, next=following),) if needs > there else ()
+    if needs <= there:
+        return ()
+    following, at_once = circumstances.needs.next_step, circumstances.request.totals.active - there + needs
+    # What is told of the next step is only that it needs more than this one.
+    more = following if following is not None and following > (1 + MARGIN) * at_once else None
+    return (note("causes.capacity.first_step", made=there, needs=needs, next=following, more=more),)
 
 
 WORTH_TELLING = 0.1

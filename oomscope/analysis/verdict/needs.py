@@ -68,7 +68,8 @@ class Needs:
         older = states & (born < begin)
         first = int(born[states & ~older].min(initial=entry))
         peak = int(study.history.curves.allocated[begin : first + 1].max(initial=0))
-        return peak - int(study.history.size[older].sum()) + needs
+        before = peak - int(study.history.size[older].sum()) + needs
+        return max(before, self._request.totals.active - there + needs)
 
     @cached_property
     def still_to_come(self) -> int | None:

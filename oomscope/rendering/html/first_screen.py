@@ -10,6 +10,7 @@ from oomscope.analysis.findings import DeviceFindings, Findings
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice
 from oomscope.frozen import frozen
+from oomscope.model import FrameKind, frame_kind
 from oomscope.rendering.common.sources import Sources
 from oomscope.rendering.common.storing import line_of_advice
 from oomscope.rendering.html.culprit import Culprit, culprit
@@ -55,6 +56,11 @@ class Fix:
     effect: str
     advice: Advice
     at: Location | None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether that line is the reader's, and not a library's."""
+        return self.at is not None and frame_kind(self.at.file) is FrameKind.OWN
 
 
 @frozen

@@ -50,6 +50,7 @@ from oomscope.wording.verdict_text import advice_text, evidence_text
 _SCRIPTS = ("base", "unpack", "timeline", "selection", "tables", "stacks", "flame", "start")
 """The files of templates/script, in the order in which they are put together."""
 MOST_GROWING = 8
+_OF_FREE_MEMORY = ("fragmentation", "private_pools", "other_stream")
 HOLES_MATTER = 20
 """Free memory below one in so many reserved bytes has nothing to show: where it lies is folded."""
 
@@ -109,6 +110,12 @@ class MainView:
     others: tuple[DeviceView, ...]
     names: tuple[NameRow, ...]
     said: SaidView
+
+
+def _holes_matter(device: DeviceFindings) -> bool:
+    """Whether much is free inside PyTorch's segments, and nothing else made the request fail."""
+    of_holes = device.oom is None or device.oom.verdict.cause in _OF_FREE_MEMORY
+    return of_holes and device.fragmentation.inactive * HOLES_MATTER >= device.at.reserved
 
 
 def render_html(findings: Findings, *, title: str | None = None, sources: Sources | None = None) -> str:
@@ -232,7 +239,7 @@ def _main(
         told_sites=told.rows.told,
         growth=tuple(row for row in device.growth if row.live_bytes * SMALL >= device.at.allocated)[:MOST_GROWING],
         pins=notable_pins(device),
-        holes_matter=device.fragmentation.inactive * HOLES_MATTER >= device.at.reserved,
+        holes_matter=_holes_matter(device),
         flame=drawn[0],
         flame_all=drawn[1],
         segments=segment_map(device, keys, findings.snapshot.pools),
