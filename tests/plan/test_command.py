@@ -11,6 +11,7 @@ import pytest
 from oomscope.commands.common.errors import DONE, FAILED, USAGE, run
 from oomscope.export import memory_viz
 from tests.plan.programs import Program
+from tests.verdict.known import programs
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +86,28 @@ def test_refusals_are_one_line(files: list[str], capsys: pytest.CaptureFixture[s
     assert out == ""
     assert err.startswith("Error: ")
     assert err.count("\n") == 1
+
+
+def test_a_cap_is_asked_for_as_a_card_is(files: list[str], capsys: pytest.CaptureFixture[str]):
+    asked = ["plan", *files[:2], *BOTH, "--for", "batch=8..64", "--limit", "1GiB", "--gpu", "4GiB", "-f", "json"]
+    assert run(asked) == DONE
+    document = json.loads(capsys.readouterr().out)
+    card, cap = document["predictions"][0]["cards"]
+    assert (card["gpu"], cap["gpu"], cap["capacity"]) == ("4GiB", "cap 1.00 GiB", 1 << 30)
+    found = {one["gpu"]: one["value"] for one in document["largest"] if one["parameter"] == "batch"}
+    assert 0 < found["cap 1.00 GiB"] < found["4GiB"]
+
+
+def test_a_cap_that_is_no_size_is_wrong_usage(files: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run(["plan", *files[:2], *BOTH, "--for", "batch=8", "--limit", "plenty"]) == USAGE
+    assert "--limit" in capsys.readouterr().err
+
+
+def test_of_a_run_that_failed_under_a_cap_lower_bounds_are_told_and_nothing_fits(capsys: pytest.CaptureFixture[str]):
+    failed = str(programs()["note_completion"].path)
+    assert run(["plan", failed, "--at", "batch=96", "--for", "batch=48"]) == DONE
+    out = capsys.readouterr().out
+    assert "At least so much memory at other shapes" in out
+    assert "≥" in out
+    assert "cap 8.00 GiB" in out
+    assert "yes" not in out

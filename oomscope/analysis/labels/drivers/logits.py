@@ -31,7 +31,7 @@ def find(live: LiveBlocks) -> BoolArray:
         return np.asarray(loss)
     # Half and twice: logits in 16 bits beside a softmax in float32.
     alike = np.isin(live.bytes, np.concatenate([sizes, sizes // 2, sizes * 2]))
-    alike |= live.marked(Mark.LINEAR) & _are_a_token_longer(live.bytes, sizes)
+    alike |= _are_a_token_longer(live.bytes, sizes)
     count = np.bincount(live.stack[live.stack >= 0], minlength=1)
     most = int(count[live.stack[loss]].max())
     # One more: the pass before may not have been dropped yet. What every layer makes is more often there.
@@ -44,6 +44,10 @@ def find(live: LiveBlocks) -> BoolArray:
 
 def _are_a_token_longer(bytes_: IntArray, sizes: IntArray) -> BoolArray:
     """bool[blocks]: whether one of `sizes` is `bytes_` without a token of each sequence: a loss for the next token."""
-    token = bytes_[:, None] - sizes
-    whole = np.where(token > 0, sizes % np.maximum(token, 1), 1) == 0
-    return np.asarray((whole & (SHORTEST * token <= sizes)).any(axis=1))
+    there = ascending(bytes_)
+    first, last = np.searchsorted(there, sizes, "right"), np.searchsorted(there, sizes + sizes // SHORTEST, "right")
+    found = [np.zeros(0, np.int64)]
+    for size, low, high in zip(sizes.tolist(), first.tolist(), last.tolist(), strict=True):
+        near = there[low:high]
+        found.append(near[size % (near - size) == 0])
+    return among(bytes_, ascending(np.concatenate(found)))
