@@ -408,3 +408,18 @@ def test_the_parts_of_one_object_are_no_passes():
     runs = [run for run in study.loops.runs if run.is_running(failed)]
     assert [constructs(study, run, failed) for run in runs] == [False, True]
     assert loop_that_matters(study, failed) is runs[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "moves"),
+    [
+        ("ids, real = ids.to(self.device), real.to(self.device)", True),
+        ("images = images.cuda(non_blocking=True)  # pinned", True),
+        ("batch = {key: value.to(device) for key, value in batch.items()}", True),
+        ("logits = model(features.to(DEVICE))", False),
+        ("batch = next(batches)", False),
+        ("model.to(device)", False),
+    ],
+)
+def test_a_line_that_only_moves_what_a_loop_yields(line: str, moves: bool) -> None:
+    assert rules._only_moves(line) is moves

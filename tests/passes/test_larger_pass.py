@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,10 @@ def test_the_share_that_fits_counts_what_grows_with_the_square_by_the_square() -
 def test_there_is_no_share_where_all_of_it_fits_or_not_even_the_pass_before() -> None:
     assert PARTS.share_that_fits(27 * MIB) is None
     assert PARTS.share_that_fits(4 * MIB) is None
+
+
+def test_of_a_pass_that_is_hardly_larger_what_it_needs_is_known_and_no_share() -> None:
+    alike = replace(PARTS, ratio=1.0, growth=np.ones(2))
+    assert alike.needs() == 5 * MIB
+    assert alike.share_that_fits(4 * MIB) is None
+    assert replace(PARTS, ratio=0.9).share_that_fits(20 * MIB) is None

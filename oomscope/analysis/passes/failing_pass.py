@@ -34,10 +34,13 @@ LEAST_CHANGED = 0.2
 """Of the bytes compared: how many must have changed before the rest (weights, masks) is left out of the ratio."""
 LEAST_STAIRS = 3
 """Passes that rose one after another; twice may be chance."""
-_MOVES = re.compile(r"^[^#=]*=[^#=]*\.(?:to|cuda|npu|xpu)\(")
-_LOOPS = re.compile(r"\s*(?:async )?for .+:\s*(?:#.*)?$")
 MOST_LAST_STAIR = 2.0
 """Of the highest stair before it, as a ratio: a last one that is higher is no stair, but one large batch."""
+_CALLED = re.compile(r"(\w+)\(")
+_MOVES, _WALKS = {"to", "cuda", "npu", "xpu"}, {"items"}
+"""What takes a batch to the device, and what goes through one that is a dict."""
+_LOOPS = re.compile(r"\s*(?:async )?for .+:\s*(?:#.*)?$")
+"""The line with which a loop begins."""
 
 
 def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
@@ -74,11 +77,18 @@ def _chosen_at(study: DeviceStudy, began_at: Location) -> Location:
     """The loop's own line, where `began_at` is the one below it that only moves what it yields to the device."""
     for one in study.snapshot.recorded.sources:
         at = began_at.line - one.first
-        if one.filename == began_at.file and 0 < at < len(one.text) and _MOVES.search(one.text[at]):
+        if one.filename == began_at.file and 0 < at < len(one.text) and _only_moves(one.text[at]):
             header = one.text[at - 1]
             inside = len(header) - len(header.lstrip()) < len(one.text[at]) - len(one.text[at].lstrip())
             return replace(began_at, line=began_at.line - 1) if inside and _LOOPS.match(header) else began_at
     return began_at
+
+
+def _only_moves(text: str) -> bool:
+    """Whether a line assigns what it takes to a device, and calls nothing else."""
+    code = text.partition("#")[0]
+    called = set(_CALLED.findall(code))
+    return "=" in code and bool(called & _MOVES) and called <= _MOVES | _WALKS
 
 
 def failing_run(study: DeviceStudy, entry: int) -> LoopRun | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from oomscope.analysis.labels.categories import GRADIENT, OPTIMIZER_STATE, PARAMETER
 from oomscope.analysis.passes.last_pass import Fitted, fitted
+from oomscope.analysis.passes.records import NO_LONGER
 from oomscope.analysis.passes.same_places import at_same_places
 from oomscope.analysis.study import DeviceStudy
 from oomscope.frozen import frozen
@@ -36,11 +37,17 @@ class LargerPass:
 
     def needs(self, share: float = 1.0) -> int:
         """Bytes at its peak, if it took in `share` of what it has: scores shrink with the square of that."""
-        factor = self.growth ** (1 + log(share) / log(self.ratio))
+        exponent = 1.0 if share == 1 else 1 + log(share) / log(self.ratio)
+        factor = self.growth**exponent
         return self.past + round(float(self.size @ (factor - 1)))
 
     def share_that_fits(self, room: int) -> float | None:
-        """The largest share of what it has taken in that needs at most `room` bytes; None where all or none does."""
+        """The largest share of what it has taken in that needs at most `room` bytes; None where all or none does.
+
+        Nor is one known of a stair of a few passes that is hardly higher than the last.
+        """
+        if self.ratio <= NO_LONGER:
+            return None
         low, high = 1 / self.ratio, 1.0
         if self.needs(low) > room or self.needs(high) <= room:
             return None

@@ -154,9 +154,9 @@ def _made_ready(studies: Sequence[tuple[str, DeviceStudy]], at: Sequence[Shape],
 
 
 def _recorded_cap(recording: Recording) -> list[Card]:
-    """The cap that the program ran under, if it had one."""
-    known = recording.subject.limit.limit.cap
-    return [] if known is None else [cap(known)]
+    """The cap that the program ran under, where the recording says so; an inferred one is no answer."""
+    known = recording.subject.limit
+    return [] if known.source != "recorded" or known.limit.cap is None else [cap(known.limit.cap)]
 
 
 def _configs(recording: Recording, settings: Sequence[str]) -> list[tuple[str | None, AllocatorConfig]]:

@@ -116,7 +116,10 @@ def _column(facts: Facts, recording: Recording, name: str) -> tuple[IntArray, In
 
 
 def _as_large_as_a_softmax(facts: Facts) -> BoolArray:
-    """bool[requests]: what may be scores of attention, whatever its size says: a softmax makes some as large."""
+    """bool[requests]: what may be scores of attention, whatever its size says: a softmax makes some as large.
+
+    Not a `log_softmax`, which is of a loss.
+    """
     stacks = facts.study.snapshot.stacks
     named = np.array([any(frame.name == "softmax" for frame in stacks[one]) for one in range(len(stacks))] + [False])
     made = named[facts.stack] & facts.forward & (facts.size >= SMALL)

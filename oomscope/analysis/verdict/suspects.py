@@ -194,9 +194,8 @@ def _suspect(
     earlier = min(int(size[made_before(study, rows, entry)].sum()), retained)
     keeps_graph = 0 < whole <= 2 * int(size[saved].sum())
     if kind == "dict" and holder.place == "local" and keeps_graph and not earlier:
-        kind = (
-            "graph"  # what a model has returned, by name: its values wait for the backward of this pass, as a loss does
-        )
+        # What a model has returned, by name: its values wait for the backward of this pass, as a loss does.
+        kind = "graph"
     # What a variable views of a tensor of the work underway may be read in parts; one of earlier work is what is left.
     not_of_the_pass = kind not in OF_THE_PASS or (kind == "tensor" and earlier == retained)
     return Suspect(
