@@ -15,7 +15,7 @@ CAUSE_LABELS = {
     "other_stream": "free memory that belongs to another stream",
     "outside_allocator": "memory outside PyTorch's allocator",
     "fragmentation": "fragmentation",
-    "capacity": "capacity",
+    "capacity": "too much needed at once",
 }
 CATEGORY_LABELS = {
     "parameter": "parameters",

@@ -29,17 +29,6 @@ def pass_word(device: DeviceFindings) -> tuple[str, str]:
     return ("optimizer step", "optimizer steps") if steps.by_optimizer else ("step", "steps")
 
 
-def counts_agree(device: DeviceFindings, completed: int) -> bool:
-    """Whether as many rounds had ended at the end as passes of the loop that failed, or none are shown."""
-    steps = device.steps
-    if len(steps.steps) < 2 or device.passes is not None:
-        return True
-    if not steps.by_optimizer:
-        return len(steps.steps) == completed + 1
-    last = int(steps.steps[-1].name)
-    return completed == (last if steps.source == "recorded" else last - 1)
-
-
 def step_underway(device: DeviceFindings, entry: int) -> str:
     """How far the steps had come at `entry`: ``step 7``, ``after 20 optimizer steps``; empty where none is known."""
     step = next((step for step in device.rounds.steps if step.begin <= entry <= step.end), None)

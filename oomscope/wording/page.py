@@ -15,7 +15,7 @@ from oomscope.wording.asked import asked_text, within_text
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import DRIVER_LABELS, label
-from oomscope.wording.loops import counted, counts_agree, counts_others, step_underway
+from oomscope.wording.loops import counted, counts_others, step_underway
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import place, said_place, said_shape
 from oomscope.wording.verdict_text import said_confidence
@@ -30,7 +30,13 @@ RECORDED = {
 }
 _DOUBTS = ("recording.no_completed_free", "recording.no_stacks")
 """Notes after which nobody can say that nothing is missing."""
-PART_LABELS = DRIVER_LABELS | {"retained_graph": "kept graphs", "accumulated_tensors": "kept tensors"}
+UNDERWAY = "made_underway"
+"""What the pass underway has made, beside what earlier ones have left."""
+PART_LABELS = DRIVER_LABELS | {
+    "retained_graph": "kept graphs",
+    "accumulated_tensors": "kept tensors",
+    UNDERWAY: "this pass so far",
+}
 """Shorter: they stand in a legend, several in a row."""
 EVERYTHING_ELSE = "everything else"
 CYCLE = "unreachable cycle"
@@ -103,10 +109,12 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
     finished = counted(oom, known)
     number = f"pass {finished + 1:,}"
     told = {note.code for note in oom.verdict.headline}
-    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None and not counts_agree(device, finished):
-        number = f"{number} of the loop in {place(known.loop)}"  # steps elsewhere are others
+    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None:
+        number = f"{number} of the loop in {place(known.loop)}"
     if not finished:
         return f"{number}, the first"
+    if finished in oom.verdict.told_passes:
+        return number  # the headline says so
     failed = any(_fails_earlier(other.verdict.failing_pass, known) for other in device.ooms)
     return number if failed or told & _TELLS_WHAT_FITTED else f"{number}, after {finished:,} that fitted"
 
@@ -236,13 +244,18 @@ def effect_text(advice: Advice, oom: Oom) -> str:
 def _effect_of_cap(advice: Advice, oom: Oom) -> str:
     """What a higher cap takes of the card, and how far it carries: where something is left over, no more than that."""
     takes = f"takes {format_bytes(advice.values['least'] - advice.values['low'])} more"
-    if oom.verdict.cause == "growth" and advice.values["passes"]:
+    if only_delays(advice, oom):
         far = f"only delays it, by {plural(advice.values['passes'], 'pass', 'passes')}"
     elif oom.verdict.cause == "retained":
         far = ENOUGH_SO_FAR
     else:
         far = _enough(advice, oom)
     return f"{takes} · {far}"
+
+
+def only_delays(advice: Advice, oom: Oom) -> bool:
+    """Whether what grows fills what the remedy gives as well, after some passes."""
+    return advice.slug == "raise_cap" and oom.verdict.cause == "growth" and bool(advice.values["passes"])
 
 
 def _enough(advice: Advice, oom: Oom) -> str:

@@ -37,10 +37,10 @@ def _share(values: Mapping[str, Any]) -> str:
     if share is None:
         return ""
     if elements is None:
-        return f" to less than {int(100 * share)} % of its size here"
+        return f" to less than {int(100 * share)} % of its size in this pass"
     most = int(share * elements)
     rounded = most - most % 10 ** max(len(str(most)) - 2, 0)
-    return f" to less than {format_count(rounded)} elements ({format_count(elements)} here)"
+    return f" to less than {format_count(rounded)} elements ({format_count(elements)} in this pass)"
 
 
 def _narrow(values: Mapping[str, Any]) -> str:

@@ -1,5 +1,5 @@
-/* Rows of a long table that are shown at once; report.css hides the others. */
-const FIRST_ROWS = 8;
+/* Rows of a long table that are shown at once, and of one of which few say enough; report.css hides the others. */
+const FIRST_ROWS = 6, FEW_ROWS = 4;
 const sorting = () => {
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
@@ -25,7 +25,7 @@ const sorting = () => {
 const filtering = () => {
   for (const table of document.querySelectorAll("table.long")) {
     const rows = [...table.tBodies[0].rows].filter((row) => !row.classList.contains("later"));
-    if (rows.length <= FIRST_ROWS) { table.classList.add("all"); continue; }
+    if (rows.length <= (table.classList.contains("few") ? FEW_ROWS : FIRST_ROWS)) { table.classList.add("all"); continue; }
     const tools = make("div", undefined, {class: "tools"});
     const input = make("input", undefined, {type: "search", placeholder: "Filter", "aria-label": "Filter the rows of the table below"});
     const button = make("button", `All ${rows.length} rows`, {type: "button", "aria-expanded": "false"});
@@ -43,7 +43,8 @@ const filtering = () => {
       }
       none.textContent = found ? "" : "No row matches.";
     });
-    tools.append(input, button, none);
+    if (rows.length > FIRST_ROWS) tools.append(input);
+    tools.append(button, none);
     table.parentNode.before(tools);
   }
 };

@@ -216,7 +216,7 @@ def test_a_holder_has_one_number_on_the_page(name: str):
     assert format_bytes(held.bytes) == format_bytes(told.get("retained") or told["bytes"])
     remarks = made_of(device, live)
     assert any(held.label in remark for remark in remarks.values())
-    rest = [part.label for part in live.parts if part.label.startswith("other ")]
+    rest = [part.label for part in live.parts if part.label.startswith(("other ", "this pass"))]
     assert rest or name == "oom_fragmentation"
 
 
@@ -293,7 +293,7 @@ def test_the_small_timeline_ends_at_the_failure_and_names_the_limit():
     assert findings.main is not None
     found = draw_strip(findings, findings.main, live_parts(findings.main, str), StyleSheet())
     assert found is not None
-    assert found.mark == ("98.8", "OOM")
+    assert found.mark is None  # it is the right end, which says so
     assert found.end == "the OOM"
     assert found.limit is not None
     assert found.limit[0] == "limit 11.9 GiB"
@@ -463,3 +463,34 @@ def test_a_line_in_another_method_is_the_one_to_look_at_and_to_change():
     assert (found.line, found.function) == (11, "update")
     assert found.note == "stored in metric.outputs here, 391 MiB more every pass"
     assert fixes(known, Sources())[0].at == filled
+
+
+def shown(name: str) -> Any:
+    findings = analyze(load(PROGRAMS / f"{name}.pickle.xz"), whatif=False)
+    return first_screen(findings, str, Sources(findings.snapshot), StyleSheet())
+
+
+@pytest.mark.parametrize(("name", "second"), [("unet_volumes", None), ("sweep_status", "raise_cap")])
+def test_what_only_delays_the_failure_is_no_second_fix(name: str, second: str | None):
+    screen = shown(name)
+    assert (screen.second.advice.slug if screen.second else None) == second
+    if second is None:
+        assert screen.others.startswith("1 other fix")
+
+
+@pytest.mark.parametrize(("name", "largest"), [("unet_volumes", "27.0 MiB"), ("split_step", None)])
+def test_where_enough_was_free_the_largest_piece_says_why_the_request_failed(name: str, largest: str | None):
+    screen = shown(name)
+    assert (screen.largest and format_bytes(screen.largest)) == largest
+    assert screen.largest is None or screen.largest < screen.asked
+
+
+def test_what_this_pass_has_made_is_not_called_kept():
+    device = analyze(load(PROGRAMS / "yolo_val.pickle.xz"), whatif=False).main
+    assert device is not None
+    live = live_parts(device, str)
+    number = next(number for number, part in enumerate(live.parts) if part.label == "this pass so far")
+    born = device.history.lifetimes.born
+    assert (born[live.key == number] >= device.rounds.boundaries[-1]).all()
+    kept = [number for number, part in enumerate(live.parts) if part.label.startswith("other kept")]
+    assert not (born[np.isin(live.key, kept)] >= device.rounds.boundaries[-1]).any()

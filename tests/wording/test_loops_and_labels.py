@@ -28,7 +28,7 @@ def bundled(name: str) -> tuple[Findings, DeviceFindings]:
 def test_steps_that_are_the_passes_of_the_loop_are_called_passes_and_counted_from_one():
     findings, device = bundled("oom_kept_exception")
     assert pass_word(device) == ("pass", "passes")
-    assert occasion_parts(findings)[2] == "pass 2"  # the first ran out of memory as well
+    assert occasion_parts(findings)[2].startswith("pass 2 of the loop in ")  # the first ran out of memory as well
     assert [step.name for step in device.steps.steps] == ["1", "2"]
 
 
@@ -42,17 +42,12 @@ def test_recorded_steps_are_those_of_the_optimizer_and_which_is_which_is_said():
     assert said.endswith("; each one ends with the step of the optimizer; what comes after the last is drawn with it.")
 
 
-def test_a_loop_is_named_where_its_passes_and_the_optimizer_steps_are_not_as_many():
+def test_the_loop_is_named_whose_passes_are_counted():
     findings, device = bundled("oom_activations")
     assert device.oom is not None
-    known = device.oom.verdict.failing_pass
-    assert known is not None
-    assert (device.steps.steps[-1].name, known.completed) == ("5", 5)
     verdict = replace(device.oom.verdict, headline=())
-    same = replace(device, oom=replace(device.oom, verdict=verdict))
-    assert occasion_parts(replace(findings, devices=(same,)))[2] == "pass 6, after 5 that fitted"
-    fewer = replace(same, steps=replace(device.steps, steps=device.steps.steps[:3]), passes=None)
-    said = occasion_parts(replace(findings, devices=(fewer,)))[2]
+    lone = replace(device, oom=replace(device.oom, verdict=verdict))
+    said = occasion_parts(replace(findings, devices=(lone,)))[2]
     assert said.startswith("pass 6 of the loop in train (")
     assert said.endswith("), after 5 that fitted")
 
@@ -60,7 +55,7 @@ def test_a_loop_is_named_where_its_passes_and_the_optimizer_steps_are_not_as_man
 def test_what_the_headline_says_of_the_passes_is_not_said_above_it():
     findings, _ = bundled("oom_activations")
     assert "any of the 5 that fitted" in verdict_text(findings)
-    assert occasion_parts(findings)[2] == "pass 6"
+    assert "fitted" not in occasion_parts(findings)[2]
 
 
 def test_without_a_loop_the_optimizer_steps_that_ended_are_counted():

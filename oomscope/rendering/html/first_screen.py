@@ -73,11 +73,12 @@ class FirstScreen:
         headline: the verdict's first sentence, and what follows it.
         culprit: the line to look at.
         fix: the best remedy; None where there is none, or nothing failed.
-        second: the next one.
+        second: the next one, if it is worth the room.
         others: how many more there are.
         parts: the memory that PyTorch holds and may have, in parts.
         limit: the limit in words.
         asked: bytes of the failed request, which needed one piece.
+        largest: the largest free piece, where all that was free would have been enough; None elsewhere.
         strip: the small timeline; None without a history.
         sureness: the last line, in parts.
     """
@@ -92,6 +93,7 @@ class FirstScreen:
     parts: tuple[HeldPart, ...]
     limit: str
     asked: int | None
+    largest: int | None
     strip: Strip | None
     sureness: tuple[str, ...]
 
@@ -102,10 +104,13 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
     first, rest = split_verdict(findings)
     headline = quoted(first), quoted(rest)
     if device is None:
-        return FirstScreen(words.occasion_parts(findings), None, headline, None, None, None, "", (), "", None, None, ())
+        return FirstScreen(
+            words.occasion_parts(findings), None, headline, None, None, None, "", (), "", None, None, None, ()
+        )
     shown = culprit(device, shorten, sources)
     held, bar, proposed = live_parts(device, shorten), memory_bar(device), fixes(device, sources)
     advice = device.oom.verdict.advice if device.oom is not None else ()
+    second = _second(device, proposed)
     named = [(part.label, f"k-{part.colour.variable}", part.opacity, part.bytes) for part in held.parts] + [
         (part.label, f"e-{part.key}", 1.0, part.bytes) for part in bar.parts if part.key != "allocated"
     ]
@@ -115,11 +120,12 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
         headline=headline,
         culprit=shown,
         fix=next(iter(proposed), None),
-        second=next(iter(proposed[1:]), None),
-        others=words.else_text(advice, told=2),
+        second=second,
+        others=words.else_text(advice, told=1 if second is None else 2),
         parts=_placed(named),
         limit=_limit(device, bar),
         asked=bar.asked,
+        largest=_largest_piece(device, bar),
         strip=draw_strip(findings, device, held, sheet),
         sureness=words.sureness(findings),
     )
@@ -129,6 +135,14 @@ def fixes(device: DeviceFindings, sources: Sources) -> tuple[Fix, ...]:
     """All remedies that would help, best first."""
     advice = device.oom.verdict.advice if device.oom is not None else ()
     return tuple(_fix(device, item, sources) for item in advice if not item.refuted)
+
+
+def _second(device: DeviceFindings, proposed: tuple[Fix, ...]) -> Fix | None:
+    """The remedy beside the best one; what only delays the failure waits below, where the best one ends it."""
+    second = next(iter(proposed[1:]), None)
+    if second is None or device.oom is None or not words.only_delays(second.advice, device.oom):
+        return second
+    return None if proposed[0].advice.enough else second
 
 
 def quoted(text: str) -> Markup:
@@ -146,6 +160,14 @@ def _fix(device: DeviceFindings, item: Advice, sources: Sources) -> Fix:
     assert device.oom is not None
     action = quoted(clean(advice_text(item).action, _LONGEST))
     return Fix(action, words.effect_text(item, device.oom), item, line_of_advice(device.oom, item, sources))
+
+
+def _largest_piece(device: DeviceFindings, bar: MemoryBar) -> int | None:
+    """The bar shows how much was free; a request that is smaller failed for want of one piece, which it cannot show."""
+    oom = device.oom
+    if oom is None or bar.asked is None or oom.free.usable < bar.asked or oom.free.largest >= bar.asked:
+        return None
+    return oom.free.largest
 
 
 def _limit(device: DeviceFindings, bar: MemoryBar) -> str:

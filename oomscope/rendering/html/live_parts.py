@@ -21,7 +21,8 @@ from oomscope.model.ordering import among
 from oomscope.rendering.html import palette
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import label
-from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, PART_LABELS, other_of_kind, part_of_line
+from oomscope.wording.loops import pass_word
+from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, PART_LABELS, UNDERWAY, other_of_kind, part_of_line
 from oomscope.wording.paths import Shorten
 from oomscope.wording.template import without_inner_workings
 
@@ -45,7 +46,9 @@ _COLOURS = {
     "cuda_graphs": palette.CATEGORY_COLOURS["workspace"],
     "retained_graph": palette.KEPT,
     "accumulated_tensors": palette.KEPT,
+    UNDERWAY: palette.CATEGORY_COLOURS["activation"],
 }
+_KEPT_KINDS = ("retained_graph", "accumulated_tensors")
 _SHADES = (1.0, 0.72, 0.5, 0.32)
 """Opacities of parts that share a colour."""
 
@@ -96,7 +99,9 @@ def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
     groups = list(_holders(device, rows, size))
     taken = np.concatenate([group.rows for group in groups]) if groups else np.zeros(0, np.int64)
     is_taken, names = among(rows, taken), np.array(slugs, object)
-    groups += _drivers(device, rows[~is_taken], names[~is_taken], shorten, set(names[is_taken].tolist()))
+    kinds = _KEPT_KINDS if not groups else (*_KEPT_KINDS, "activations", "unknown")
+    others = rows[~is_taken], _underway(device, rows[~is_taken], names[~is_taken], kinds)
+    groups += _drivers(device, *others, shorten, set(names[is_taken].tolist()))
     least = LEAST_SHARE * size[rows].sum()
     large = [group for group in groups if size[group.rows].sum() >= least]
     small = [group.rows for group in groups if size[group.rows].sum() < least]
@@ -107,6 +112,15 @@ def live_parts(device: DeviceFindings, shorten: Shorten) -> LiveParts:
         key[group.rows] = number
     parts = tuple(LivePart(*group[:3], int(size[group.rows].sum()), group.holder) for group in large)
     return LiveParts(parts, key)
+
+
+def _underway(device: DeviceFindings, rows: IntArray, names: Any, kinds: tuple[str, ...]) -> Any:
+    """The kinds of `rows`, where what the pass underway has made is one kind: it is nothing that earlier ones left."""
+    boundaries = device.rounds.boundaries
+    if device.oom is None or not boundaries or pass_word(device)[0] != "pass":
+        return names
+    is_new = device.history.lifetimes.born[rows] >= boundaries[-1]
+    return np.where(is_new & np.isin(names.astype(str), kinds), UNDERWAY, names).astype(object)
 
 
 def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator[_PartRows]:

@@ -81,6 +81,8 @@ class SiteRow:
     is_pin: bool
     grows: bool
     source: str
+    repeats: bool = False
+    """Whether the row above shows the same line of source."""
 
 
 def place_of(item: SiteUse | Pin | Growth | Oom, shorten: Shorten) -> Place:
@@ -129,6 +131,7 @@ def site_rows(
                 is_pin=identity in pins,
                 grows=identity in growing,
                 source=source_text(use.caller or use.site, sources),
+                repeats=number > 0 and use.caller is not None and use.caller == device.sites[number - 1].caller,
             )
         )
     return tuple(rows)

@@ -54,7 +54,7 @@ class Strip:
         begin: what stands at its left end.
         end: the moment at its right end.
         limit: the limit in words with its height; None where it is not drawn.
-        mark: where the failure or the peak stands, with its word; None where neither is shown.
+        mark: where the failure or the peak stands, with its word; None where neither is shown, or it is the right end.
         earlier: where earlier failures stand, with a word for those that stand close together.
         is_oom: whether `mark` is a failure.
         freed: what is called that was given back before the instant; empty where nothing of it is drawn.
@@ -102,7 +102,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         _begin(time_axis(history, device.at_entry, zero), zero),
         zero if device.at_entry == last else f"end of the {'recording' if device.part is None else 'part shown'}",
         (f"limit {format_bytes(limit)}", _percent(1 - limit / top)) if limit is not None else None,
-        (_percent(axis.place(stands) / _right(at)), word) if 0 <= stands <= last else None,
+        (_percent(axis.place(stands) / _right(at)), word) if 0 <= stands < last else None,
         _earlier(device, failed, axis, _right(at)),
         oom is not None,
         given_back(zero, is_last=device.at_entry == last) if bands[-1].any() else "",
@@ -194,7 +194,7 @@ def _draw(
     if device.oom is None:
         axes.axvline(axis.place(device.at_entry), color=palette.INK.light, linewidth=1.0, dashes=(2, 2))
     for entry in apart(failed, int(picture.at[-1])):
-        axes.axvline(axis.place(entry), color=palette.ALARM.light, linewidth=1.6)
+        axes.axvline(_ended(entry, axis, picture.at), color=palette.ALARM.light, linewidth=1.6)
     if picture.asked is not None and device.oom is not None:
         _asked(axes, picture.asked, axis.place(device.oom.entry), picture.top)
     if picture.limit is not None:
@@ -238,6 +238,11 @@ def _flat(values: IntArray) -> FloatArray:
 def _right(at: IntArray) -> float:
     """The right end of the picture."""
     return float(at[-1]) + max(_ROOM * float(at[-1] - at[0]), 1.0)
+
+
+def _ended(entry: int, axis: _Axis, at: IntArray) -> float:
+    """Where a failure is drawn: the last entry of the picture ends with it, and nothing is to the right of it."""
+    return _right(at) if entry == axis.last else axis.place(entry)
 
 
 def _steps(axes: Axes, boundaries: tuple[int, ...], axis: _Axis) -> None:
