@@ -217,6 +217,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.private_pools_closely": "{walled:bytes} are free, but inside {pools:n private pool} (CUDA graphs or "
     "MemPools) that this request may not use. In the ordinary pool they would have served the {size:bytes}, with "
     "little to spare.",
+    "causes.private_pools.each_pass": "Each of the {passes} passes of the loop in {loop:place} has made one of them.",
     "causes.private_pools.most": lambda values: (
         f"{format_bytes(values['free'])} of that is in {holder(values['name'])}, {_POOLS[values['kind']]}."
     ),

@@ -39,6 +39,7 @@ DOUBTS: dict[str, Sentence] = {
     "doubts.not_fitted_before": "no pass like this one has fitted before, so that it may need more than there is",
     "doubts.no_end": "what is being collected may have no end",
     "doubts.calls_at_once": "fewer calls at once would have been enough as well",
+    "doubts.another_each_pass": "each pass needs a pool of its own, and how many more are to come is not known",
     "doubts.no_piece": "no single piece of it is known to be large enough",
     "doubts.sizes": "block sizes from before the recording may be off by {bytes:bytes}",
 }

@@ -248,6 +248,8 @@ def _effect_of_cap(advice: Advice, oom: Oom) -> str:
         far = f"only delays it, by {plural(advice.values['passes'], 'pass', 'passes')}"
     elif oom.verdict.cause == "retained":
         far = ENOUGH_SO_FAR
+    elif "causes.private_pools.each_pass" in {note.code for note in oom.verdict.headline}:
+        far = "enough for this pass"  # the next one makes another pool
     else:
         far = _enough(advice, oom)
     return f"{takes} · {far}"

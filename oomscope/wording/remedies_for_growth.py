@@ -156,6 +156,13 @@ GROWING: dict[str, RemedyWords] = {
         "what is dropped is lost; what is moved takes a copy back where the device needs it",
         "faq",
     ),
+    "bound_what_is_kept.reached": RemedyWords(
+        "Empty {holder:holder} and what else keeps the same tensors, limit their size, or move what they keep to the "
+        "CPU (`.cpu()`).",
+        "{bytes:bytes} is reached through it, and could go.",
+        "what is dropped is lost; what is moved takes a copy back where the device needs it",
+        "faq",
+    ),
     "bound_what_is_kept.metric": RemedyWords(
         lambda values: (
             f"Create the metric with `compute_on_cpu=True`: torchmetrics then moves {_names(values)} to the CPU after "

@@ -71,14 +71,21 @@ def _release_rest(values: Mapping[str, Any]) -> str:
     )
 
 
+def _way_out(name: str) -> str:
+    """How to let go of what the object `name` is reached through; a hook goes by the handle that registering returns."""
+    if "hooks[" in name:
+        return "remove the hook that leads to it (`remove()` of what registering it returned)"
+    return "`del` what leads to it"
+
+
 def _release_training(values: Mapping[str, Any]) -> str:
     before = work(values["before"]) or "the work that follows"
     if call := free_memory(values["holder"]):
         return f"Call `{call}` before {before}: it lets go of {holder(values['holder'])}."
     if values["holder"]:
         return (
-            f"Let go of {holder(values['holder'])} before {before}: `del` what leads to it, or keep there only what is "
-            "read later."
+            f"Let go of {holder(values['holder'])} before {before}: {_way_out(values['holder'])}, or keep there only "
+            "what is read later."
         )
     return (
         f"Let go of the optimizer and the gradients of the loop in {place(values['place'])} once it has ended, before "
@@ -90,7 +97,7 @@ def _release_training(values: Mapping[str, Any]) -> str:
 def _release_optimizer(values: Mapping[str, Any]) -> str:
     before = "before the new one makes its states"
     if values["holder"]:
-        return f"Let go of {holder(values['holder'])} {before}: `del` what leads to it."
+        return f"Let go of {holder(values['holder'])} {before}: {_way_out(values['holder'])}."
     return (
         f"Let go of the former optimizer {before}: `del` what refers to it (a scheduler, a list, an attribute), or "
         "go on with it, at another learning rate."
@@ -101,7 +108,7 @@ def _release_model(values: Mapping[str, Any]) -> str:
     where = f" made at {place(values['place'])}" if values["place"] else ""
     before = work(values["before"]) or "the next one is made"
     if values["holder"]:
-        return f"Let go of {holder(values['holder'])} before {before}: `del` what leads to it."
+        return f"Let go of {holder(values['holder'])} before {before}: {_way_out(values['holder'])}."
     return (
         f"Let go of the model{where}, or of its gradients and its optimizer, before {before}: `del` what refers to "
         "them, and break reference cycles that keep them."

@@ -325,6 +325,24 @@ def test_a_tensor_that_is_joined_to_frees_what_it_has_grown_by(grown: int, enoug
     assert advice.enough is enough
 
 
+@pytest.mark.parametrize(
+    ("holder", "reaches", "slug"),
+    [
+        ("kept", 1000, "bound_what_is_kept.reached"),
+        ("kept", 899, "bound_what_is_kept"),
+        ("main: net[*]._forward_hooks[*] (closure) seen", 900, "bound_what_is_kept.hooks"),
+    ],
+)
+def test_an_object_through_which_all_that_grows_is_reached_is_the_one_to_empty(
+    holder: str, reaches: int, slug: str
+) -> None:
+    assert bound_what_is_kept.NEARLY_ALL == 0.9
+    kept = suspect(holder, retained=100, reaches=reaches)
+    one = circumstances(suspects=(kept,), growth=(growth(),), piled=Piled(grown=1000))
+    (advice,) = bound_what_is_kept.propose(one)
+    assert advice.slug == slug
+
+
 def test_lines_that_grow_alike_get_one_piece_of_advice() -> None:
     (advice,) = bound_what_is_kept.propose(circumstances(growth=(growth(),) * 3))
     assert advice.saves_bytes == 3 * growth().spared_bytes
@@ -373,8 +391,8 @@ def test_batches_are_bounded_where_smaller_ones_had_fitted(
     ("share", "shape", "said"),
     [
         (None, (48, 318), "Limit `ids` at main (train.py:1): samples or length."),
-        (0.791, (48, 318), "Limit `ids` at main (train.py:1) to less than 12,000 elements (15,264 here)."),
-        (0.639, None, "Limit the input at main (train.py:1) to less than 63 % of its size here."),
+        (0.791, (48, 318), "Limit `ids` at main (train.py:1) to less than 12,000 elements (15,264 in this pass)."),
+        (0.639, None, "Limit the input at main (train.py:1) to less than 63 % of its size in this pass."),
     ],
 )
 def test_as_much_of_the_input_as_fits_is_told_where_it_is_known(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from oomscope.analysis.labels.records import Driver
 from oomscope.analysis.memory.records import FreeForRequest, Pin, Totals
 from oomscope.analysis.passes.records import Growth
@@ -16,6 +18,7 @@ from oomscope.analysis.verdict.shortage import Shortage, Tested
 MIB = 1 << 20
 GIB = 1 << 30
 PLACE = Location("train.py", 31, "train")
+NO_LAYOUT = SimpleNamespace(segments=SimpleNamespace(pool=np.zeros(0, np.int64)))
 OTHER = Location("model.py", 7, "forward")
 
 
@@ -42,7 +45,7 @@ def circumstances(
     }
     request = {
         "size": size, "limit": limit, "free": holes, "totals": Totals(reserved, allocated, allocated), "entry": 0,
-        "site": PLACE, "caller": PLACE, "device_free": 0, "recovered": False, "stream": 0,
+        "site": PLACE, "caller": PLACE, "device_free": 0, "recovered": False, "stream": 0, "layout": NO_LAYOUT,
     }  # fmt: skip
     request |= {name: more.pop(name) for name in tuple(more) if name in request}
     case = Shortage(size=size, reserved=reserved, limit=limit, free=holes, **shortage)

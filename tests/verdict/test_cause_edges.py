@@ -682,6 +682,29 @@ def test_the_pool_that_walls_in_half_of_it_is_named(name: str | None, walled: in
     assert most == ([{"free": 2000, "name": name, "kind": "graph"}] if told else [])
 
 
+def walled(pools: int, passes: int) -> Any:
+    one = circumstances(
+        free=free(walled=4000, walled_piece=4000), failing_pass=FailingPass(stand_ins.PLACE, passes, passes)
+    )
+    one.request.layout = SimpleNamespace(segments=SimpleNamespace(pool=np.arange(pools + 1)))
+    return one
+
+
+@pytest.mark.parametrize(
+    ("pools", "passes", "told"), [(3, 3, True), (3, 2, True), (2, 2, False), (4, 6, False), (6, 4, False)]
+)
+def test_a_loop_that_makes_a_pool_each_pass_is_told(pools: int, passes: int, told: bool) -> None:
+    found = codes(private_pools.headline(walled(pools, passes), outcome("private_pools")))
+    assert ("causes.private_pools.each_pass" in found) is told
+
+
+@pytest.mark.parametrize(("pools", "doubted"), [(16, False), (17, True)])
+def test_a_pool_for_each_request_that_comes_has_no_end(pools: int, doubted: bool) -> None:
+    assert private_pools.MOST_SIZES == 16
+    reason = private_pools.doubt(walled(pools, pools), outcome("private_pools"))
+    assert (reason is not None and reason.code == "doubts.another_each_pass") is doubted
+
+
 @pytest.mark.parametrize(("source", "code"), [("recorded", "limit"), ("bracket", "refused")])
 def test_what_refused_a_request_larger_than_an_unknown_card(source: str, code: str) -> None:
     (one,) = codes(oversized_request.headline(circumstances(20_000, source=source), outcome("oversized_request")))

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from oomscope.analysis.passes.records import FailingPass, KeepsMore
@@ -58,6 +59,14 @@ CASES = {
     ),
     "little_to_spare": Case(
         "private_pools", {"free": free(walled=2000, walled_piece=2000)}, outcome("private_pools", 0)
+    ),
+    "another_each_pass": Case(
+        "private_pools",
+        {
+            "free": free(walled=2000, walled_piece=2000),
+            "failing_pass": FailingPass(None, 20, 20),
+            "layout": SimpleNamespace(segments=SimpleNamespace(pool=np.arange(21))),
+        },
     ),
     "no_piece": Case("private_pools", {"free": free(walled=2000, walled_piece=1000)}),
     "sizes": Case("private_pools", {"free": free(walled_piece=2000), "uncertain_bytes": 301}),

@@ -152,6 +152,7 @@ CHECKS: dict[str, Check] = {
     "causes.private_pools_closely": lambda values, about: (
         values["pools"] > 0 and within(values["size"], values["walled"] + room(about))
     ),
+    "causes.private_pools.each_pass": lambda values, about: values["passes"] == about.failing_pass.finished > 0,
     "causes.private_pools.most": lambda values, about: 0 < values["free"] <= about.request.free.walled,
     "causes.other_stream.opened": lambda values, about: within(values["size"], values["opened"]),
     "causes.other_stream.free": lambda values, about: within(about.request.size, values["free"] + room(about)),

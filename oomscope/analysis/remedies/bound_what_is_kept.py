@@ -16,7 +16,7 @@ from oomscope.analysis.remedies.kept_rows import kept_rows
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.models_held import kept_models
 from oomscope.analysis.verdict.records import Advice, Suspect
-from oomscope.analysis.verdict.suspects import OF_THE_PASS
+from oomscope.analysis.verdict.suspects import OF_THE_PASS, reaching
 from oomscope.model import BoolArray, FrameKind, frame_kind
 from oomscope.model.ordering import ascending
 
@@ -25,6 +25,8 @@ SLUG = "bound_what_is_kept"
 _OTHERWISE = ("optimizer", "deferred", "exception", "cycle")
 """Kinds of holders for which there is advice of their own."""
 _HOOKS = re.compile(r"_hooks(\[\*\].*)?$")
+NEARLY_ALL = 0.9
+"""Of what grows; an object through which less of it is reached is not the one to change."""
 WORTH_BOUNDING = 0.2
 """Of the allocated bytes; what an object that does not grow has to keep at least to be worth a change."""
 
@@ -49,10 +51,24 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         if keeper.share >= WORTH_BOUNDING and keeper.kind not in others and not _is_of_library(keeper):
             yield _holder(circumstances, keeper, keeper.retained, None)
             return
+    if not circumstances.keeps_graphs and (reached := _reached(circumstances)) is not None:
+        yield reached
+        return
     kept = circumstances.keeps_graphs
     rows = [one for one in circumstances.growth if not (kept and one.kind == "generations") and not one.within_step]
     for kind in dict.fromkeys(one.kind for one in rows):
         yield _lines(circumstances, [one for one in rows if one.kind == kind])
+
+
+def _reached(circumstances: Circumstances) -> Advice | None:
+    """What to do about an object through which all that grows is reached, though others keep parts of it as well."""
+    grown = circumstances.piled.grown
+    first = reaching(circumstances.suspects, grown) if grown > 0 else None
+    if first is None or first.reaches < NEARLY_ALL * grown or first.kind in _OTHERWISE:
+        return None
+    is_hook = _HOOKS.search(first.holder) is not None
+    values = {"holder": _HOOKS.sub("_hooks", first.holder), "part": None, "bytes": grown, "others": ()}
+    return Advice(f"{SLUG}.{'hooks' if is_hook else 'reached'}", values, grown, enough_by_sum(circumstances, grown))
 
 
 def _is_of_library(suspect: Suspect) -> bool:
