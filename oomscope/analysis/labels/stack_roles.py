@@ -167,7 +167,12 @@ _CACHE = re.compile(
     r"(?<![a-z])kv_?cache|cache_utils\.py|past_key_value|key_value_cache|kv_buffer|cache_engine"
     r"|continuous_batching/cache\.py|mem_cache/memory_pool\.py"
 )
-_LINEAR = _files(r"torch/nn/modules/(?:linear|conv)\.py$")
+_LINEAR = _files(
+    r"torch/nn/modules/(?:linear|conv)\.py$",
+    r"torch_geometric/nn/dense/linear\.py$",
+    r"transformers/pytorch_utils\.py$",
+)
+"""Libraries have linear layers of their own; that of GPT-2 in transformers is called ``Conv1D``."""
 _COMPILED = _files("torchinductor_", "torch/_inductor/", "torch/_dynamo/")
 _INDUCTOR = "torchinductor_/"
 """Stands for what torch.compile writes, wherever its cache lies."""
