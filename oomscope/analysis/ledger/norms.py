@@ -9,8 +9,9 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.paths import Path, module_of
-from oomscope.analysis.ledger.products import CONVOLUTION, NEEDS_INPUT, is_norm
+from oomscope.analysis.ledger.products import CONVOLUTION, is_norm
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.written_norms import written_out
 from oomscope.model import BoolArray, IntArray
 
 
@@ -19,12 +20,12 @@ def needed_in_full(run: Run, rows: IntArray, known: dict[int, Path]) -> list[boo
 
     A workspace that is given back at once does not come between.
     """
-    found = [False] * len(rows)
+    found, written = [False] * len(rows), written_out(run)
     lasting = np.flatnonzero(~run.recording.at_once[rows]).tolist()
     for place, after in pairwise(lasting):
         row, following = int(rows[place]), int(rows[after])
         if run.saved[row] and run.size[following] == run.size[row]:
-            found[place] = any(NEEDS_INPUT.search(name) for _, _, name in known[int(run.stack[following])][-1])
+            found[place] = bool(written[following]) or is_norm(known[int(run.stack[following])])
     return found
 
 

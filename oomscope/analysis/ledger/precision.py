@@ -11,17 +11,17 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention import LEAST_SCORES, scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.blocks import Block, blocks
-from oomscope.analysis.ledger.casts import SMALL_WEIGHT
-from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.norms import activated_in_place, given_to_both, needed_in_full
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
-from oomscope.analysis.ledger.products import is_norm, products_fed
+from oomscope.analysis.ledger.products import products_fed
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.scores import of_triples, written_out
 from oomscope.analysis.ledger.slopes import learned_slopes
+from oomscope.analysis.ledger.softmaxes import shares
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
+from oomscope.analysis.ledger.written_norms import norms
+from oomscope.analysis.ledger.written_norms import written_out as written_norms
 from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.frozen import frozen
@@ -29,7 +29,7 @@ from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
 _HALF = re.compile(
-    r"torch/nn/modules/(linear|conv|rnn)\.py|scaled_dot_product|sdpa|flash_attn|_in_projection|^(linear|matmul|bmm|einsum|baddbmm|conv\w+)$"
+    r"torch/nn/modules/(linear|conv|rnn)\.py|torch_geometric/nn/dense/linear\.py|transformers/pytorch_utils\.py|scaled_dot_product|sdpa|flash_attn|_in_projection|^(linear|matmul|bmm|einsum|baddbmm|conv\w+)$"
 )
 _FULL = re.compile(
     r"layer_norm|group_norm|softmax|cross_entropy|nll_loss|\w+_loss$|normalize|cosine_similarity|^(pow|exp|log|norm|sum|prod)$"
@@ -41,8 +41,6 @@ _ONLY_FULL = re.compile(r"^ctc_loss$")
 """Has no kernel for 16 bits, so that programs compute what it is given in full precision."""
 GATES = 2
 """Results of one line that a backward needs, as of a gate: what it multiplies."""
-BESIDE = 3
-"""Requests from a softmax to what a dropout makes of it, at most."""
 LEAST_COPIED = 1 << 20
 """Bytes of what is copied for a product, where one copy more would count."""
 ONE_MORE = 1 / 2
@@ -82,8 +80,8 @@ def halves(run: Run) -> Halves:
     known = paths(run)
     rows = _made(run)
     half, doubtful = in_half(run)
-    products = products_fed(run, rows, known, learned_slopes(run))
-    softmaxes = _softmaxes(run, known)
+    products = products_fed(run, rows, known, learned_slopes(run), norms(run))
+    softmaxes = shares(run, known)
     needed = needed_in_full(run, rows, known)
     shared = given_to_both(run, rows, known)
     formulas = _formulas(run, known)
@@ -91,6 +89,8 @@ def halves(run: Run) -> Halves:
     # A power needs what goes into it in full precision, beside the half of that which the formula begins with.
     begins = formulas & run.saved & (run.stack != np.roll(run.stack, 1))
     copied, originals = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size))
+    # What no backward needs goes into no product.
+    fits = run.saved & ~half & ~gates
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
         if begins[row]:
             likely[row] = 1.5
@@ -100,7 +100,7 @@ def halves(run: Run) -> Halves:
             likely[row] = 1.5
         elif softmaxes[row] > 0:
             likely[row] = softmaxes[row]
-        elif copies and not half[row] and not gates[row] and not _keeps_result(known[int(run.stack[row])][-1]):
+        elif copies and fits[row] and not _keeps_result(known[int(run.stack[row])][-1]):
             likely[row] = 0.5 * copies + (1.0 if in_place[row] else 0.0)
             copied[row], originals[row] = True, 0.0 if in_place[row] else 1.0
         elif half[row]:
@@ -113,11 +113,12 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     half, doubtful = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size), np.bool_)
     known = paths(run)
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
-    sloped, softmaxes = learned_slopes(run), _softmaxes(run, known)
+    sloped, softmaxes, is_of_norm = learned_slopes(run), shares(run, known), norms(run)
     always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0) | _formulas(run, known)
+    always_full |= written_norms(run)
     last: dict[object, bool] = {}
     # The last thing of each size that a block has made, if a norm did.
-    norms: dict[tuple[int, int], bool] = {}
+    of_norms: dict[tuple[int, int], bool] = {}
     stream, begun = False, -2
     for row in _made(run).tolist():
         path = known[int(run.stack[row])]
@@ -128,13 +129,13 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
         told = False if always_full[row] else True if sloped[row] else _told(path[-1])
         if told is None:
             least = _least_depth(run, row, known, block)
-            if block is not None and least > block.depth and norms.get(made):
+            if block is not None and least > block.depth and of_norms.get(made):
                 # A sum with what a norm has made is as precise as that.
                 stream = False
             half[row] = _followed(path, last, least, stream)
         else:
             half[row] = told
-        doubtful[row], norms[made] = told is None, is_norm(path)
+        doubtful[row], of_norms[made] = told is None, bool(is_of_norm[row])
         for depth in range(len(path)):
             # What follows a softmax is a product with it.
             last[module_of(path[: depth + 1])] = bool(half[row] or softmaxes[row] > 0)
@@ -252,7 +253,7 @@ def _keeps_result(part: Part) -> bool:
 def _begins_in_half(run: Run, known: dict[int, Path], first: int) -> bool:
     """Whether the first large thing that a forward makes is a matrix product's or a convolution's."""
     rows = np.flatnonzero(run.during(FORWARD) & (run.step == run.step[first]) & (run.stack >= 0))
-    if any(_EMBEDDING.search(name) for _, _, name in known[int(run.stack[rows[0]])][-1]):
+    if is_of_embedding(known[int(run.stack[rows[0]])]):
         return False
     for row in rows[run.saved[rows]][:8].tolist():
         told = _told(known[int(run.stack[row])][-1])
@@ -282,34 +283,6 @@ def only_full(run: Run) -> BoolArray:
     return np.asarray(found | back)
 
 
-def _softmaxes(run: Run, known: dict[int, Path]) -> FloatArray:
-    """Of scores that no name tells and that a backward needs, how much of each is there under autocast; 0 for others.
-
-    A softmax is computed in full precision, and the product that follows needs a copy of it in half. Where a dropout
-    follows, the copy is of what that makes, and takes its place.
-    """
-    found = np.zeros(len(run.size))
-    scores = written_out(run) | of_triples(run)
-    rows = np.flatnonzero(scores & run.saved & (run.end < NEVER) & _longest(run, scores))
-    dropped = [any(name == "dropout" for _, _, name in known[one][-1]) for one in run.stack[rows].tolist()]
-    for place, row in enumerate(rows.tolist()):
-        following = place + 1 < len(rows) and dropped[place + 1] and int(rows[place + 1]) - row <= BESIDE
-        if not dropped[place]:
-            found[row] = 1.0 if following else 1.5
-        else:
-            found[row] = 0.5 if run.size[row] >= int(run.size[rows[max(place - 2, 0) : place + 1]].max()) else 1.0
-    return found
-
-
-def _longest(run: Run, rows: BoolArray) -> BoolArray:
-    """Which of `rows` a backward gives up, not the forward."""
-    found = np.zeros(len(run.size), np.bool_)
-    for step in range(run.steps):
-        backward = run.first_of(step, BACKWARD)
-        found |= rows & (run.step == step) & (run.end > backward)
-    return found
-
-
 def _with_backward(run: Run, forward: FloatArray, copied: BoolArray) -> FloatArray:
     """Factors with those of the backward: gradients of activations are of the precision of most bytes of their size.
 
@@ -324,19 +297,11 @@ def _with_backward(run: Run, forward: FloatArray, copied: BoolArray) -> FloatArr
     return np.where(back & mostly, 0.5, forward)
 
 
-def cast_copies(run: Run, draft: Draft) -> Draft:
-    """`draft` with a copy in 16 bits of each weight of a product, from the forward until its gradient is made."""
-    weights = np.unique(run.trained[run.trained > SMALL_WEIGHT])
-    begins = np.array([run.first_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)
-    rows = np.flatnonzero(run.gradients & (run.step >= 0) & np.isin(run.size, weights))
-    rows = rows[np.lexsort((run.begin[rows], run.step[rows]))]
-    if embeds(run):
-        # What a forward needs first is the last to have its gradient.
-        rows = rows[np.append(np.diff(run.step[rows]) == 0, False)] if len(rows) else rows
-    rows = rows[begins[run.step[rows]] < NEVER]
-    return draft.added(run.size[rows] // 2, begins[run.step[rows]] - 1, run.begin[rows] + SPACING, rows)
-
-
 def embeds(run: Run) -> bool:
     """Whether the model begins with an embedding."""
     return any(_EMBEDDING.search(frame.name) for frame in run.study.snapshot.stacks.frames)
+
+
+def is_of_embedding(path: Path) -> bool:
+    """Whether the innermost call is one of an embedding."""
+    return any(_EMBEDDING.search(name) for _, _, name in path[-1])

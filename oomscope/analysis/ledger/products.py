@@ -21,7 +21,9 @@ MANY_PRODUCTS = 5
 """Of one norm's result and a module: more than a gated layer or attention has. The last one projects back."""
 
 
-def products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_products: BoolArray) -> list[int]:
+def products_fed(
+    run: Run, rows: IntArray, known: dict[int, Path], like_products: BoolArray, norms: BoolArray
+) -> list[int]:
     """For each of `rows`, how many products it goes into if one comes next.
 
     Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
@@ -31,7 +33,7 @@ def products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_products
     single = like_products[rows]
     is_product = run.marked(Mark.LINEAR)[rows] | single
     stack, size = run.stack[rows], run.size[rows]
-    owner = [known[one][:-1] for one in stack.tolist()]
+    owner, norm = [known[one][:-1] for one in stack.tolist()], norms[rows]
     calls: dict[object, set[int]] = {}
     for one, path, product in zip(stack.tolist(), owner, is_product.tolist(), strict=True):
         if product and not CONVOLUTION.search(known[one][-1][0][0]):
@@ -49,7 +51,7 @@ def products_fed(run: Run, rows: IntArray, known: dict[int, Path], like_products
             projects = size[place + 1] == size[fed] or _three_alike(place + 1, other, size)
             alike = (several == GATED and twice) or (several == ATTENTION and projects)
             alone = single[place + 1] or bool(CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
-            many, lines = (0, 0) if alone else _products_of_call(known, is_product, stack, begin, place + 1)
+            many, lines = (0, 0) if alone else _products_of_call(known, is_product, stack, norm, begin, place + 1)
             many = many if many >= MANY_PRODUCTS or GATED <= many > lines else 2
             found[fed] = max(several - 1 if alike and not alone else 1, many - 1)
     return found
@@ -63,19 +65,19 @@ def _three_alike(place: int, other: IntArray, size: IntArray) -> bool:
 
 
 def _products_of_call(
-    known: dict[int, Path], is_product: BoolArray, stack: IntArray, begin: int, product: int
+    known: dict[int, Path], is_product: BoolArray, stack: IntArray, norm: BoolArray, begin: int, product: int
 ) -> tuple[int, int]:
     """How many products the module of a `product` makes of what a norm made at `begin`, and on how many lines.
 
     They end with the next norm. A container calls its layers one after another; each is given what the last one made.
     """
     owner = known[int(stack[product])][:-1]
-    if owner[-1][0][0].startswith("torch/") or not is_norm(known[int(stack[begin])]):
+    if owner[-1][0][0].startswith("torch/") or not norm[begin]:
         return 0, 0
     lines = list[int]()
     for place in range(product, len(stack)):
         path = known[int(stack[place])]
-        if is_norm(path):
+        if norm[place]:
             break
         if is_product[place] and module_of(path[:-1]) == module_of(owner):
             lines.append(int(stack[place]))

@@ -9,8 +9,9 @@ from oomscope.analysis.ledger.cross_entropy import in_half, with_copies
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.precision import Halves, cast_copies, halves
+from oomscope.analysis.ledger.precision import Halves, halves
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.weight_copies import cast_copies
 from oomscope.model.arrays import FloatArray
 
 SLUG = "autocast"
@@ -24,7 +25,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     if (found.likely == 1).all():
         return None
     drafts = [_draft(run, found, factor) for factor in (found.likely, found.least, found.most)]
-    return Edited(drafts[0], tuple(drafts[1:]), doubt=0.05, own=found.own)
+    return Edited(drafts[0], tuple(drafts[1:]), doubt=0.05, own=found.own, halves=True)
 
 
 def _draft(run: Run, found: Halves, factor: FloatArray) -> Draft:

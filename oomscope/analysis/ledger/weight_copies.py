@@ -1,0 +1,98 @@
+"""The copies that autocast makes of weights in 32 bits: one in 16 bits for all products of a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.kinds import WORKSPACE
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.casts import SMALL_WEIGHT
+from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
+from oomscope.analysis.ledger.paths import paths
+from oomscope.analysis.ledger.precision import is_of_embedding
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import IntArray
+
+
+def cast_copies(run: Run, draft: Draft) -> Draft:
+    """`draft` with a copy in 16 bits of each weight of a product, from the forward until its gradient is made.
+
+    Where gradients are zeroed in place, later steps make none that stays; their backwards are taken for like the last
+    one that did.
+    """
+    begins = [run.first_of(step, FORWARD) for step in range(run.steps)]
+    rows, made = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for step in (one for one in range(run.steps) if begins[one] < NEVER):
+        own, moments = _of_step(run, step)
+        if len(own):
+            rows, made, of = own, moments, step
+        elif len(rows):
+            moments = _as_in(run, of, step, made)
+        draft = draft.added(run.size[rows] // 2, np.full(len(rows), begins[step] - 1), moments + SPACING, rows)
+    return draft
+
+
+def _of_step(run: Run, step: int) -> tuple[IntArray, IntArray]:
+    """The gradients of a step's weights that products are given, and the moments at which those are made."""
+    weights = np.unique(run.trained[run.trained > SMALL_WEIGHT])
+    rows = np.flatnonzero(run.gradients & (run.step == step))
+    rows = rows[np.argsort(run.begin[rows], kind="stable")]
+    made = run.begin[rows]
+    # What a forward needs first is the last to have its gradient.
+    before, embeddings = _first_layers(run, step)
+    end = _without_products(run.size[rows].tolist(), before)
+    first = max(end - embeddings, 0)
+    for place in range(first, end):
+        made[place] = _made_as_of_a_product(run, int(rows[place]), int(run.begin[rows[first]]))
+    known = (made < NEVER) & np.isin(run.size[rows], weights)
+    return rows[known], made[known]
+
+
+def _first_layers(run: Run, step: int) -> tuple[int, int]:
+    """How many products a step's forward makes before its first embedding, and how many embeddings before the next one.
+
+    Of the embeddings that one line makes, each that is as large as the largest: there may be a loop over tables.
+    """
+    known = paths(run)
+    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & (run.step == step) & ~run.of(WORKSPACE))
+    embeds = np.array([is_of_embedding(known[one]) for one in run.stack[rows].tolist()], np.bool_)
+    linear, first = run.marked(Mark.LINEAR)[rows], int(np.argmax(embeds)) if embeds.any() else len(rows)
+    following = np.flatnonzero(linear[first:])[:1] + first
+    tables = rows[: int(following[0]) if len(following) else len(rows)]
+    tables = tables[embeds[: len(tables)]]
+    edges = np.flatnonzero(np.diff(run.stack[tables])) + 1
+    parts = [run.size[part] for part in np.split(tables, edges) if len(part)]
+    return int(linear[:first].sum()), sum(int((part == part.max()).sum()) for part in parts)
+
+
+def _without_products(sizes: list[int], products: int) -> int:
+    """How many of the gradients of `sizes` bytes are there before those of the first `products`, with their biases."""
+    end = len(sizes)
+    for _ in range(products):
+        end -= 1
+        if end > 0 and sizes[end] < sizes[end - 1] and sizes[end - 1] % sizes[end] == 0:
+            end -= 1
+    return max(end, 0)
+
+
+def _made_as_of_a_product(run: Run, row: int, embeddings: int) -> int:
+    """The moment at which the gradient of an embedding's weight has been made as that of a product.
+
+    That is before the gradients of all `embeddings`. A weight that is tied to the last layer has a gradient from both,
+    which are added; the embedding makes its own last. `NEVER` where the weight goes into no product: autocast copies
+    none for an embedding.
+    """
+    alike = run.during(BACKWARD) & (run.size == run.size[row]) & (run.step == run.step[row]) & ~run.gradients
+    there = alike & (run.begin < embeddings) & (run.end > run.begin[row] - SPACING)
+    return int(run.begin[there].min(initial=NEVER))
+
+
+def _as_in(run: Run, of: int, step: int, moments: IntArray) -> IntArray:
+    """The `moments` of the backward of one step in that of another, by how much of it has been made before them."""
+    before, here = (np.sort(run.begin[run.during(BACKWARD) & (run.step == one)]) for one in (of, step))
+    if not len(here):
+        return np.full(len(moments), NEVER - SPACING, np.int64)
+    place = np.searchsorted(before, moments) * len(here) // max(len(before), 1)
+    found: IntArray = here[np.minimum(place, len(here) - 1)]
+    return found
