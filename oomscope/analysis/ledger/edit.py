@@ -22,6 +22,8 @@ class Edited:
         own: float64[requests], as what share of it the program itself has what was recorded, without copies; or None.
         given: the requests that go into what is made again, or None.
         again: int64[given], the moment from which that is.
+        halves: whether it makes what is computed be in 16 bits.
+        beside_halves: the most likely program where another remedy does that, if it is another one; else None.
     """
 
     likely: Draft
@@ -30,6 +32,8 @@ class Edited:
     own: FloatArray | None = None
     given: IntArray | None = None
     again: IntArray | None = None
+    halves: bool = False
+    beside_halves: Draft | None = None
 
 
 class Edit(Protocol):

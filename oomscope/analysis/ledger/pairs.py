@@ -66,6 +66,7 @@ def _exclude(one: str, other: str) -> bool:
 
 def both(recorded: Draft, one: Edited, other: Edited) -> Edited:
     """The program that follows two remedies, with what either leaves open."""
+    one, other = _beside(one, other), _beside(other, one)
     drafts = [merged(recorded, one.likely, other.likely)]
     drafts += [merged(recorded, draft, other.likely) for draft in one.others]
     drafts += [merged(recorded, one.likely, draft) for draft in other.others]
@@ -73,6 +74,13 @@ def both(recorded: Draft, one: Edited, other: Edited) -> Edited:
         if cast.own is not None and made.given is not None and made.again is not None:
             drafts = [_given_as_they_are(recorded, draft, cast.own, made.given, made.again) for draft in drafts]
     return Edited(drafts[0], tuple(drafts[1:]), max(one.doubt, other.doubt))
+
+
+def _beside(edited: Edited, other: Edited) -> Edited:
+    """What a remedy makes of a program that the `other` one has made compute in 16 bits."""
+    if not other.halves or edited.beside_halves is None:
+        return edited
+    return replace(edited, likely=edited.beside_halves, others=(*edited.others, edited.likely))
 
 
 def _given_as_they_are(recorded: Draft, draft: Draft, own: FloatArray, given: IntArray, again: IntArray) -> Draft:

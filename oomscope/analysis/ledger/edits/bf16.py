@@ -63,7 +63,9 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     others = [other, likely, draft.scaled(0.5, half & ~workspaces(run.recording))]
     if may_be.any():
         others.append(likely.scaled(BESIDE_ITS_COPY / 0.5, may_be))
-    return Edited(likely.without(scores_of_fused(run)), tuple(others), doubt=0.1 if in_full.any() else 0.04)
+    return Edited(
+        likely.without(scores_of_fused(run)), tuple(others), doubt=0.1 if in_full.any() else 0.04, halves=True
+    )
 
 
 def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:

@@ -8,6 +8,7 @@ from oomscope.analysis.labels.drivers import attention_scores
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.biased import attends, learned
 from oomscope.analysis.ledger.casts import has_halves, is_mixed
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.paths import Path, module_of, paths
@@ -26,13 +27,21 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         given = _masks(run)
         drafts = [run.draft.without(told & ~given), *([run.draft.without(told)] if given.any() else [])]
         drafts += [run.draft] if _are_of_a_convolution(run, told) else []
-        return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else None
+        return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else _by_softmaxes(run)
     inside, back = named
     every = inside | back | told
     drafts = [run.draft.without(every), run.draft.without(inside)]
     if _groups_queries(run):
-        drafts.insert(0, run.draft)
+        return Edited(run.draft, tuple(drafts), doubt=0.08, beside_halves=drafts[0])
     return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08)
+
+
+def _by_softmaxes(run: Run) -> Edited | None:
+    """Without the scores that only their softmaxes tell, but for those to which a learned bias is added."""
+    found = attends(run)
+    if not found.any() or _are_of_a_convolution(run, found):
+        return None
+    return Edited(run.draft.without(found & ~learned(run, found)), (run.draft.without(found),), doubt=0.08)
 
 
 def _groups_queries(run: Run) -> bool:

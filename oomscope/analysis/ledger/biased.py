@@ -1,0 +1,79 @@
+"""Attention that nothing but its softmax tells; of it, what fused kernels hardly take, for a learned bias is added."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.attention import LEAST_SCORES
+from oomscope.analysis.ledger.paths import Path, module_of, paths
+from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.scores import with_their_gradients
+from oomscope.analysis.ledger.softmaxes import into_products
+from oomscope.model import BoolArray
+
+MASK = 4
+"""Times as large as the mask of a dropout is what is dropped, in full precision."""
+PROJECTIONS = 3
+"""Layers of a module that attends: queries, keys and values."""
+
+
+def attends(run: Run) -> BoolArray:
+    """bool[requests]: softmaxes that go into products, dropouts of them, and the gradients of both.
+
+    Their module has layers of queries, keys and values.
+    """
+    known = paths(run)
+    linear: dict[object, int] = {}
+    rows = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (run.stack >= 0))
+    for stack in run.stack[rows].tolist():
+        owner = module_of(known[stack][:-1])
+        linear[owner] = linear.get(owner, 0) + 1
+    found = into_products(run, known) & (run.size >= LEAST_SCORES)
+    softmaxes: dict[object, int] = {}
+    made = np.flatnonzero(found)
+    owners = [module_of(_own(known[stack])) for stack in run.stack[made].tolist()]
+    for owner, row in zip(owners, made.tolist(), strict=True):
+        softmaxes[owner] = softmaxes.get(owner, 0) + int(_is_softmax(known[int(run.stack[row])]))
+    found[made] = [linear.get(owner, 0) >= PROJECTIONS * max(softmaxes[owner], 1) for owner in owners]
+    return with_their_gradients(run, found)
+
+
+def learned(run: Run, scores: BoolArray) -> BoolArray:
+    """bool[requests]: those of `scores` that are as large as some to which a bias is added that has a gradient.
+
+    A table of relative places gives it with its heads innermost; fused kernels take a mask whose keys lie one next to
+    another. Its gradient is added up from call to call: it is there when the scores of the next call go backward, and
+    their own gradient is not.
+    """
+    sizes, made = set[int](), scores & run.during(FORWARD)
+    for step in range(run.steps):
+        for size in np.unique(run.size[made & (run.step == step)]).tolist():
+            ends = np.sort(run.end[made & (run.step == step) & (run.size == size)])
+            rows = np.flatnonzero(run.during(BACKWARD) & (run.step == step) & (run.size == size))
+            first = np.searchsorted(ends, run.begin[rows])
+            # A softmax and what a dropout makes of it go with one call.
+            calls = np.searchsorted(ends, run.end[rows]) - first
+            if (calls > _of_one_call(run, made & (run.step == step) & (run.size == size))).any():
+                sizes |= {size, size // MASK}
+    found: BoolArray = scores & np.isin(run.size, [*sizes])
+    return found
+
+
+def _of_one_call(run: Run, made: BoolArray) -> int:
+    """How many of what a forward `made` lie between one softmax and the next, at most."""
+    known = paths(run)
+    softmax = [_is_softmax(known[stack]) for stack in run.stack[np.flatnonzero(made)].tolist()]
+    return -(-len(softmax) // max(sum(softmax), 1))
+
+
+def _is_softmax(path: Path) -> bool:
+    return any(name == "softmax" for _, _, name in path[-1])
+
+
+def _own(path: Path) -> Path:
+    """A path without torch's own modules at its end."""
+    while len(path) > 1 and path[-1][0][0].startswith("torch/"):
+        path = path[:-1]
+    return path
