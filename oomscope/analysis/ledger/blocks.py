@@ -51,6 +51,7 @@ class Block:
         beside: bytes that its forward has, when it has most, beside `inner` and its results: workspaces, mostly.
         output: the request of what it returns; -1 where it leaves nothing.
         returned: bytes of that, and of what else it leaves that no backward needs, as far as it goes into the next one.
+        within: the block that it is a part of, where it is not a whole one.
     """
 
     rows: IntArray
@@ -60,6 +61,7 @@ class Block:
     beside: int = 0
     output: int = -1
     returned: frozenset[int] = frozenset()
+    within: Block | None = None
 
 
 def blocks(run: Run) -> tuple[Block, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ LATER = 16
 AS_A_BLOCK = 0.5
 """Of what a block leaves to a backward."""
 _NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
+_SWITCHED = "torch_geometric/nn/models/deepgcn.py"
 _KEEPS_RESULT = re.compile(r"^(relu|sigmoid|tanh|softmax|log_softmax)$")
 """Functions whose backward needs the result; that of the others needs what went in."""
 
@@ -35,14 +37,34 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     found = blocks(run)
     if not found:
         return None
-    likely = _checkpointed(run, found, [_keeps_result(run, block) for block in found])
     others = [_checkpointed(run, found, [False] * len(found))]
-    if beside := _beside_blocks(run, found):
-        every = sorted([*found, *beside], key=lambda block: int(block.rows[0]))
+    whole, found = found, tuple(_as_a_library_does(run, block) for block in found)
+    likely = _checkpointed(run, found, [_keeps_result(run, block) for block in found])
+    if beside := _beside_blocks(run, whole):
+        every = sorted([*whole, *beside], key=lambda block: int(block.rows[0]))
         others.append(_checkpointed(run, every, [_keeps_result(run, block) for block in every]))
     pairs = [(row, moment) for rows, moment in _arguments(run, found) for row in rows.tolist()]
     given, again = (np.array([pair[one] for pair in pairs], np.int64) for one in (0, 1))
     return Edited(likely, tuple(others), doubt=0.08, given=given, again=again)
+
+
+def _as_a_library_does(run: Run, block: Block) -> Block:
+    """What of a block is made again where its library has a switch for that, as torch_geometric has.
+
+    Its ``DeepGCNLayer(ckpt_grad=True)`` makes the convolution again and keeps what its norm and its dropout make. The
+    convolution is the call that leaves most to a backward.
+    """
+    known = paths(run)
+    if known[int(run.stack[block.rows[0]])][block.depth][0][0] != _SWITCHED:
+        return block
+    calls: dict[object, list[int]] = {}
+    for row in block.rows.tolist():
+        path = known[int(run.stack[row])]
+        if len(path) > block.depth + 1:
+            calls.setdefault((path[: block.depth + 1], module_of(path[: block.depth + 2])), []).append(row)
+    inner = [block_of(run, np.array(rows), block.depth + 1) for rows in calls.values()]
+    most = max(inner, key=lambda call: int(run.size[call.inner].sum()), default=block)
+    return replace(most, within=block)
 
 
 def _arguments(run: Run, found: Sequence[Block]) -> list[tuple[IntArray, int]]:
@@ -118,7 +140,15 @@ def _with_inputs(run: Run, draft: Draft, found: Sequence[Block], until: Sequence
 
 
 def _inputs_of(run: Run, block: Block, before: Block | None) -> IntArray:
-    """What goes into a block: the last large thing that its forward made, if it is still there, and others beside it.
+    """What goes into a block; what goes into the whole one goes on to a part of it."""
+    inputs = _given_to(run, block, before)
+    if block.within is not None:
+        inputs = np.union1d(inputs, _given_to(run, block.within, before.within if before is not None else None))
+    return inputs
+
+
+def _given_to(run: Run, block: Block, before: Block | None) -> IntArray:
+    """What goes into a call: the last large thing that its forward made, if it is still there, and others beside it.
 
     It is what the block `before` returned, or goes when this one returns: a block may return something beside it, which
     the model adds up, say. What goes later went into something else. Where several things go as this one returns, it
