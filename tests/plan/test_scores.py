@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.plan.calls import Path, module_of, path_of
-from oomscope.analysis.plan.scores import written_out
+from oomscope.analysis.plan.scores import SMALL, between_projections, written_out
 from oomscope.model import Frame
 
 TOKENS, HEADS, WIDTH, BATCH = 640, 14, 896, 4
@@ -74,3 +74,37 @@ def test_a_path_is_cut_at_each_call_of_a_module():
     other = (*path[:1], (("model.py", 36, "forward"),))
     assert module_of(path[:2]) == module_of(other)
     assert module_of(()) == ()
+
+
+EACH, PIXELS = 8 * 512 * 32 * 32 * 4, 32 * 32
+"""Bytes of the queries of 8 images of 32 × 32 pixels and 512 channels in one head."""
+
+
+def between(layers: list[tuple[int, int]]) -> set[int]:
+    """The sizes that are scores between `layers`, each with its bytes and stack, and one as large as the queries."""
+    scores = [(8 * PIXELS * PIXELS * 4, 90)] * 3 + [(EACH, 91)]
+    made = [*layers, *scores, (EACH, 92), (EACH, 93)]
+    linear = np.array([True] * len(layers) + [False] * len(scores) + [True, False])
+    size, stack = (np.array([one[part] for one in made], np.int64) for part in (0, 1))
+    rows = between_projections(size, stack, np.arange(len(size)), linear, {PIXELS})
+    return set(size[rows].tolist())
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [(EACH, 1), (EACH, 2), (EACH, 3)],
+        [(EACH, 1)] * 3,
+        [(EACH, 1), (400, 1)] * 3,
+        [(3 * EACH, 1)],
+    ],
+)
+def test_queries_keys_and_values_of_three_lines_or_one_or_one_layer(layers: list[tuple[int, int]]):
+    assert between(layers) == {8 * PIXELS * PIXELS * 4}
+
+
+@pytest.mark.parametrize(
+    "layers", [[(EACH, 1)] * 2, [(EACH, 1), (EACH // 4, 1), (EACH // 4, 1)], [(EACH, 1), (EACH // SMALL, 1)] * 3]
+)
+def test_two_layers_and_such_of_other_sizes_make_no_attention(layers: list[tuple[int, int]]):
+    assert between(layers) == set()

@@ -105,6 +105,20 @@ def test_a_workspace_is_copies_that_grow_and_weights_that_do_not(constant: int):
     assert found.is_borne_out == (constant < 1 << 20), "a large constant is of the kernel, and may go with it"
 
 
+def test_of_three_workspaces_two_may_be_of_one_kernel_and_the_third_of_another():
+    """Both copy as much; one has 15 MiB more beside that. No other two lie on a line that can be."""
+    size = {(12.0, 128.0): 72, (8.0, 128.0): 41, (8.0, 192.0): 96}
+    found = model_of({point: mib << 20 for point, mib in size.items()}, IMAGE, at_once=True)
+    assert found.span((24.0, 128.0)) == (120 << 20, 105 << 20, 120 << 20)
+
+
+def test_where_several_pairs_may_be_of_one_kernel_the_own_size_counts():
+    size = {(12.0, 128.0): 64, (8.0, 128.0): 51, (8.0, 192.0): 100}
+    found = model_of({point: mib << 20 for point, mib in size.items()}, IMAGE, at_once=True)
+    assert not found.is_borne_out
+    assert found.span((24.0, 128.0))[0] == 128 << 20
+
+
 def test_a_workspace_that_splits_its_work_otherwise_at_each_shape_lies_beside_such_a_line():
     sizes = {shape: round(kernel(4 << 20, *shape) * part) for shape, part in zip(SHAPES, (1, 1.01, 0.985), strict=True)}
     found = model_of(sizes, IMAGE, at_once=True)

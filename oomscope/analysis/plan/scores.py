@@ -28,6 +28,8 @@ HALVINGS = 6
 LEAST_HEAD, WIDEST_HEAD = 8, 512
 """Channels of a head."""
 _ELEMENTWISE = re.compile(r"torch/nn/modules/(dropout|activation)\.py")
+SMALL = 16
+"""Times as large is a result of a layer at least as what a kernel of its beside it needs, which is given back."""
 LEAST_CALLS = 2
 """Of such a module in a step: a model has several layers."""
 
@@ -78,8 +80,8 @@ def between_projections(
 ) -> IntArray:
     """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
 
-    The first may be one layer of all three or three layers. What a module has beside its attention does not matter.
-    Arguments as of `written_out`.
+    The first may be one layer of all three or three layers, of one line or several. What a module has beside its
+    attention does not matter. Arguments as of `written_out`.
     """
     edges = np.flatnonzero(np.diff(is_linear[rows] * (stack[rows] + 1))) + 1
     parts = [part for part in np.split(rows, edges) if len(part)]
@@ -90,7 +92,9 @@ def between_projections(
             continue
         each = int(size[after[0]])
         packed = int(size[before[0]]) == PROJECTIONS * each
-        three = [int(size[one[0]]) for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
+        layers = [one for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
+        made = size[np.concatenate(layers)]
+        three = made[made * SMALL >= each][-PROJECTIONS:].tolist()
         if packed or three == [each] * PROJECTIONS:
             found += [part[size[part] == one] for one in _scores_among(size[part], each, set(told))]
     return np.concatenate(found)

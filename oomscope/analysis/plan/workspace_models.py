@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
@@ -26,6 +26,9 @@ STEADY = 0.001
 NEARLY = 0.05
 """Of a workspace: by so much a line misses what one kernel takes that splits its work otherwise at each shape."""
 
+LEAST_SHAPES = 3
+"""At which a workspace is seen: of two, both may be of another kernel than the next."""
+
 OF_THE_KERNEL = 0.1
 """Of a workspace: a larger constant is of the algorithm, which may be another one where there is less or more to do."""
 
@@ -36,7 +39,32 @@ def workspace_model(evidence: Evidence, varied: Sequence[int]) -> Model:
     if found is None and any(evidence.hint.degree[axis] > 1 for axis in varied):
         # Of an image or a volume. A recurrent layer has a third part, which only looks like a line.
         found = _steady(evidence, varied, NEARLY)
-    return found or changed(evidence)
+    return found or _of_two_kernels(evidence, varied) or changed(evidence)
+
+
+def _of_two_kernels(evidence: Evidence, varied: Sequence[int]) -> Model | None:
+    """A workspace of which two recordings have that of one kernel; None where not just one pair can be such.
+
+    Copies of inputs and outputs are as large for either kernel; what one has beside them differs. Of all pairs, only
+    those lie on a possible line that neither falls nor begins below 0.
+    """
+    points, sizes = evidence.points, evidence.sizes
+    degree = tuple(max(power, 1) if axis in varied else 0 for axis, power in enumerate(evidence.hint.degree))
+    values = [power(point, degree) for point in points]
+    lines = set()
+    for one, other in combinations(range(len(points)), 2):
+        if values[one] != values[other]:
+            factor = (sizes[other] - sizes[one]) / (values[other] - values[one])
+            if factor > 0 and sizes[one] - factor * values[one] >= -STEADY * sizes[one]:
+                lines.add((one, other, factor))
+    if len(points) < LEAST_SHAPES or len(lines) != 1:
+        return None
+    one, other, factor = lines.pop()
+    constants = [sizes[row] - factor * values[row] for row in range(len(points)) if row != other]
+    constants.sort(key=lambda constant: constant != sizes[one] - factor * values[one])
+    none = spread((), (), len(degree))
+    likely, *others = (Polynomial(((constant, none), (factor, degree))) for constant in constants)
+    return Model(likely, tuple(others))
 
 
 def _steady(evidence: Evidence, varied: Sequence[int], tolerance: float) -> Model | None:
