@@ -180,33 +180,42 @@ class Session:
         self._undumped = 0
 
     def _dump_at_end(self, found: backend.Backend, error: BaseException | None) -> None:
+        dumped = False
         if isinstance(error, Exception) and self._handled != id(error):
             for session in observer.active():
                 session._handled = id(error)
-            if exceptions.is_oom(error, found):
-                self._end_with_oom(error)
-            elif self._undumped and "oom" in self.options.on:
-                # Caught inside and given up on, with words that no longer say so.
-                self._dump_late("oom", error)
-            elif "peers" in self.options.on and exceptions.is_of_peers(error, found):
-                self._dump_late("peers", error)
-                _note_last_words()
-            elif "exception" in self.options.on:
-                self._dump_late("exception", error)
-        if "exit" in self.options.on and not isinstance(error, Exception):
-            self._dump_late("exit", None)
+            dumped = self._dump_for(error, found)
+        if "exit" in self.options.on and not dumped:
+            self._dump_late("exit", error if isinstance(error, Exception) else None)
 
-    def _end_with_oom(self, error: Exception) -> None:
+    def _dump_for(self, error: Exception, found: backend.Backend) -> bool:
+        """Dump because `error` leaves, where that is a reason; whether there is a dump of it."""
+        if exceptions.is_oom(error, found):
+            return self._end_with_oom(error)
+        if self._undumped and "oom" in self.options.on:
+            # Caught inside and given up on, with words that no longer say so.
+            self._dump_late("oom", error)
+        elif "peers" in self.options.on and exceptions.is_of_peers(error, found):
+            self._dump_late("peers", error)
+            _note_last_words()
+        elif "exception" in self.options.on:
+            self._dump_late("exception", error)
+        else:
+            return False
+        return True
+
+    def _end_with_oom(self, error: Exception) -> bool:
         worker = exceptions.worker_of(error)
         if worker is not None:
             say(f"the OOM was in {worker}, another process: no dump of this one would explain it")
-            return
+            return False
         if self._latest is not None and not self._undumped and exceptions.is_from_allocator(error):
             writing.fill_message(self._latest, str(error))
         elif self.options.on & {"oom", "exception"}:
             self._dump_late("oom", error)
         if self._latest is not None and hasattr(error, "add_note"):
             error.add_note(f"oomscope: {self._latest}")
+        return self._latest is not None
 
     def _dump_late(self, reason: str, error: BaseException | None) -> None:
         with _dumping, observer.undisturbed():
