@@ -245,6 +245,10 @@ CAUSES: dict[str, Sentence] = {
     "causes.fragmentation.pinned_all": lambda values: _pinned(values, "them"),
     "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of them"),
     "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} from that line alive.",
+    "causes.capacity.outsized": lambda values: (
+        f"One request, at {place(values['place'])}, asks for {format_bytes(values['size'])}: "
+        f"{values['times']:.0f} × the largest activation before it."
+    ),
     "causes.capacity.keeper": "{holder:holder} keeps {retained:bytes} of the {live:bytes} in use.",
     "causes.capacity.drivers": _drivers,
     "causes.capacity.needs": _needs,

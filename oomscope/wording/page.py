@@ -9,6 +9,7 @@ from oomscope.analysis.memory.records import Pin
 from oomscope.analysis.passes.records import FailingPass, Growth
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom
+from oomscope.model import FrameKind, frame_kind
 from oomscope.units import format_bytes, plural
 from oomscope.wording import cut
 from oomscope.wording.asked import asked_text, within_text
@@ -109,7 +110,8 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
     finished = counted(oom, known)
     number = f"pass {finished + 1:,}"
     told = {note.code for note in oom.verdict.headline}
-    if told.isdisjoint(_NAMES_THE_LOOP) and known.loop is not None:
+    own = known.loop is not None and frame_kind(known.loop.file) is FrameKind.OWN  # a trainer's loop tells nobody more
+    if told.isdisjoint(_NAMES_THE_LOOP) and own:
         number = f"{number} of the loop in {place(known.loop)}"
     if not finished:
         return f"{number}, the first"

@@ -493,7 +493,10 @@ REMEDIES_OF_A_SUM: dict[ModuleType, dict[str, Any]] = {
 
 @pytest.mark.parametrize("remedy", REMEDIES_OF_A_SUM, ids=lambda remedy: remedy.SLUG)
 @pytest.mark.parametrize(("bytes_", "enough"), [(2300, True), (2299, None), (1999, False)])
-def test_what_a_remedy_gives_back_decides_whether_it_is_enough(remedy: Any, bytes_: int, enough: bool | None) -> None:
+def test_what_a_remedy_gives_back_decides_whether_it_is_enough(
+    monkeypatch: pytest.MonkeyPatch, remedy: Any, bytes_: int, enough: bool | None
+) -> None:
+    monkeypatch.setattr(split_request, "_is_a_broadcast", lambda _: True)
     how = REMEDIES_OF_A_SUM[remedy]
     if "wall" in how:
         one = circumstances(free=free(walled=bytes_), walls=(Wall((0, 1), None, how["wall"], bytes_, bytes_),))

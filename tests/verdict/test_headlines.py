@@ -22,6 +22,7 @@ from oomscope.analysis.verdict.decide import decide
 from oomscope.analysis.verdict.failed_requests import failed_requests
 from oomscope.analysis.verdict.hooks import LEAST_HOOKS
 from oomscope.analysis.verdict.judge import judge
+from oomscope.analysis.verdict.outsized import TIMES
 from oomscope.analysis.verdict.records import Verdict
 from oomscope.model import Note, Snapshot
 from oomscope.wording import say
@@ -151,6 +152,9 @@ CHECKS: dict[str, Check] = {
     ),
     "causes.private_pools_closely": lambda values, about: (
         values["pools"] > 0 and within(values["size"], values["walled"] + room(about))
+    ),
+    "causes.capacity.outsized": lambda values, about: (
+        values["times"] >= TIMES and within(values["size"], about.request.size)
     ),
     "causes.private_pools.each_pass": lambda values, about: values["passes"] == about.failing_pass.finished > 0,
     "causes.private_pools.most": lambda values, about: 0 < values["free"] <= about.request.free.walled,

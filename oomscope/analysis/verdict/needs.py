@@ -14,6 +14,7 @@ from oomscope.analysis.passes.records import NO_LONGER, FailingPass
 from oomscope.analysis.passes.same_call import LargerCall, LastCall, find_larger_call, find_last_call
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
+from oomscope.analysis.verdict.outsized import times_the_largest
 from oomscope.analysis.verdict.shortage import MARGIN
 from oomscope.model import BoolArray
 
@@ -45,6 +46,13 @@ class Needs:
         rows = {what: (wanted or 0, there) for what, wanted, there in bill.rows} if bill else {}
         wanted, there = rows.get(OPTIMIZER_STATES, (0, 0))
         return there, max(wanted, there)
+
+    @cached_property
+    def times_the_largest(self) -> float | None:
+        """How many times the largest activation the request was; None where that is nothing unusual."""
+        if self._phase in ("backward", "optimizer"):
+            return None  # their largest requests are as large as a parameter, whatever the activations are
+        return times_the_largest(self._study, self._request)
 
     @cached_property
     def history_of_steps(self) -> int:

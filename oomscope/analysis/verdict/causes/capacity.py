@@ -15,8 +15,8 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "undo_change", "bound_batch",
-    "narrow_dtype", "allocator_setting", "raise_cap", "fused_optimizer", "fused_attention", "bound_what_is_kept",
-    "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
+    "narrow_dtype", "allocator_setting", "raise_cap", "split_request", "fused_optimizer", "fused_attention",
+    "bound_what_is_kept", "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
     "drop_gradients", "shard_parameters", "load_once", "bound_cache",
 )  # fmt: skip
 LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_on_the_card")
@@ -114,13 +114,15 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         kept = tuple(one for one in kept if one.values["share"] < THE_SAME * mostly[0].values["share"])
     passes = (*_larger_call(circumstances), *(() if first else clauses.failing_pass(circumstances)))
     larger = [one for one in passes if one.code in _LARGER]
+    outsized = () if larger or calls else _outsized(circumstances, kept)
     rising, fills = _rising(circumstances), fills_an_object(circumstances)
     return (
-        *(mostly or larger),
+        *(outsized or mostly or larger),
         *(rising if fills else ()),
         needs,
         *_as_larger(circumstances),
         *(() if fills else rising),
+        *(mostly if outsized else ()),
         *(_filled_by(circumstances, told=bool(mostly)) if needs.code != _UNDERWAY else _largest_tensor(circumstances)),
         *(one for one in (*kept, *left) if one not in mostly),
         *(one for one in idle if one not in mostly),
@@ -160,6 +162,14 @@ def _needs(circumstances: Circumstances) -> Note:
         "function": None if circumstances.needs.last_call is None else circumstances.needs.last_call.function,
     }
     return note(code, **values)
+
+
+def _outsized(circumstances: Circumstances, kept: tuple[Note, ...]) -> tuple[Note, ...]:
+    """That the request was many times as large as all before it, and larger than what any one object keeps."""
+    times, request = circumstances.needs.times_the_largest, circumstances.request
+    if times is None or any(one.values["retained"] > request.size for one in kept):
+        return ()
+    return (note("causes.capacity.outsized", size=request.size, place=request.caller or request.site, times=times),)
 
 
 def _as_larger(circumstances: Circumstances) -> tuple[Note, ...]:
