@@ -15,6 +15,8 @@ NEAR_SAME = 400
 """Lines within which a traceback is printed again word for word."""
 _VAGUE = ("nccl.unhandled", tensorflow.STATS)
 """What a later line makes clear: why NCCL failed, and what TensorFlow wanted besides its table."""
+_ELLIPSIS = ".…`*'\""
+"""With what a quotation ends that was cut off."""
 _SURE = 3
 """So many equal figures are no coincidence."""
 
@@ -35,6 +37,8 @@ def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomM
     if _names_others(last.reading, new.reading):
         return None
     one, two = last.reading.figures, new.reading.figures
+    if _is_cut_copy(last, new):
+        return replace(last, times=last.times + 1)
     if len(one) >= _SURE and dict(one) == dict(two):
         return replace(last, times=last.times + 1) if ends_traceback or not gap else None
     if gap > NEAR or not _agree(one, two, reworded=last.reading.wording != new.reading.wording):
@@ -43,6 +47,36 @@ def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomM
         return None
     text = new.text if last.reading.wording == tensorflow.STATS else last.text
     return replace(last, reading=_joined(last.reading, new.reading), text=text, rank=_first(last.rank, new.rank))
+
+
+def repeats(earlier: OomMessage, between: OomMessage, new: OomMessage) -> bool:
+    """Whether `new` is `earlier` word for word, as where a program asks for the same after another of its refusals.
+
+    What stands between tells of that one in other words; else it may be another process that prints the same.
+    """
+    return (
+        new.text == earlier.text
+        and new.kind == earlier.kind
+        and new.reading.device == earlier.reading.device
+        and 0 < len(new.reading.figures) < _SURE
+        and between.reading.wording != new.reading.wording
+        and new.line - earlier.line <= NEAR
+    )
+
+
+def _is_cut_copy(last: OomMessage, new: OomMessage) -> bool:
+    """Whether `new` is a copy of `last` that ends in the midst of a sentence, as where an excerpt ends."""
+    one, two = last.reading.figures, new.reading.figures
+    told = _told(new)
+    begun = told.rstrip(_ELLIPSIS)
+    if len(two) < _SURE or not (begun[-1:].isalnum() or begun[-1:] == "_") or not _told(last).startswith(begun):
+        return False
+    return begun != _told(last) and all(one.get(name) == figure for name, figure in two.items())
+
+
+def _told(message: OomMessage) -> str:
+    """The message and what follows it, without blanks."""
+    return "".join(message.text.split()) + str(message.reading.values.get("after", ""))
 
 
 def _names_others(last: Reading, new: Reading) -> bool:
@@ -66,11 +100,16 @@ def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure], *, reworded: bo
 
 def _joined(last: Reading, new: Reading) -> Reading:
     main = new if len(new.figures) > len(last.figures) or last.wording in _VAGUE else last
-    figures = {**new.figures, **last.figures}
+    figures = {**new.figures, **{name: _sharper(one, new.figures.get(name)) for name, one in last.figures.items()}}
     values = {**new.values, **last.values}
     return replace(
         main, start=last.start, end=last.end, figures=figures, values=values, device=_first(last.device, new.device)
     )
+
+
+def _sharper(one: Figure, two: Figure | None) -> Figure:
+    """`one`, or the exact size `two` of which it is the rounded one."""
+    return two if two is not None and not two.off_by and one.low <= two.value <= one.high else one
 
 
 def _first(one: int | None, two: int | None) -> int | None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from oomscope.frozen import frozen
-from oomscope.messages.families import LAST_RESORT, WORDINGS, device, host
-from oomscope.messages.merge import NEAR, absorbed
+from oomscope.messages import aftermath
+from oomscope.messages.families import LAST_RESORT, WORDINGS, host
+from oomscope.messages.merge import NEAR, absorbed, repeats
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
 from oomscope.messages.scan import Passage, Scan, Stream
+from oomscope.messages.supposed import is_supposed
 from oomscope.messages.traceback_above import doing, script_above
 from oomscope.messages.unwrap import Strand, shown, strands
 
@@ -23,10 +25,8 @@ _AFTER = 400
 """Characters after a message in which it gives its advice."""
 _NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.any_of))
 _FEW_WORDS, _SHORT_LINE = 60, 300
-_CODES = ("host.errno", device.CODE)
-"""Names of codes, which say neither what was asked for nor by whom."""
-_AFTERMATH = 8
-"""Lines after a refusal in which a program names the code that came of it."""
+_TWO = 2
+"""Messages of one process and kind that are compared with its next one."""
 _OUT_OF = re.compile(r"[a-z]{2,}(?:_[a-z]+)*_out_of_[a-z]+")
 """A code for a shortage, in lower case."""
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
@@ -50,18 +50,20 @@ class _Collector:
     messages: list[OomMessage] = field(default_factory=list)
     vague: list[OomMessage] = field(default_factory=list)
     left_out: int = 0
-    _last: dict[tuple[str, str, bool], tuple[int, bool]] = field(default_factory=dict)
+    _places: dict[tuple[str, str, bool], list[tuple[int, bool]]] = field(default_factory=dict)
     _lately: dict[str, OomMessage] = field(default_factory=dict)
 
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
         message = found.message
-        if self._is_aftermath(found):
+        if aftermath.passes_on(self._lately.get(found.owner), message):
+            return
+        if aftermath.ends_program(self.messages[-1] if self.messages else None, message):
             return
         vague = message.reading.wording in LAST_RESORT
         into = self.vague if vague else self.messages
-        place = self._last.get((found.owner, message.kind, vague))
-        if place is not None and _absorb(into, place, found):
+        places = self._places.setdefault((found.owner, message.kind, vague), [])
+        if places and (_absorb(into, places[-1], found) or _is_repeated(into, places, found)):
             return
         if into and into[-1] is self._lately.get(found.owner) and _only_mentions(into[-1], message):
             into.pop()
@@ -71,17 +73,8 @@ class _Collector:
         into.append(message)
         if not vague:
             self._lately[found.owner] = message
-        self._last[found.owner, message.kind, vague] = len(into) - 1, found.ends_traceback
-
-    def _is_aftermath(self, found: _Found) -> bool:
-        """Whether it is but the name of a code, passed on by a program that was refused memory just before."""
-        cause = self._lately.get(found.owner)
-        return (
-            cause is not None
-            and found.message.reading.wording in _CODES
-            and cause.kind in ("cuda-driver", "pinned-host")
-            and found.message.line - cause.line <= _AFTERMATH
-        )
+        places.append((len(into) - 1, found.ends_traceback))
+        del places[:-_TWO]
 
 
 def _only_mentions(last: OomMessage, new: OomMessage) -> bool:
@@ -98,6 +91,17 @@ def _absorb(into: list[OomMessage], place: tuple[int, bool], found: _Found) -> b
     if joined is None:
         return False
     into[index] = joined
+    return True
+
+
+def _is_repeated(into: list[OomMessage], places: list[tuple[int, bool]], found: _Found) -> bool:
+    """Whether the last but one of the messages at `places` is printed again; it is counted then."""
+    if len(places) < _TWO:
+        return False
+    (earlier, _), (between, _) = places[-_TWO:]
+    if not repeats(into[earlier], into[between], found.message):
+        return False
+    into[earlier] = replace(into[earlier], times=into[earlier].times + 1)
     return True
 
 
@@ -164,7 +168,8 @@ def readings(text: str) -> list[Reading]:
         for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
                 taken.append(reading)
-    return sorted((one for one in taken if not _only_names(one, taken, text)), key=lambda reading: reading.start)
+    told = (one for one in taken if not _only_names(one, taken, text) and not is_supposed(one, text))
+    return sorted(told, key=lambda reading: reading.start)
 
 
 def _only_names(reading: Reading, others: list[Reading], text: str) -> bool:
@@ -190,6 +195,8 @@ def _message(strand: Strand, reading: Reading, until: int, passage: Passage) -> 
     index = strand.index_at(reading.start)
     line = strand.lines[index]
     reading = replace(reading, values={**reading.values, "after": strand.packed[reading.end : until]})
+    if reading.wording == aftermath.SIGNAL and aftermath.shuts_down(strand.packed, reading.start):
+        reading = replace(reading, values={**reading.values, "shuts_down": True})
     during = doing(strand, reading.start)
     if during == "pinned" and reading.kind == "cuda-driver":
         reading = replace(reading, kind="pinned-host", wording="pinned.refused")

@@ -27,7 +27,7 @@ ANCHORS = (
     b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
     b"docker container: 137", b"killed out of memory", b"oom-killer",
     b"get killed", b"gets killed", b"got killed", b"was killed", b"is killed", b"being killed", b"been killed",
-    b"memory: usage", b"due to memory used",
+    b"memory: usage", b"due to memory used", b"code = 137", b"code = -9",
     *(word.encode().lower() for word in (*KILLED, *_CODE_ELSEWHERE)),
 )  # fmt: skip
 
@@ -46,6 +46,18 @@ def _resident(reading: Reading, match: re.Match[str]) -> Reading:
         return reading
     held = exact(sum(int(part[1].replace(",", "")[:15]) for part in parts) * _KIB)
     return with_figures(replace(reading, end=parts[-1].end()), {"process_in_use": held})
+
+
+_CHOSEN = re.compile(r",task=(?P<name>[^,]{1,40}),pid=(?P<pid>\d{1,12}),uid=\d+")
+_LONGEST_PATHS = 1_500
+"""Characters of the groups' paths that the kernel names before the process."""
+
+
+def _chosen(reading: Reading, match: re.Match[str]) -> Reading:
+    """The process that the kernel chose stands behind the paths of its groups."""
+    following = match.string.find("oom-kill:", match.end(), match.end() + _LONGEST_PATHS)
+    chosen = _CHOSEN.search(match.string, match.end(), following if following >= 0 else match.end() + _LONGEST_PATHS)
+    return with_figures(replace(reading, end=chosen.end()), {}, **chosen.groupdict()) if chosen else reading
 
 
 def _kibibytes(reading: Reading, match: re.Match[str]) -> Reading:
@@ -84,7 +96,8 @@ WORDINGS = (
         "oom-killer",
         "killed.kernel",
         "oom-kill:",
-        r"oom-kill: constraint= \w+ .{0,300}? task= (?P<name> [^,]{1,40}) , pid= <pid:count> , uid= \d+",
+        r"oom-kill: constraint= (?: CONSTRAINT_ (?P<group>MEMCG) | \w{1,40}) , nodemask=",
+        finish=_chosen,
     ),
     Wording("oom-killer", "killed.kernel", "oom-killer", r"(?P<name> [\w./:-]{1,40}?) invoked oom-killer"),
     Wording("oom-killer", "killed.kernel", "oom_reaper", r"oom_reaper: reaped process <pid:count> \( .{1,40}? \)"),

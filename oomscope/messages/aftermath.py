@@ -1,0 +1,51 @@
+"""What only comes of a failure that was printed before: a code that is passed on, a program that ends its processes."""
+
+from __future__ import annotations
+
+import re
+
+from oomscope.messages.families import device
+from oomscope.messages.kinds import NOBODY
+from oomscope.messages.merge import NEAR
+from oomscope.messages.records import OomMessage
+
+SIGNAL = "killed.signal"
+"""The wording of a process that signal 9 ended, whoever sent it."""
+_CODES = ("host.errno", device.CODE)
+"""Names of codes, which say neither what was asked for nor by whom."""
+_SOON = 8
+"""Lines after a refusal in which a program names the code that came of it."""
+_BEFORE = 400
+"""Characters before a kill in which a program says that it shuts down."""
+_SHUTS_DOWN = re.compile(
+    r"shuttingdown|shutdown(?:all|the|now)|receivedsigquit|closingsignal|killing(?:subprocess|all|the|child|worker)"
+    r"|terminatingthe|terminatingall|childprocessfailed",
+    re.IGNORECASE,
+)
+
+
+def shuts_down(packed: str, start: int) -> bool:
+    """Whether a program says right before `start` that it ends its own processes."""
+    return _SHUTS_DOWN.search(packed, max(0, start - _BEFORE), start) is not None
+
+
+def passes_on(cause: OomMessage | None, new: OomMessage) -> bool:
+    """Whether `new` is but the name of a code, passed on by a program that was refused memory just before."""
+    return (
+        cause is not None
+        and new.reading.wording in _CODES
+        and cause.kind in ("cuda-driver", "pinned-host")
+        and new.line - cause.line <= _SOON
+    )
+
+
+def ends_program(failure: OomMessage | None, new: OomMessage) -> bool:
+    """Whether `new` is the kill with which a program ends its processes after `failure`."""
+    return (
+        failure is not None
+        and new.reading.wording == SIGNAL
+        and "shuts_down" in new.reading.values
+        and failure.kind != "oom-killer"
+        and failure.refused_by != NOBODY
+        and new.line - failure.line <= NEAR
+    )

@@ -1,0 +1,111 @@
+"""One failure is told once: copies, what comes of it, and what is but supposed are no failures of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.messages.comparing import number, read
+from tests.messages.test_logs import GIB, MESSAGE, MIB
+
+ADVICE = MESSAGE.index(" If reserved")
+GROWTH = "E cuda_driver.cc:802] failed to allocate 2.00G (2147483648 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY"
+WANTED = "W bfc_allocator.cc:457] Allocator (GPU_0_bfc) ran out of memory trying to allocate 640.00MiB."
+CHOSEN = (
+    "kernel: oom-kill:constraint=CONSTRAINT_{},nodemask=(null),cpuset={path},mems_allowed=0,oom_memcg={path},"
+    "task_memcg={path},task=python3,pid={},uid=0"
+)
+
+
+@pytest.mark.parametrize("cut", [ADVICE + 20, ADVICE + 60, ADVICE - 30, ADVICE - 62])
+@pytest.mark.parametrize("end", ["", "...", "…", "`"])
+def test_a_copy_that_is_cut_off_is_no_second_failure(cut: int, end: str):
+    (message,) = read(f"{MESSAGE}\n\nreported:\n* **Message:** {MESSAGE[:cut]}{end}").messages
+    assert message.times == 2
+
+
+def test_a_cut_message_with_another_size_is_another_failure():
+    assert len(read(f"{MESSAGE}\nagain: {MESSAGE.replace('3.25', '3.75')[: ADVICE + 20]}").messages) == 2
+
+
+def test_the_exact_size_counts_where_the_rounded_one_is_printed_first():
+    text = (
+        "buffer_type_alloc_buffer: allocating 1234.57 MiB on device 2: cudaMalloc failed: out of memory\n"
+        "gallocr_reserve_n: failed to allocate CUDA2 buffer of size {}\n"
+    )
+    (exact,) = read(text.format(1294543210)).messages
+    assert (number(exact, "requested"), exact.reading.figures["requested"].off_by) == (1294543210, 0)
+    (rounded,) = read(text.format(1294000000)).messages
+    assert number(rounded, "requested") == round(1234.57 * MIB), "not what was rounded"
+
+
+def test_a_refusal_that_is_repeated_after_what_came_of_it_is_one():
+    growth, wanted = read(f"{GROWTH}\n{WANTED}\n{GROWTH}\n").messages
+    assert (growth.times, wanted.times) == (2, 1)
+    assert (number(growth, "requested"), number(wanted, "requested")) == (2 * GIB, 640 * MIB)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "CRITICAL Got fatal signal from worker processes, shutting down. See stack trace above for root cause issue.",
+        "[2026-01-02 03:04:05] Received sigquit from a child process. It usually means the child failed.",
+        "W torch/distributed/elastic: Sending process 4711 closing signal SIGTERM",
+        "[INFO] [launch.py:316:sigkill_handler] Killing subprocess 4711",
+    ],
+)
+@pytest.mark.parametrize("kill", ["Killed", "exits with return code = -9"])
+def test_a_program_that_ends_its_own_processes_after_a_failure_was_not_killed_for_memory(between: str, kill: str):
+    (message,) = read(f"{MESSAGE}\n{between}\n{kill}\n").messages
+    assert message.kind == "torch-cuda"
+    assert [one.kind for one in read(f"{between}\n{kill}\n").messages] == ["oom-killer"], "nothing failed before"
+
+
+def test_a_kill_of_which_nothing_is_said_is_told_beside_the_failure_before():
+    assert [one.kind for one in read(f"{MESSAGE}\nretrying with batch size 4\nKilled\n").messages] == [
+        "torch-cuda",
+        "oom-killer",
+    ]
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        "If you encounter CUDA out of memory, try to set --tile with a smaller number.",
+        "If you run into a `CUDA out of memory` error, lower --batch.",
+        "Hint: when you see an error like CUDA error: out of memory, restart.",
+        "In case of OOM errors use --lowvram.",
+        "If you run out of memory, use fewer workers.",
+        "If out of memory errors occur, lower --batch.",
+        "Should you get std::bad_alloc, add RAM.",
+    ],
+)
+def test_what_may_happen_has_not(advice: str):
+    assert read(f"{advice}\n").messages == ()
+    (message,) = read(f"MemoryError: Unable to allocate 3.00 GiB for an array with shape (3,)\n{advice}\n").messages
+    assert message.kind == "host-ram"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "When I run it, I get CUDA out of memory",
+        f"If you get {MESSAGE}, what do you do?",
+        "diff: CUDA out of memory",
+    ],
+)
+def test_what_was_met_has_happened(said: str):
+    assert [one.kind for one in read(f"{said}\n").messages] == ["torch-cuda"]
+
+
+@pytest.mark.parametrize("path", ["/", f"/kubepods.slice/{'burstable-pod' * 9}.slice/cri-{'0a' * 32}.scope"])
+def test_whom_the_kernel_chose_is_told_however_long_the_paths_before_it_are(path: str):
+    log = f"{CHOSEN.format('MEMCG', 4242, path=path)}\n{CHOSEN.format('NONE', 4343, path=path)}\n"
+    first, second = read(log).messages
+    assert (first.reading.values["pid"], first.reading.values["name"]) == ("4242", "python3")
+    assert (second.reading.values["pid"], "group" in second.reading.values) == ("4343", False)
+    assert first.kind == second.kind == "oom-killer"
+
+
+def test_a_line_of_the_kernel_that_is_cut_off_is_a_kill_of_somebody():
+    (message,) = read(CHOSEN.format("MEMCG", 4242, path="/x")[:120]).messages
+    assert (message.kind, "pid" in message.reading.values) == ("oom-killer", False)
