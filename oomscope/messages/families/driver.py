@@ -120,6 +120,12 @@ WORDINGS = (
     ),
     Wording(
         "cuda-driver",
+        "driver.refused",
+        "availablefreemem:",
+        r"HSA_STATUS_ERROR_OUT_OF_RESOURCES .{0,260}? Available Free mem : <free>",
+    ),
+    Wording(
+        "cuda-driver",
         "driver.counting",
         "cudagetdevicecount",
         r"cudaGetDeviceCount \(\) .{0,160}? Error 2: out of memory",

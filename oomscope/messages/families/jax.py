@@ -70,8 +70,8 @@ WORDINGS = (
         "jax.reserve",
         "attemptingto",
         r"""(?: Exception in device=TPU: (?P<device>\d+) : RESOURCE_EXHAUSTED: .{0,160}? )?
-            Attempting to (?: allocate | reserve) <requested:letter> (?: at the bottom of memory)? \. That was not
-            possible \. There are <free:letter> free""",
+            Attempting to (?: allocate | reserve) <requested:letter> (?: at the (?: bottom | top) of memory)? \.
+            That was not possible \.? (?: There (?: are | is | were) <free:letter> free)?""",
     ),
     Wording(
         "jax",

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from oomscope.messages.families.wording import Wording
+from oomscope.messages.records import Reading
 
 ANCHORS = (
     b"blas_status_", b"cublas runtime error", b"dnn_status_", b"dnn algorithm", b"find an engine", b"miopenstatus",
     b"convolution algorithm", b"algorithm failed", b"blas initialization", b"create cublas handle",
+    b"the resource allocation failed", b"the library was not initialized", b"cublas error",
 )  # fmt: skip
+
+
+def _by_code(reading: Reading, match: re.Match[str]) -> Reading:
+    """The old wording has a code in place of a status: 3, no memory was had."""
+    if match["status"] is not None:
+        return reading
+    device = int(match["card"][:6]) if match["card"] else None
+    return replace(reading, device=device, values={"status": "ALLOC_FAILED"})
+
 
 WORDINGS = (
     Wording(
@@ -16,8 +30,18 @@ WORDINGS = (
         "blas_status_",
         r"""(?: cu | hip | roc) blas (?: lt)? _status_ (?!success)
             (?P<status> alloc_failed | not_initialized | execution_failed | internal_error | not_supported
-            | invalid_value | arch_mismatch | mapping_error | [a-z_]{4,30}? (?= when | [^a-z_] | $) )
-            (?: when calling `? <call:word>)? (?: ; GPU= (?P<device>\d+))?""",
+            | invalid_value | arch_mismatch | mapping_error | [a-z_]{4,30}? (?= when | current device | [^a-z_] | $) )
+            (?: when calling `? <call:word>)? (?: (?: ; GPU= | current device: ) (?P<device>\d+))?""",
+    ),
+    Wording(
+        "cublas",
+        "cublas.status",
+        "theresourceallocationfailed|thelibrarywasnot|cublaserror3",
+        r"""(?: (?: CUDA | ROCm | HIP | MUSA) error: | cuBLAS error \d+ at [^;]{1,200}? : \d+ :)
+            (?P<status> the resource allocation failed | the library was not initialized)
+            (?: current device: (?P<device>\d+))?
+          | cuBLAS error 3 at [^;]{1,200}? : \d+ (?: current device: (?P<card>\d+))?""",
+        finish=_by_code,
     ),
     Wording(
         "cublas",

@@ -14,7 +14,7 @@ ANCHORS = (
     b"out of memory", b"out-of-memory",
 )  # fmt: skip
 
-_BEFORE = r"(?: \[ (?P<device>\d{1,3}) \] (?: [\w./-]{1,80} : \d+ | \w{1,40})? )? (?: NCCL | RCCL | (?<= \d)) WARN"
+_BEFORE = r"(?: \[ (?P<device>\d{1,3}) \] (?: [\w./-]{1,200} : \d+ | \w{1,40})? )? (?: NCCL | RCCL | (?<= \d)) WARN"
 """``[3]`` is the local device of the process, and no rank. NCCL 2.0 and 2.1 tell a file and a line, and no name."""
 
 

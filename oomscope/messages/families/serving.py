@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from oomscope.messages.families.wording import Wording, with_figures
+from oomscope.messages.families.wording import Wording, compiled, with_figures
 from oomscope.messages.figures import exact, parse_figure
 from oomscope.messages.records import Reading
 
@@ -39,6 +39,27 @@ def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
 def _with_buffer(reading: Reading, match: re.Match[str]) -> Reading:
     weights, buffer = parse_figure(match["weights"]), parse_figure(match["buffer"])
     return with_figures(reading, {"requested": weights + buffer if weights and buffer else None})
+
+
+_BESIDE = 120
+"""Characters after a refusal in which an engine tells what it compared."""
+_COMPARED = {
+    "requested": compiled(
+        r"""(?: required? | requires | requested | requesting | needed | needs? | wanted) (?: memory)? [:=]? (?: is | at
+            least | about)? <a> | <b> (?: of memory)? (?: is | are)? (?: required | needed | requested)"""
+    ),
+    "free": compiled(
+        r"""(?: available | free | have | has | left) (?: memory)? [:=]? (?: is | only | about)* <a>
+          | <b> (?: of memory)? (?: is | are)? (?: available | free | left)"""
+    ),
+}
+
+
+def _with_budget(reading: Reading, match: re.Match[str]) -> Reading:
+    """What the engine wanted and what it had, where both are named right behind."""
+    found = {name: one.search(match.string, match.end(), match.end() + _BESIDE) for name, one in _COMPARED.items()}
+    sizes = {name: parse_figure(one[one.lastgroup or 0]) for name, one in found.items() if one}
+    return with_figures(reading, sizes) if len(sizes) == len(found) else reading
 
 
 _REFUSED_ABOVE = re.compile(r"bufferofsize\d{1,20}\W?(?:llama_\w{1,40}:)?\Z")
@@ -178,7 +199,8 @@ WORDINGS = (
         "serving-budget",
         "engine.cache",
         "memoryforkvcache|memoryforthekvcache",
-        r"(?: Not enough | Insufficient) (?: GPU)? memory for (?: the)? KV cache",
+        r"(?: Not enough | Insufficient) (?: GPU)? memory for (?: the)? KV cache (?: allocation)?",
+        finish=_with_budget,
     ),
     Wording(
         "serving-budget",
