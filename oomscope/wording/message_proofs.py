@@ -78,10 +78,12 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.program_too_large": "The compiled program needs {requested:size}, the device has {total:size}: it"
     " does not fit even alone.",
     "message_proofs.jax_reserve": "{requested:size} was asked for in one piece; {free:size} is free in all.",
+    "message_proofs.jax_reserve_only": "{requested:size} was asked for in one piece, and refused.",
     "message_proofs.jax": "XLA's allocator could not serve the request. By default it takes most of the card at start.",
     "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
     "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
+    "message_proofs.driver_free": "The driver itself refused, while {free:size} was free.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
     "message_proofs.driver_sized_free": "The driver itself refused {requested:size}, while {free:size} was free.",
     "message_proofs.other_code": "The driver refused an allocation, with a code that is not the one for memory.",
@@ -113,6 +115,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.killed_sized": "The kernel killed the process because host memory was short; it held {used:size}.",
     "message_proofs.killed_in_group": "The kernel killed the process at the memory limit of its group (container, job);"
     " it held {used:size}.",
+    "message_proofs.killed_at_limit": "The kernel killed a process at the memory limit of its group (container, job).",
     "message_proofs.killed_by_kernel": "The kernel killed a process because host memory was short.",
     "message_proofs.killed_over": "The job held {used:size} of host memory and may have {allowed:size}.",
     "message_proofs.killed_by_slurm": "The job reached its limit of host memory, and was killed for it.",

@@ -46,6 +46,7 @@ _BY_WORDS = (
     (re.compile(r"\bnrt_|\bNeuron|\bND \d+:NC", re.ASCII), "neuron-top"),
     (re.compile(r"\bkIOGPU|\bMTL[A-Z]|\[metal", re.ASCII | re.IGNORECASE), _MPS),
     (re.compile(r"\bDML\b|DmlAllocator|DirectML"), None),
+    (re.compile(r"\bTPU\b|That was not\s+possible", re.ASCII), None),
     (re.compile(r"vulkan|\bVk[A-Z_]|opencl|\bcl_|webgpu|OutOfDeviceMemory|OUT_OF_DEVICE|video memory", re.I), None),
 )
 """Who tells what holds a device of whose runtime the message has the words; None: no tool for all of them."""

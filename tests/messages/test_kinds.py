@@ -65,6 +65,7 @@ def test_every_kind_has_a_layer_or_none():
         ("UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", ["xpu-smi ps"]),
         ("halMemAlloc failed: device_id=7, size=4096", ["npu-smi info"]),
         ("VK_ERROR_OUT_OF_DEVICE_MEMORY", []),
+        ("Attempting to reserve 6.14G at the bottom of memory. That was not possible.", []),
         ("ollama: CUDA error: out of memory", ["nvidia-smi --query-compute-apps=pid,used_memory --format=csv"]),
         ("RuntimeError: CUDA error: out of memory", ["oomscope run your_script.py"]),
         ("frobnicator: GPU memory allocation failed", ["nvidia-smi --query-compute-apps=pid,used_memory --format=csv"]),

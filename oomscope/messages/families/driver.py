@@ -28,6 +28,7 @@ _REFUSED = r"""
   | [A-Z]{2,20} (?: _STATUS)? _ALLOC (?: ATOR | ATION)? _FAIL (?: ED | URE)
   | Cuda (?: Runtime | Driver)? (?: Error)? \(? (?: code)? :? \(? out of memory \)?
   | (?: cuda | hip | musa) Malloc \w{0,20}? (?: retry)? failed :? out of memory
+  | Error while calling cuda \w{2,40} \( .{0,260}? code: 2, reason: out of memory
   | cu (?: Mem | Ctx | Device | Module | Stream) \w{0,40} failed :? out of memory
   | cuda (?: Success | Malloc | GetDevice | SetDevice | Free | MemGetInfo | Stream) \w{0,40} .{0,60}? :? (?: CUDA:)?
     out of memory

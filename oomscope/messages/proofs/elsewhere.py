@@ -57,7 +57,9 @@ def _sized(message: OomMessage) -> Note | None:
     if message.kind == "oom-killer":
         return _killed(message, used, limit)
     if request is None:
-        return None
+        if message.kind != "cuda-driver" or free is None:
+            return None
+        return note("message_proofs.driver_free", free=free.value)
     if message.kind in _ON_CARD and wording != "jax.space" and total is not None and request.exceeds(total):
         return note("message_proofs.larger_than_card", requested=request.value, total=total.value)
     if message.kind == "cuda-driver" and free is not None and request.exceeds(free):
@@ -66,14 +68,21 @@ def _sized(message: OomMessage) -> Note | None:
         return note("message_proofs.on_chip", requested=request.value, allowed=limit.value)
     if wording == "jax.space" and total is not None and request.exceeds(total):
         return note("message_proofs.program_too_large", requested=request.value, total=total.value)
-    if wording == "jax.reserve" and free is not None:
-        return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
+    if wording == "jax.reserve":
+        return _reserved(request, free)
     if wording == "other.one_piece" and limit is not None and request.exceeds(limit):
         return note("message_proofs.one_block", requested=request.value, allowed=limit.value)
     if message.kind in ("other", "tensorflow"):
         return _by_itself(message, request, limit, free)
     code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked", "host.said") else None
     return note(code, requested=request.value) if code else None
+
+
+def _reserved(request: Figure, free: Figure | None) -> Note:
+    """What a TPU says of a piece that it could not reserve; an excerpt may lack what was free."""
+    if free is None:
+        return note("message_proofs.jax_reserve_only", requested=request.value)
+    return note("message_proofs.jax_reserve", requested=request.value, free=free.value)
 
 
 def _by_itself(message: OomMessage, request: Figure, limit: Figure | None, free: Figure | None) -> Note | None:
@@ -90,10 +99,10 @@ def _by_itself(message: OomMessage, request: Figure, limit: Figure | None, free:
 
 
 def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> Note | None:
+    in_group = message.reading.wording == "killed.kernel" and "group" in message.reading.values
     if used is None:
-        return None
+        return note("message_proofs.killed_at_limit") if in_group else None
     if message.reading.wording == "killed.kernel":
-        in_group = "group" in message.reading.values
         code = "message_proofs.killed_in_group" if in_group else "message_proofs.killed_sized"
         return note(code, used=used.value)
     if limit is not None and used.exceeds(limit):
