@@ -21,13 +21,13 @@ _SURE = 3
 """So many equal figures are no coincidence."""
 
 
-def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomMessage | None:
+def absorbed(last: OomMessage, new: OomMessage, *, raised_once: bool) -> OomMessage | None:
     """`last` with what `new` adds to it, where both tell of the same failure; else None.
 
     Args:
         last: an earlier message of the same process.
         new: the later one.
-        ends_traceback: whether both stand after the name of an exception.
+        raised_once: whether equal figures in both are one exception's.
     """
     gap = new.line - last.line
     if last.kind != new.kind or gap > NEAR_SAME:
@@ -40,7 +40,7 @@ def absorbed(last: OomMessage, new: OomMessage, *, ends_traceback: bool) -> OomM
     if _is_cut_copy(last, new):
         return replace(last, times=last.times + 1)
     if len(one) >= _SURE and dict(one) == dict(two):
-        return replace(last, times=last.times + 1) if ends_traceback or not gap else None
+        return replace(last, times=last.times + 1) if raised_once or not gap else None
     if gap > NEAR or not _agree(one, two, reworded=last.reading.wording != new.reading.wording):
         return None
     if last.kind.startswith("torch") and one and two:
@@ -69,6 +69,8 @@ def _is_cut_copy(last: OomMessage, new: OomMessage) -> bool:
     one, two = last.reading.figures, new.reading.figures
     told = _told(new)
     begun = told.rstrip(_ELLIPSIS)
+    if told == f"{begun}." and _told(last).startswith(told):
+        return False  # the sentence is finished: a whole copy
     if len(two) < _SURE or not (begun[-1:].isalnum() or begun[-1:] == "_") or not _told(last).startswith(begun):
         return False
     return begun != _told(last) and all(one.get(name) == figure for name, figure in two.items())

@@ -27,6 +27,8 @@ _PARTS = (
     r"#\d+\s\d+\.\d+\s",
 )
 _PREFIX = re.compile(rf"\s*(?:(?:{'|'.join(_PARTS)})\s*)*")
+_COMMENT = re.compile(r"\s{0,40}(#{1,3}|/{2,3}|--|%{1,2}|;{1,3})(?:\s|\Z)")
+_MARKS = " \t#/%;-"
 _OWNER = re.compile(
     r"(?:[Rr]ank|RANK)[\s=]?\d+|pid=\d+|default\d+|\[\d+(?:,\d+)?\]<|node\d+|[\w.-]*[A-Za-z][\w.-]*(?=\s{0,12}\|\s)"
 )
@@ -36,11 +38,29 @@ _RANK = re.compile(
 )
 
 
-def split_prefix(line: str) -> tuple[str, str]:
-    """What stands before the text of `line`, and the text."""
-    match = _PREFIX.match(line)
-    end = match.end() if match else 0
+def comment_mark(line: str) -> str:
+    """With what `line` begins where it is a comment in a program or a script: ``#``, ``//``; else empty."""
+    match = _COMMENT.match(line)
+    return match[1] if match else ""
+
+
+def split_prefix(line: str, within: str = "") -> tuple[str, str]:
+    """What stands before the text of `line`, and the text.
+
+    Args:
+        line: what was printed.
+        within: the mark of the comment that goes on in `line`; the first line of one keeps its mark, for it may as well
+            be a heading.
+    """
+    begin = line.index(within) + len(within) if within else 0
+    match = _PREFIX.match(line, begin)
+    end = match.end() if match else begin
     return line[:end], line[end:]
+
+
+def names_nobody(prefix: str) -> bool:
+    """Whether `prefix` is but the mark of a comment or a quotation, which goes on with what the line above tells."""
+    return not prefix.strip(_MARKS)
 
 
 def owner_of(prefix: str) -> str:

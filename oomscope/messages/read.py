@@ -30,6 +30,8 @@ _TWO = 2
 _OUT_OF = re.compile(r"[a-z]{2,}(?:_[a-z]+)*_out_of_[a-z]+")
 """A code for a shortage, in lower case."""
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
+_REPORT = re.compile(r"error:[\"'(]*\Z")
+"""With what a program hands an exception on in words of its own: ``Server error:``."""
 _ENDS_IN_RANK = re.compile(r"\srank=(\d{1,6})\s*\Z")
 _RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")
 _ELASTIC_RANK = re.compile(r"rank\s*:\s*(\d{1,6})\s*\(local_rank")
@@ -41,6 +43,7 @@ class _Found:
     owner: str
     message: OomMessage
     ends_traceback: bool
+    reports: bool = False
 
 
 @dataclass(slots=True)
@@ -50,7 +53,7 @@ class _Collector:
     messages: list[OomMessage] = field(default_factory=list)
     vague: list[OomMessage] = field(default_factory=list)
     left_out: int = 0
-    _places: dict[tuple[str, str, bool], list[tuple[int, bool]]] = field(default_factory=dict)
+    _places: dict[tuple[str, str, bool], list[tuple[int, _Found]]] = field(default_factory=dict)
     _lately: dict[str, OomMessage] = field(default_factory=dict)
 
     def take(self, found: _Found) -> None:
@@ -73,7 +76,7 @@ class _Collector:
         into.append(message)
         if not vague:
             self._lately[found.owner] = message
-        places.append((len(into) - 1, found.ends_traceback))
+        places.append((len(into) - 1, found))
         del places[:-_TWO]
 
 
@@ -84,17 +87,29 @@ def _only_mentions(last: OomMessage, new: OomMessage) -> bool:
     return not set(_OUT_OF.findall(last.text.lower())).isdisjoint(_OUT_OF.findall(new.text.lower()))
 
 
-def _absorb(into: list[OomMessage], place: tuple[int, bool], found: _Found) -> bool:
+def _absorb(into: list[OomMessage], place: tuple[int, _Found], found: _Found) -> bool:
     """Whether the message at `place` tells of the same failure; it has then what `found` adds."""
-    index, ended = place
-    joined = absorbed(into[index], found.message, ends_traceback=ended and found.ends_traceback)
+    index, last = place
+    joined = absorbed(into[index], found.message, raised_once=_raised_once(last, found))
     if joined is None:
         return False
     into[index] = joined
     return True
 
 
-def _is_repeated(into: list[OomMessage], places: list[tuple[int, bool]], found: _Found) -> bool:
+def _raised_once(last: _Found, new: _Found) -> bool:
+    """Whether equal figures in both are an exception's that was printed twice.
+
+    Both stand after its name, or one does and right beside it a program reports it word for word.
+    """
+    if last.ends_traceback and new.ends_traceback:
+        return True
+    reported = (last.ends_traceback and new.reports) or (last.reports and new.ends_traceback)
+    near = new.message.line - last.message.line <= NEAR
+    return reported and near and last.message.text == new.message.text
+
+
+def _is_repeated(into: list[OomMessage], places: list[tuple[int, _Found]], found: _Found) -> bool:
     """Whether the last but one of the messages at `places` is printed again; it is counted then."""
     if len(places) < _TWO:
         return False
@@ -142,13 +157,14 @@ def _read(passage: Passage) -> list[tuple[_Found, int]]:
             offset = line.offset + reading.start - strand.starts[index]
             last = strand.index_at(max(reading.end - 1, reading.start))
             end = strand.lines[last].offset + reading.end - strand.starts[last]
-            found.append(
-                (
-                    offset,
-                    _Found(offset, strand.owner, _message(strand, reading, until, passage), _ends(strand, reading)),
-                    end,
-                )
+            one = _Found(
+                offset,
+                strand.owner,
+                _message(strand, reading, until, passage),
+                ends_traceback=_stands_after(_EXCEPTION, strand, reading),
+                reports=_stands_after(_REPORT, strand, reading),
             )
+            found.append((offset, one, end))
     found.sort(key=itemgetter(0))
     return [(one, end) for _, one, end in found]
 
@@ -179,8 +195,8 @@ def _only_names(reading: Reading, others: list[Reading], text: str) -> bool:
     )
 
 
-def _ends(strand: Strand, reading: Reading) -> bool:
-    return _EXCEPTION.search(strand.packed, max(0, reading.start - 60), reading.start) is not None
+def _stands_after(pattern: re.Pattern[str], strand: Strand, reading: Reading) -> bool:
+    return pattern.search(strand.packed, max(0, reading.start - 60), reading.start) is not None
 
 
 def _starts_after(found: list[Reading]) -> list[int]:

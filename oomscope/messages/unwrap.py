@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from oomscope.messages.prefixes import owner_of, rank_in, split_prefix
+from oomscope.messages.prefixes import comment_mark, names_nobody, owner_of, rank_in, split_prefix
 
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|\\x1b|\\u001[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b.|\[\d{1,3}(?:;\d{1,3})*m|\[m(?![a-z_])"
@@ -40,8 +40,9 @@ _COUNTS = re.compile(r"\d+\s+(?![KMGTP]i?B|bytes?\b|B\b)\S")
 """Lines that are numbered begin so, and now and then the rest of a number."""
 KILLED = ("已杀死", "已砍掉", "Getötet", "Убито", "強制終了")
 """What a shell prints of a process that signal 9 ended, in other languages."""
-_WORDS_ALONE = frozenset({"Killed", "killed", "**Killed**", "Killed:9", "MemoryError", "MemoryError:", *KILLED})
-_BEGINS_ALONE = re.compile(r"MemoryError(?:: | (?:when|while|in|on|during|after|at)\b)")
+_RAISED = "MemoryError"
+_WORDS_ALONE = frozenset({"Killed", "killed", "**Killed**", "Killed:9", _RAISED, f"{_RAISED}:", *KILLED})
+_BEGINS_ALONE = re.compile(rf"{_RAISED}(?:: | (?:when|while|in|on|during|after|at)\b)")
 """A title: what stands before such a word in the midst of a line is part of another name, blanks being left out."""
 LONGEST_LINE = 8 << 10
 """Characters of a line that are kept: more of it is no message."""
@@ -178,7 +179,7 @@ def strands(raw: bytes, offset: int, number: int) -> list[Strand]:
     found: dict[str, list[Line]] = {}
     owner = ""
     for line in _lines(raw, offset, number):
-        if line.prefix.strip():
+        if not names_nobody(line.prefix):
             owner = owner_of(line.prefix)
         found.setdefault(owner, []).append(line)
     return [Strand(name, lines) for name, lines in found.items()]
@@ -186,18 +187,32 @@ def strands(raw: bytes, offset: int, number: int) -> list[Strand]:
 
 def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
     physical = raw.split(b"\n")
+    mark = ""
     for count, (line, shown) in enumerate(
         zip(physical, _plain(raw.decode("utf-8", "replace")).split("\n"), strict=True)
     ):
         within = 0
         for piece in _pieces(shown):
-            prefix, text = split_prefix(piece[:LONGEST_LINE])
+            above, mark = mark, comment_mark(piece)
+            within_comment = mark if mark == above else ""
+            prefix, text = split_prefix(piece[:LONGEST_LINE], within_comment)
             text = _TWO_NUMBERS.sub(rf"\1{SEAM}", _SOURCE_COLUMN.sub("", text) if ".py:" in text else text)
-            packed = "".join(text.split())
-            if packed in _WORDS_ALONE:
-                text = packed = f"{ALONE}{packed}"
-            elif _BEGINS_ALONE.match(text):
-                text, packed = f"{ALONE}{text}", f"{ALONE}{packed}"
+            text, packed = _with_alone(text, commented=bool(within_comment))
             yield Line(offset + within + len(prefix), number + count, prefix, text, packed)
             within += len(piece) + 1
         offset += len(line) + 1
+
+
+def _with_alone(text: str, *, commented: bool) -> tuple[str, str]:
+    """`text` and the same without blanks, both with `ALONE` before a word that says something as a line of its own.
+
+    Args:
+        text: of a line.
+        commented: whether it is a comment's, where ``Killed`` may as well be the name of a state.
+    """
+    packed = "".join(text.split())
+    if packed in _WORDS_ALONE and (packed.startswith(_RAISED) or not commented):
+        return f"{ALONE}{packed}", f"{ALONE}{packed}"
+    if _BEGINS_ALONE.match(text):
+        return f"{ALONE}{text}", f"{ALONE}{packed}"
+    return text, packed

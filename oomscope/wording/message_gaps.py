@@ -13,6 +13,7 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.whose_outside": "whose the rest is: another process, the CUDA context, NCCL or another library",
     "message_gaps.why_refused": "why it was refused: a limit that is not printed, the driver, or memory that came free"
     " only afterwards",
+    "message_gaps.near_cap": "whether the {allowed:size} allowed was reached: what PyTorch had reserved is not told",
     "message_gaps.idle_in_pools": "how much of the {pools:size} in private pools (CUDA graphs) is idle",
     "message_gaps.which_process": "which of the named processes is this one",
     "message_gaps.too_old": "to record them takes torch 2.1 or later; this message is an older one's",

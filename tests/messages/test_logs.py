@@ -67,9 +67,24 @@ def test_prefixes_do_not_matter(prefix: str):
 
 
 @pytest.mark.parametrize("width", [25, 33, 61, 79, 80, 120])
-@pytest.mark.parametrize("prefix", ["", "[rank3]: ", "> ", "(Worker pid=17) "])
+@pytest.mark.parametrize("prefix", ["", "[rank3]: ", "> ", "(Worker pid=17) ", "# ", "    // ", "--\t"])
 def test_lines_may_be_broken_anywhere(width: int, prefix: str):
     the_message(wrapped(MESSAGE, width, prefix) + "\n")
+
+
+def test_a_comment_goes_on_with_the_process_that_its_first_line_names():
+    lines = [f"# [rank{rank}]: CUDA out of memory. Tried to\n# allocate {rank}.50 GiB (GPU {rank};" for rank in (3, 2)]
+    log = read("\n# 24.00 GiB total capacity)\n".join([*lines, ""]))
+    assert [(one.rank, number(one, "requested")) for one in log.messages] == [
+        (3, round(3.5 * GIB)),
+        (2, round(2.5 * GIB)),
+    ]
+
+
+@pytest.mark.parametrize("states", ["# running\n# Killed\n", "// running\n// killed\n// done\n"])
+def test_a_word_in_a_comment_is_no_line_of_a_shell(states: str):
+    assert read(f"Killed of memory\n{states}").messages == ()
+    assert [one.line for one in read(f"{states}Killed\n").messages] == [len(states.splitlines()) + 1]
 
 
 def test_a_terminal_that_pads_lines_breaks_words_with_blanks():

@@ -27,6 +27,42 @@ def test_a_cut_message_with_another_size_is_another_failure():
     assert len(read(f"{MESSAGE}\nagain: {MESSAGE.replace('3.25', '3.75')[: ADVICE + 20]}").messages) == 2
 
 
+REPORTED = MESSAGE.replace("torch.OutOfMemoryError:", "2026-01-02T03:04:05Z ERROR router: Server error:")
+
+
+@pytest.mark.parametrize("log", [f"{MESSAGE}\n\n{REPORTED}\n", f"{REPORTED}\n{MESSAGE}\n"])
+def test_an_exception_that_a_program_reports_word_for_word_is_one(log: str):
+    (message,) = read(log).messages
+    assert message.times == 2
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        f"{REPORTED}\n{REPORTED}\n",
+        f"{MESSAGE}\n{REPORTED.replace('Process 4711', 'Process 4712')}\n",
+        f"{MESSAGE}\n" + "step\n" * 60 + f"{REPORTED}\n",
+        f"{MESSAGE}\n{MESSAGE.replace('torch.OutOfMemoryError:', '| WARNING: ran out of memory with exception:')}\n",
+    ],
+)
+def test_what_is_only_reported_again_or_elsewhere_may_be_another_failure(log: str):
+    assert len(read(log).messages) == 2
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "buffer_type_alloc_buffer: allocating 1792.00 MiB on device 1: cudaMalloc failed: out of memory",
+        "ggml_vulkan: Device memory allocation of size 1879048192 failed.\n"
+        "ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory",
+        "ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 1879048192",
+    ],
+)
+def test_what_a_cache_was_refused_is_the_memory_that_refused(refusal: str):
+    (message,) = read(f"{refusal}\nllama_kv_cache_init: failed to allocate buffer for kv cache\n").messages
+    assert (message.kind == "serving-budget", number(message, "requested")) == (False, 1792 * MIB)
+
+
 def test_the_exact_size_counts_where_the_rounded_one_is_printed_first():
     text = (
         "buffer_type_alloc_buffer: allocating 1234.57 MiB on device 2: cudaMalloc failed: out of memory\n"

@@ -107,6 +107,21 @@ def test_a_cap_that_was_reached_within_rounding_is_said_so():
     assert proven(below) == {"room_on_card"}
 
 
+def test_where_what_is_reserved_is_not_printed_the_cap_stays_possible():
+    text = (
+        "CUDA out of memory. Tried to allocate 94.00 MiB. GPU 0 has a total capacity of 8.00 GiB of which 4.03 GiB is"
+        " free. {} GiB allowed; Of the allocated memory 2.75 GiB is allocated by PyTorch…\n"
+    )
+    for allowed, gap in (("3.00", "near_cap"), ("8.00", "why_refused")):
+        (found,) = read(text.format(allowed)).messages
+        assert proven(found) == {"room_on_card"}
+        codes = [note.code.partition(".")[2] for note in found.cannot_tell]
+        assert codes == ["who_holds", gap]
+    assert "near_cap" not in {
+        note.code.partition(".")[2] for note in message("0.50 GiB", unallocated="0.10 GiB").cannot_tell
+    }
+
+
 def test_a_process_that_does_not_see_itself_proves_nothing_of_others():
     printed = "Including non-PyTorch memory, this process has {} memory in use. "
     assert "unnamed_others" not in proven(message("2.00 GiB", more=printed.format("0 bytes")))

@@ -36,7 +36,8 @@ WORDINGS = (
         "outofmemoryerrorongpu",
         r"""Out of memory error on GPU (?P<device>\d+)
             (?: \. Cannot allocate <requested:letter> (?: GPU)? memory
-            (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated and)?
+            (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated
+                (?: \( actual using allocated memory [\d.]{1,20} [KMG]?B \) )? and)?
             available memory is (?: only)? <free:letter> )?""",
     ),
     Wording(

@@ -62,11 +62,13 @@ def _with_budget(reading: Reading, match: re.Match[str]) -> Reading:
     return with_figures(reading, sizes) if len(sizes) == len(found) else reading
 
 
-_REFUSED_ABOVE = re.compile(r"bufferofsize\d{1,20}\W?(?:llama_\w{1,40}:)?\Z")
+_REFUSED_ABOVE = re.compile(
+    r"(?:bufferofsize\d{1,20}|OutOf(?:Device|Host)?Memory|failed:outofmemory)\W?(?:llama_\w{1,40}:)?\Z", re.IGNORECASE
+)
 
 
 def _unless_told(reading: Reading, match: re.Match[str]) -> Reading | None:
-    """llama.cpp says it again after the buffer's own line, which has the size and the kind of memory."""
+    """llama.cpp says it again after the line of the buffer or of its device, which tells the size and the memory."""
     above = match.string[max(0, match.start() - 120) : match.start()]
     return None if _REFUSED_ABOVE.search(above) else reading
 

@@ -10,6 +10,9 @@ from oomscope.messages.records import Reading
 
 ANCHORS = (b"allocation on device", b"cudamallocasyncallocator.cpp")
 
+_NEXT = r"[-/|,;•*–—]{0,3}"
+"""What people put between the lines of the list where they write it on one."""
+
 
 def _on_card(reading: Reading, match: re.Match[str]) -> Reading:
     """The device, where a logger has put its own words instead of the exception's name."""
@@ -21,10 +24,11 @@ WORDINGS = (
         "torch-async",
         "async.limit",
         "allocationondevice",
-        r"""Allocation on device (?P<device>\d{0,4}) [\x00-\x1f]? would exceed allowed memory \.? \(out of memory\)
-            (?: Currently allocated: <allocated>)? (?: Requested: <requested>)? (?: Device limit: <total>)?
-            (?: Free \(according to CUDA\): <free>)?
-            (?: PyTorch limit \(set by user-supplied memory fraction\): <allowed>)?""",
+        rf"""Allocation on device (?P<device>\d{{0,4}}) [\x00-\x1f]? would exceed allowed memory \.?
+            (?: \(out of memory\))? (?: {_NEXT} Currently allocated: <allocated>)?
+            (?: {_NEXT} Requested: <requested>)? (?: {_NEXT} Device limit: <total>)?
+            (?: {_NEXT} Free \(according to CUDA\): <free>)?
+            (?: {_NEXT} PyTorch limit \(set by user-supplied memory fraction\): <allowed>)?""",
     ),
     Wording(
         "torch-async",

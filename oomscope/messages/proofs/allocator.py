@@ -10,7 +10,7 @@ from oomscope.frozen import frozen
 from oomscope.messages.figures import Figure, exact
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
-from oomscope.model.note import note
+from oomscope.model.note import Note, note
 
 NOTABLE = 1 << 30
 """A CUDA context and its libraries seldom hold more: from here on, what is outside PyTorch is worth a word."""
@@ -260,6 +260,14 @@ _BEYOND_ADVICE = {
 }
 
 
+def _why_refused(sizes: _Sizes) -> Note:
+    """What may have refused where the card shows room enough."""
+    cap, total = sizes.allowed, sizes.total
+    if cap is None or sizes.reserved is not None or (total is not None and not total.exceeds(cap)):
+        return note("message_gaps.why_refused")
+    return note("message_gaps.near_cap", allowed=cap.value)
+
+
 def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
     """What only a recording can tell."""
     codes = {one.code for one in judgement.proves}
@@ -277,7 +285,7 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
     if codes & {"message_proofs.outside", "message_proofs.unnamed_others", "message_proofs.neither"}:
         judgement.cannot_tell.append(note("message_gaps.whose_outside"))
     if "message_proofs.room_on_card" in codes:
-        judgement.cannot_tell.append(note("message_gaps.why_refused"))
+        judgement.cannot_tell.append(_why_refused(sizes))
     if sizes.pools is not None:
         judgement.cannot_tell.append(note("message_gaps.idle_in_pools", pools=sizes.pools.value))
     if message.reading.values.get("named") and sizes.others is None and sizes.process is None:
