@@ -72,6 +72,23 @@ class Program:
         """How many requests there are, those of the initial layout included."""
         return len(self.size)
 
+    @property
+    def asks(self) -> BoolArray:
+        """bool[steps]: which are requests."""
+        found: BoolArray = (self.op == Op.MALLOC) | (self.op == Op.TRY_MALLOC)
+        return found
+
+    @property
+    def about_requests(self) -> BoolArray:
+        """bool[steps]: of which the argument is the number of a request."""
+        found: BoolArray = (self.op != Op.EMPTY_CACHE) & (self.op != Op.POOL_FREEABLE)
+        return found
+
+    def asks_for(self, request: int) -> BoolArray:
+        """bool[steps]: where a request is made."""
+        found: BoolArray = self.asks & (self.argument == request)
+        return found
+
     def gives_back_at_once(self, request: int) -> bool:
         """Whether nothing is done between a request and its free, as with the workspace of a convolution."""
         steps = np.flatnonzero((self.argument == request) & (self.op != Op.POOL_FREEABLE))
@@ -110,7 +127,7 @@ class Program:
 
     def keep(self, kept: BoolArray) -> Program:
         """The program without the requests that are not `kept`, nor anything that is done with them."""
-        about_request = (self.op != Op.EMPTY_CACHE) & (self.op != Op.POOL_FREEABLE)
+        about_requests = self.about_requests
         dropped = np.zeros(len(self.op), np.bool_)
-        dropped[about_request] = ~kept[self.argument[about_request]]
+        dropped[about_requests] = ~kept[self.argument[about_requests]]
         return self.without_steps(dropped)

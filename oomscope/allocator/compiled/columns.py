@@ -100,6 +100,13 @@ class Store:
         self.homes.append(home)
         return len(self.homes) - 1
 
+    def add_requests(self, count: int) -> None:
+        """Further requests, and places for their addresses where these are noted."""
+        state = self.state
+        more = np.full((count, state.request.shape[1]), -1, np.int64)
+        noted = np.append(state.noted, np.full(count if len(state.noted) else 0, -1, np.int64))
+        self.state = state._replace(request=np.vstack([state.request, more]), noted=noted)
+
     def add_pool(self) -> int:
         """The number of a new pool."""
         self.state = self.state._replace(calls=np.append(self.state.calls, 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,9 @@ from oomscope.allocator.compiled.device import CompiledAllocator
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.initial import restore
 from oomscope.allocator.limits import NO_LIMIT, Limit
+from oomscope.allocator.plain import Prepared, rounding_of
 from oomscope.allocator.program import Op, Program
+from oomscope.allocator.repeats import Forms, Standing
 from oomscope.allocator.rounding import SMALL_SIZE, round_sizes
 from oomscope.errors import ReplayError
 from oomscope.model import IntArray
@@ -48,27 +49,6 @@ def requests_of(program: Program, config: AllocatorConfig) -> Requests:
     return Requests(rounded, (np.cumsum(present) - 1)[wide], kinds)
 
 
-def run(
-    program: Program,
-    requests: Requests,
-    capturing: Collection[int],
-    config: AllocatorConfig,
-    limit: Limit,
-    addresses: Addresses | None,
-    stop_at_failure: bool,
-    note_addresses: bool,
-) -> CompiledRun:
-    """Run a program once; see `Replayer.run`."""
-    asked = np.count_nonzero((program.op == Op.MALLOC) | (program.op == Op.TRY_MALLOC)) if note_addresses else 0
-    allocator = CompiledAllocator(config, limit, addresses, capturing, requests=program.requests, noted=int(asked))
-    homes = np.array([allocator.get_pool(*kind).number for kind in requests.kinds], np.int64)
-    request = allocator.store.state.request
-    request[:, core.WANTED], request[:, core.FROM] = requests.rounded, homes[requests.kind]
-    done = CompiledRun(allocator, program)
-    done.steps(stop_at_failure)
-    return done
-
-
 def try_out() -> None:
     """Compile everything, for numba does so only when something is called; raises whatever does not work."""
     count = 3
@@ -82,54 +62,98 @@ def try_out() -> None:
         entry=np.arange(len(op)),
     )
     for config in (AllocatorConfig(), AllocatorConfig(expandable_segments=True)):
-        done = run(program, requests_of(program, config), (), config, NO_LIMIT, None, False, True)
+        done = CompiledRun(Prepared(Forms(program).form(()), ()), config, NO_LIMIT, None, note_addresses=True)
+        done.steps(0, len(op), stop_at_failure=False)
         if (done.allocator.peak_allocated, done.allocator.reserved) != (38 << 20, 0):
             raise ReplayError("The compiled core is not what it should be.")
 
 
 class CompiledRun:
-    """The state of one replay.
+    """The state of one replay, as `PlainRun` is another.
 
     Attributes:
         refused: requests that could not be served; whether the recorded run was refused them; what was missing.
+        taken: how many steps were taken.
     """
 
-    def __init__(self, allocator: CompiledAllocator, program: Program) -> None:
-        """Begin with what the recording found.
-
-        Args:
-            allocator: with nothing reserved, and told of the requests.
-            program: what is asked for.
-        """
-        self.allocator = allocator
-        self.program = program
+    def __init__(
+        self,
+        prepared: Prepared,
+        config: AllocatorConfig,
+        limit: Limit,
+        addresses: Addresses | None,
+        note_addresses: bool,
+    ) -> None:
+        """Begin with what the recording found; see `Replayer.run`."""
+        program = prepared.program
+        noted = int(np.count_nonzero(program.asks)) if note_addresses else 0
+        self.allocator = CompiledAllocator(
+            config, limit, addresses, prepared.capturing, requests=program.requests, noted=noted
+        )
         self.refused: list[tuple[int, bool, int]] = []
+        self.taken = 0
+        self._become(prepared)
         if program.initial is not None:
-            restore(allocator, program.initial, Held(allocator.store))
+            restore(self.allocator, program.initial, Held(self.allocator.store))
 
-    def steps(self, stop_at_failure: bool) -> None:
-        """Take every step, or those up to the first failure that ends the program."""
-        program, store = self.program, self.allocator.store
-        op, argument = np.ascontiguousarray(program.op), np.ascontiguousarray(program.argument)
-        step, why = 0, core.NEEDS_ROOM
+    def _become(self, prepared: Prepared) -> None:
+        self.prepared, program = prepared, prepared.program
+        self._op, self._argument = np.ascontiguousarray(program.op), np.ascontiguousarray(program.argument)
+        config, store = self.allocator.config, self.allocator.store
+        rounding = rounding_of(config)
+        if rounding not in prepared.columns:
+            prepared.columns[rounding] = requests_of(program, config)
+        requests: Requests = prepared.columns[rounding]
+        homes = np.array([self.allocator.get_pool(*kind).number for kind in requests.kinds], np.int64)
+        request = store.state.request
+        request[:, core.WANTED], request[:, core.FROM] = requests.rounded, homes[requests.kind]
+
+    def steps(self, begin: int, end: int, stop_at_failure: bool) -> bool:
+        """Take the steps from `begin` to `end`; False where the program ends before."""
+        op, argument, store = self._op[:end], self._argument[:end], self.allocator.store
+        step, why = begin, core.NEEDS_ROOM
         while why != core.DONE:
             store.note_unmapped()
             step, why = core.take(store.state, op, argument, step)
             if why == core.NEEDS_ROOM:
                 store.make_room()
             elif why == core.NEEDS_DEVICE:
-                if not self._ask_the_device(int(argument[step]), op[step] == Op.TRY_MALLOC, stop_at_failure):
-                    return
+                goes_on = self._ask_the_device(int(argument[step]), op[step] == Op.TRY_MALLOC, stop_at_failure)
                 step += 1
+                if not goes_on:
+                    self.taken = step
+                    return False
             elif why == core.RARE:
                 self._rare_step(Op(op[step]), int(argument[step]))
                 step += 1
+        self.taken = end
+        return True
 
-    def addresses(self) -> list[int]:
+    def addresses(self) -> IntArray:
         """Where the blocks of the requests so far lay."""
         state = self.allocator.store.state
-        found: list[int] = state.noted[: state.number[core.NOTED]].tolist()
-        return found
+        return state.noted[: state.number[core.NOTED]]
+
+    def standing(self) -> Standing:
+        """What the allocator holds."""
+        allocator, store = self.allocator, self.allocator.store
+        rows = store.state.request[:, core.HELD]
+        held = np.flatnonzero(rows >= 0)
+        return Standing(
+            changes=(len(allocator.segment_events), allocator.num_alloc_retries),
+            free=[home.keys for home in store.homes],
+            held=held,
+            places=store.state.block[rows[held]][:, [core.ADDRESS, core.SIZE]],
+        )
+
+    def go_on_as(self, prepared: Prepared) -> None:
+        """Take further steps from `prepared`, whose first steps and requests are those so far."""
+        self.allocator.store.add_requests(prepared.program.requests - self.prepared.program.requests)
+        self._become(prepared)
+
+    def let_go(self) -> None:
+        """Drop what only steps need."""
+        self.allocator.store.let_go()
 
     def _ask_the_device(self, request: int, is_tried: bool, stop_at_failure: bool) -> bool:
         """Serve a request for which no block is cached; whether the program goes on."""
