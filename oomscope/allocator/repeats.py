@@ -32,6 +32,7 @@ TOGETHER = (1, 2, 6, 12)
 _WINDOW = 4096
 """So many steps must be alike for two places to be taken for the same place of two passes."""
 _CANDIDATES = 12
+_NEARLY_ALL = 0.75
 _ANCHORS = (0.5, 0.3, 0.75)
 _UNLIKE = 1 << 62
 
@@ -213,10 +214,14 @@ def _loops(program: Program) -> Iterator[Loop]:
 def _loop_in(program: Program, signs: IntArray, low: int, high: int) -> Loop | None:
     for anchor in _ANCHORS:
         at = low + int(anchor * (high - low))
-        runs = [_run(signs, low, high, at, period) for period in _periods(signs, low, high, at)]
-        found = [loop for loop in (_loop(program, *run) for run in runs) if loop is not None]
-        if found:
-            return max(found, key=lambda loop: loop.saved)
+        runs = []
+        for period in _periods(signs, low, high, at):
+            runs.append(_run(signs, low, high, at, period))
+            if runs[-1].saved > _NEARLY_ALL * (high - low):
+                break
+        for run in sorted(runs, key=lambda run: -run.saved):
+            if run.saved > 0 and (loop := _loop(program, run)) is not None:
+                return loop
     return None
 
 
@@ -246,17 +251,31 @@ def _periods(signs: IntArray, low: int, high: int, at: int) -> list[int]:
     return [int(distance) for distance in dict.fromkeys(distances[distances > 0].tolist())][:_CANDIDATES]
 
 
-def _run(signs: IntArray, low: int, high: int, at: int, period: int) -> tuple[int, int, int]:
-    """Where the steps around `at` that come again after `period` begin, the period, and how many passes there are."""
+class _Run(NamedTuple):
+    """Steps that come again after `period`, `passes` times."""
+
+    begin: int
+    period: int
+    passes: int
+
+    @property
+    def saved(self) -> int:
+        """How many steps may be left out of it."""
+        return (self.passes - 3) * self.period
+
+
+def _run(signs: IntArray, low: int, high: int, at: int, period: int) -> _Run:
+    """The steps around `at` that come again after `period`."""
     differs = np.flatnonzero(signs[low + period : high] != signs[low : high - period]) + low
     place = int(np.searchsorted(differs, at if at + period < high else at - period))
     begin = int(differs[place - 1]) + 1 if place else low
     end = int(differs[place]) if place < len(differs) else high - period
-    return begin, period, (end - begin) // period + 1
+    return _Run(begin, period, (end - begin) // period + 1)
 
 
-def _loop(program: Program, begin: int, period: int, passes: int) -> Loop | None:
-    """The loop, where it really is one that may be left out."""
+def _loop(program: Program, run: _Run) -> Loop | None:
+    """The loop that a run is, where passes of it may be left out."""
+    begin, period, passes = run
     op = program.op[begin : begin + period]
     mallocs, frees = op == Op.MALLOC, op == Op.FREE
     requests = int(np.count_nonzero(mallocs))

@@ -33,7 +33,7 @@ from oomscope.analysis.verdict.records import Oom
 from oomscope.analysis.verdict.refused import find_refused
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import FROZEN_OF
-from oomscope.analysis.whatif import REPORT_SECONDS, WhatIf, report_whatif
+from oomscope.analysis.whatif import WhatIf, report_whatif
 from oomscope.errors import ReplayError, RequestError
 from oomscope.model import IntArray, Snapshot
 
@@ -44,7 +44,7 @@ def analyze(
     at: str | int = "auto",
     device: int | None = None,
     whatif: bool = True,
-    whatif_seconds: float = REPORT_SECONDS,
+    whatif_seconds: float | None = None,
     progress: Listener = silent,
 ) -> Findings:
     """Explain `snapshot`.
@@ -55,7 +55,8 @@ def analyze(
             ``oom``, ``peak``, ``end``, or the number of a trace entry.
         device: CUDA index of the device that `at` is about; chosen by `at` if None.
         whatif: whether to replay the recorded run under other allocator settings (takes seconds on long traces).
-        whatif_seconds: how long the settings after the first two may take; what is left out is said to be.
+        whatif_seconds: how much is replayed after the first two settings, a second standing for a million steps on
+            every machine; what is left out is said to be. None: as much as suits the length of the trace.
         progress: told now and then what is done, and how far it is.
 
     Raises:
@@ -91,12 +92,12 @@ def analyze(
     )
 
 
-def _replay(study: DeviceStudy, seconds: float, progress: Listener) -> WhatIf | None:
+def _replay(study: DeviceStudy, seconds: float | None, progress: Listener) -> WhatIf | None:
     """The recorded run under other settings; None where there is nothing to replay."""
     if study.history.entries < 2 or study.is_cut:
         return None
     try:
-        answer = report_whatif(study, budget_s=seconds, progress=progress)
+        answer = report_whatif(study, seconds=seconds, progress=progress)
     except (ReplayError, RequestError):
         return None
     return answer if study.part is None else _as_recorded(answer, study.part.first)

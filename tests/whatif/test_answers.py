@@ -168,7 +168,7 @@ def test_one_order_is_said_to_be_one() -> None:
 
 
 def test_what_there_is_no_time_for_is_said() -> None:
-    answer = ask(fragmented(), budget_s=0.0)
+    answer = ask(fragmented(), budget=0)
     assert [row.setting for row in answer.rows] == ["recorded", EXPANDABLE]
     assert "max_split_size_mb:512" in answer.skipped
     assert "minimum not searched for: time budget spent" in notes_text(answer.rows[1])

@@ -9,6 +9,7 @@ from typing import Any
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
+from oomscope.analysis.whatif.allowance import steps_in, steps_of_report
 from oomscope.analysis.whatif.changes import Changes, parse_scaling, parse_site
 from oomscope.analysis.whatif.gpus import capacity
 from oomscope.analysis.whatif.preparation import prepare, prepared
@@ -22,7 +23,6 @@ from oomscope.model import BoolArray, Snapshot
 __all__ = [
     "EXPANDABLE",
     "RECORDED",
-    "REPORT_SECONDS",
     "Question",
     "SelfCheck",
     "WhatIf",
@@ -31,9 +31,6 @@ __all__ = [
     "whatif",
     "whatif_of",
 ]
-
-REPORT_SECONDS = 4.0
-"""How long a report replays settings after the first two, unless told."""
 
 
 def whatif(
@@ -48,7 +45,7 @@ def whatif(
     free: Sequence[str] = (),
     orders: int = DEFAULT_ORDERS,
     least_memory: str = "auto",
-    budget_s: float | None = None,
+    budget: int | None = None,
     steps: Sequence[int] = (),
     phases: Mapping[str, BoolArray] | None = None,
     history: DeviceHistory | None = None,
@@ -68,7 +65,7 @@ def whatif(
         orders: how many orders of segment addresses are tried where they can matter.
         least_memory: for which rows orders are tried and the least memory is searched for: ``auto`` (the recorded
             setting, expandable segments, and what `settings` names), ``all`` or ``none``.
-        budget_s: seconds that it may take; what would take longer is left out, and said to be.
+        budget: steps that its replays may take; what would take more is left out, and said to be.
         steps: entries where the steps of the program begin.
         phases: what belongs to each phase of the program and category of memory, by name; see `ProgramMarks`.
         history: of the device, where it is there already.
@@ -86,7 +83,7 @@ def whatif(
         ),
         orders=orders,
         thorough=least_memory,
-        budget_s=budget_s,
+        budget=budget,
         steps=tuple(steps),
         phases=phases or {},
     )
@@ -121,12 +118,18 @@ def whatif_of(study: DeviceStudy, **question: Any) -> WhatIf:
     return replace(answer, notes=growth_notes(study))
 
 
-def report_whatif(study: DeviceStudy, *, budget_s: float = REPORT_SECONDS, progress: Listener = silent) -> WhatIf:
-    """What a report says of other settings, bounded in time.
+def report_whatif(study: DeviceStudy, *, seconds: float | None = None, progress: Listener = silent) -> WhatIf:
+    """What a report says of other settings, bounded in steps.
 
     The recorded setting and expandable segments come first, with the least memory each needs; then, as far as the
-    time goes, the other settings that are commonly advised.
+    budget goes, the other settings that are commonly advised.
+
+    Args:
+        study: of the device.
+        seconds: the budget, at a fixed number of steps for each; None: what suits the length of the program.
+        progress: told how far the replays are.
     """
-    question = Question(budget_s=budget_s, steps=study.steps.boundaries)
     progress("preparing", 0.0)
-    return sweep(study.snapshot, prepared(study), question, progress)
+    subject = prepared(study)
+    budget = steps_of_report(len(subject.replayer.program.op)) if seconds is None else steps_in(seconds)
+    return sweep(study.snapshot, subject, Question(budget=budget, steps=study.steps.boundaries), progress)

@@ -7,6 +7,7 @@ from typing import Any
 
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.analysis.progress import Listener
+from oomscope.analysis.whatif.allowance import Allowance
 
 REPLAYS_OF_A_THOROUGH_ROW = 14
 """About as many replays as a row takes whose least memory is searched for: 13 to find it, some to prove it."""
@@ -18,11 +19,13 @@ class Meter:
     Args:
         progress: who wants to know.
         rows: for each row, about how many replays it takes.
+        allowance: what replays are taken from.
     """
 
-    def __init__(self, progress: Listener, rows: Sequence[int]) -> None:
+    def __init__(self, progress: Listener, rows: Sequence[int], allowance: Allowance) -> None:
         self._progress = progress
         self._rows = rows
+        self._allowance = allowance
         self._row = -1
         self._replays = 0
         self._name = ""
@@ -36,9 +39,10 @@ class Meter:
         """`replayer`, each of whose runs is counted."""
         return _Counted(replayer, self)
 
-    def replayed(self) -> None:
+    def replayed(self, replay: Replay) -> None:
         """One replay of the row is done."""
         self._replays += 1
+        self._allowance.spend(replay)
         self._tell()
 
     def _tell(self) -> None:
@@ -57,5 +61,5 @@ class _Counted(Replayer):
 
     def run(self, *arguments: Any, **options: Any) -> Replay:
         done = super().run(*arguments, **options)
-        self._meter.replayed()
+        self._meter.replayed(done)
         return done

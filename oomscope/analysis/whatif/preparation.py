@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -40,7 +39,6 @@ class Subject:
         replayer: replays it from the recorded start.
         recorded: the replay of the recorded setting.
         check: how that compares with the recording.
-        replay_seconds: how long that replay took.
     """
 
     device: DeviceHistory
@@ -50,7 +48,6 @@ class Subject:
     replayer: Replayer
     recorded: Replay
     check: SelfCheck
-    replay_seconds: float
 
     @property
     def config(self) -> AllocatorConfig:
@@ -121,15 +118,13 @@ def _with_limit(
 ) -> Subject:
     extraction = extract(snapshot, device, runs, limit.limit.address_space)
     replayer = Replayer(extraction.program, release)
-    begin = time.monotonic()
     recorded = replayer.run(device.config, limit.limit, recorded_addresses(device), note_addresses=True)
-    seconds = time.monotonic() - begin
     check = compare(device, extraction.program, recorded)
     if check.first_mismatch is not None:
         check = replace(check, rule=departing_rule(device, recorded, check.first_mismatch, snapshot.settings))
     if not extraction.adds_up:
         check = replace(check, mismatches=max(check.mismatches, 1), first_mismatch=check.first_mismatch or 0)
-    return Subject(device, release, limit, extraction, replayer, recorded, check, seconds)
+    return Subject(device, release, limit, extraction, replayer, recorded, check)
 
 
 def recorded_addresses(device: DeviceHistory) -> Recorded:

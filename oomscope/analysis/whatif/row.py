@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from oomscope.allocator.addresses import Addresses
@@ -13,6 +12,7 @@ from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Program
 from oomscope.allocator.replay import Failure, Replay, Replayer
 from oomscope.analysis.whatif.address_orders import other_orders
+from oomscope.analysis.whatif.allowance import Allowance
 from oomscope.analysis.whatif.least import Least, least_memory
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import WhatIfRow
@@ -30,32 +30,6 @@ LESS_WORKSPACE = note("whatif.less_workspace")
 FROM_THE_FIRST = note("whatif.recorded_window")
 
 
-@dataclass(slots=True)
-class Clock:
-    """How long answers may take. What would not be done in time is left out, and said to be.
-
-    Attributes:
-        seconds: from `started` on; None: as long as it takes.
-        started: by `time.monotonic`.
-        replay: how long the last replay took.
-    """
-
-    seconds: float | None = None
-    started: float = field(default_factory=time.monotonic)
-    replay: float = 0.0
-
-    def allows(self, replays: int) -> bool:
-        """Whether there is time for so many replays like the last one."""
-        return self.seconds is None or time.monotonic() - self.started + replays * self.replay < self.seconds
-
-    def timed(self, run: Callable[[], Replay]) -> Replay:
-        """A replay, and how long it took."""
-        begin = time.monotonic()
-        replay = run()
-        self.replay = time.monotonic() - begin
-        return replay
-
-
 @frozen
 class Effort:
     """How much is done for a row.
@@ -63,12 +37,12 @@ class Effort:
     Attributes:
         orders: how many orders of addresses are tried, the trace's own among them.
         least_memory: whether the least memory is searched for.
-        clock: what ends the work.
+        allowance: what ends the work.
     """
 
     orders: int
     least_memory: bool
-    clock: Clock = field(default_factory=Clock)
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 @frozen(eq=False)
@@ -109,7 +83,7 @@ def answer(case: Case, effort: Effort, known: Replay | None = None) -> WhatIfRow
         effort: how much is done for it.
         known: the replay in the trace's own order, where it was made before.
     """
-    own = known or effort.clock.timed(lambda: case.replayer.run(case.config, case.limit, case.subject.addresses()))
+    own = known or case.replayer.run(case.config, case.limit, case.subject.addresses())
     others, skipped = _other_replays(case, own, effort)
     notes = [UP_TO_THE_LAST if case.subject.complete else FROM_THE_FIRST, *case.notes]
     notes += _about_the_cap(case, own)
@@ -159,7 +133,7 @@ def _other_replays(case: Case, own: Replay, effort: Effort) -> tuple[list[Replay
     makers: Sequence[Callable[[], Addresses]] = other_orders(effort.orders - 1)
     replays: list[Replay] = []
     for maker in makers:
-        if not effort.clock.allows(1):
+        if not effort.allowance.allows(case.replayer.steps):
             return replays, note("whatif.orders_cut_short", orders=1 + len(replays))
         replays.append(case.replayer.run(case.config, case.limit, maker()))
     return replays, None if replays else note("whatif.one_order")
@@ -215,12 +189,14 @@ def _least(case: Case, effort: Effort, own: Replay) -> tuple[Least | None, list[
         return None, []
     if case.replayer.program.initial is not None:
         return None, [note("whatif.least_memory_unknown")]
-    if not effort.clock.allows(SEARCH_REPLAYS):
+    # Near the least memory it comes and goes in each pass, so that no pass is left out.
+    steps = len(case.replayer.program.op)
+    if not effort.allowance.allows(SEARCH_REPLAYS * steps):
         return None, [note("whatif.least_memory_not_searched")]
     # Whatever card is asked for, the ranges of expandable segments are those of the recorded one.
     total = case.subject.limit.limit.device_total
     known = own if case.limit.address_space == Limit(device_total=total).address_space else None
-    may_go_on = partial(effort.clock.allows, 1)
+    may_go_on = partial(effort.allowance.allows, steps)
     found = least_memory(case.replayer, case.config, case.subject.addresses, total, may_go_on, known)
     return found, _about_the_least(case.replayer.program, found)
 

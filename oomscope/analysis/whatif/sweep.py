@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
@@ -11,17 +10,19 @@ import numpy as np
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.program import Op, Program
-from oomscope.allocator.replay import Replayer
+from oomscope.allocator.replay import Replay, Replayer
 from oomscope.allocator.torch_releases import INTRODUCED, LATEST
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.whatif import settings as tried
 from oomscope.analysis.whatif.address_orders import DEFAULT_ORDERS
+from oomscope.analysis.whatif.alike import replay_as_recorded
+from oomscope.analysis.whatif.allowance import Allowance
 from oomscope.analysis.whatif.changes import Changes, ProgramMarks, changed_program
 from oomscope.analysis.whatif.meter import REPLAYS_OF_A_THOROUGH_ROW, Meter
 from oomscope.analysis.whatif.preparation import Subject
 from oomscope.analysis.whatif.records import EXPANDABLE, RECORDED, SelfCheck, WhatIf, WhatIfRow
 from oomscope.analysis.whatif.releases import OBTAINS
-from oomscope.analysis.whatif.row import UP_TO_THE_LAST, Case, Clock, Effort, answer, unanswered
+from oomscope.analysis.whatif.row import UP_TO_THE_LAST, Case, Effort, answer, unanswered
 from oomscope.analysis.whatif.settings import Emptying, Setting
 from oomscope.frozen import frozen
 from oomscope.model import Action, BoolArray, Note, Snapshot, note
@@ -42,8 +43,7 @@ class Question:
         orders: how many orders of addresses are tried, where they can matter.
         thorough: for which rows orders and the least memory are looked at: ``none``, ``auto`` (the recorded setting,
             expandable segments, and every setting that was asked for by name) or ``all``.
-        budget_s: seconds that all of it may take; what would take longer is left out. None: no bound.
-        started: when the work began, by `time.monotonic`.
+        budget: steps that all replays may take; what would take more is left out. None: no bound.
         steps: entries where the steps of the program begin, ascending.
         phases: what belongs to each phase of the program and category of memory, by name; see `ProgramMarks`.
     """
@@ -54,8 +54,7 @@ class Question:
     changes: Changes = field(default_factory=Changes)
     orders: int = DEFAULT_ORDERS
     thorough: str = "auto"
-    budget_s: float | None = None
-    started: float = field(default_factory=time.monotonic)
+    budget: int | None = None
     steps: tuple[int, ...] = ()
     phases: Mapping[str, BoolArray] = field(default_factory=dict)
 
@@ -79,21 +78,22 @@ def sweep(snapshot: Snapshot, subject: Subject, question: Question, progress: Li
         known += [unanswered(setting, subject.limit.limit, check.reason) for setting in named]
         return WhatIf(subject.device.index, check, tuple(known))
     bounds = _bounds(subject, question)
-    clock = Clock(question.budget_s, question.started, subject.replay_seconds)
+    allowance = Allowance(question.budget)
+    allowance.spend(subject.recorded)
     rows: list[WhatIfRow] = []
     skipped = []
     settings = (tried.recorded(subject.config), *_asked(subject, question, bounds.limit))
     changed = _changed_settings(subject, question)
-    meter = Meter(progress, [_replays(setting, question, clock) for setting in (*settings, *changed)])
+    meter = Meter(progress, [_replays(setting, question) for setting in (*settings, *changed)], allowance)
     for number, setting in enumerate(settings):
         meter.begin(setting.text)
-        if number >= ALWAYS and not clock.allows(1):
+        if number >= ALWAYS and not allowance.allows(_steps(subject, setting)):
             skipped.append(setting.text)
             continue
-        row = _row(subject, setting, question, bounds, clock, meter)
+        row = _row(subject, setting, question, bounds, allowance, meter)
         if row is not None:
             rows.append(row)
-    rows += _changed_rows(snapshot, subject, question, changed, bounds, clock, meter)
+    rows += _changed_rows(snapshot, subject, question, changed, bounds, allowance, meter)
     return WhatIf(subject.device.index, check, tuple(rows), tuple(skipped))
 
 
@@ -106,13 +106,19 @@ def _asked(subject: Subject, question: Question, limit: Limit) -> list[Setting]:
     return tried.default_set(subject.config, limit)
 
 
-def _replays(setting: Setting, question: Question, clock: Clock) -> int:
+def _replays(setting: Setting, question: Question) -> int:
     """About how many replays a row takes."""
-    return REPLAYS_OF_A_THOROUGH_ROW if _effort(setting, question, clock).least_memory else 1
+    return REPLAYS_OF_A_THOROUGH_ROW if _is_thorough(setting, question) else 1
+
+
+def _steps(subject: Subject, setting: Setting) -> int:
+    """About how many steps a replay takes: a pass that gives memory back and gets it anew is not left out."""
+    replayer = subject.replayer
+    return len(replayer.program.op) if setting.emptying is Emptying.EACH_STEP else replayer.steps
 
 
 def _row(
-    subject: Subject, setting: Setting, question: Question, bounds: _Bounds, clock: Clock, meter: Meter
+    subject: Subject, setting: Setting, question: Question, bounds: _Bounds, allowance: Allowance, meter: Meter
 ) -> WhatIfRow | None:
     """One row of the unchanged program; None where it was not asked for and cannot be answered."""
     replayer, notes = _replayer(subject, setting, question)
@@ -127,7 +133,7 @@ def _row(
         as_recorded=setting.is_recorded and bounds.is_recorded,
         estimate=not subject.complete and setting.config != subject.config,
     )
-    return _answered(case, bounds, _effort(setting, question, clock))
+    return _answered(case, bounds, _effort(setting, question, allowance))
 
 
 def _answered(case: Case, bounds: _Bounds, effort: Effort) -> WhatIfRow:
@@ -143,13 +149,23 @@ def _answered(case: Case, bounds: _Bounds, effort: Effort) -> WhatIfRow:
         notes += (note("whatif.collection_needs_a_cap"),)
     notes = (*bounds.notes, *case.notes, *notes, *_too_new(case.subject, case.setting))
     case = replace(case, limit=limit, alternative=alternative, notes=notes)
-    return answer(case, effort, case.subject.recorded if case.as_recorded else None)
+    return answer(case, effort, case.subject.recorded if case.as_recorded else _known(case))
 
 
-def _effort(setting: Setting, question: Question, clock: Clock) -> Effort:
+def _known(case: Case) -> Replay | None:
+    """The replay of a case that goes as the recorded one."""
+    is_same = not case.estimate and case.setting.emptying is Emptying.NEVER
+    return replay_as_recorded(case.subject, case.config, case.limit) if is_same else None
+
+
+def _effort(setting: Setting, question: Question, allowance: Allowance) -> Effort:
+    is_thorough = _is_thorough(setting, question)
+    return Effort(question.orders if is_thorough else 1, is_thorough, allowance)
+
+
+def _is_thorough(setting: Setting, question: Question) -> bool:
     named = setting.is_recorded or setting.text == EXPANDABLE or question.settings is not None
-    is_thorough = question.thorough == "all" or (question.thorough == "auto" and named)
-    return Effort(question.orders if is_thorough else 1, is_thorough, clock)
+    return question.thorough == "all" or (question.thorough == "auto" and named)
 
 
 def _replayer(subject: Subject, setting: Setting, question: Question) -> tuple[Replayer | None, tuple[Note, ...]]:
@@ -263,7 +279,7 @@ def _changed_rows(
     question: Question,
     settings: Sequence[Setting],
     bounds: _Bounds,
-    clock: Clock,
+    allowance: Allowance,
     meter: Meter,
 ) -> list[WhatIfRow]:
     """The rows of the changed program."""
@@ -282,7 +298,7 @@ def _changed_rows(
             *_beside(subject, setting, question),
         )
         case = Case(subject, replayer, named, bounds.limit, notes=notes_of_row, estimate=True)
-        rows.append(_answered(case, bounds, _effort(setting, question, clock)))
+        rows.append(_answered(case, bounds, _effort(setting, question, allowance)))
     return rows
 
 

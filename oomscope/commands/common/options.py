@@ -106,8 +106,8 @@ def analysis_options(function: Function) -> Function:
         "--whatif-seconds",
         type=click.FloatRange(min=0),
         metavar="SECONDS",
-        help="Time budget for replays after the recorded setting and expandable segments; the report names what was"
-        " skipped.  [default: 4]",
+        help="Budget for replays after the recorded setting and expandable segments, a second standing for a million"
+        " steps on every machine; the report names what was skipped.  [default: by the length of the trace]",
     )
     whatif = click.option("--no-whatif", is_flag=True, help="Do not replay the trace under other settings (faster).")
     at = click.option(

@@ -77,8 +77,9 @@ def find(
             quick = loaded.entries <= QUICK_ENTRIES
             findings = analyze(loaded, at=at, device=device, whatif=quick, whatif_seconds=0, progress=progress.tell)
             return replace(findings, whatif=())
-        seconds = {} if whatif_seconds is None else {"whatif_seconds": whatif_seconds}
-        return analyze(loaded, at=at, device=device, whatif=whatif, progress=progress.tell, **seconds)
+        return analyze(
+            loaded, at=at, device=device, whatif=whatif, whatif_seconds=whatif_seconds, progress=progress.tell
+        )
 
 
 def without_source(snapshot: Snapshot) -> Snapshot:
