@@ -11,7 +11,8 @@ if TYPE_CHECKING:  # numpy.typing writes itself a documentation when it is loade
 IntArray: TypeAlias = "npt.NDArray[np.int64]"
 """One int64 a row. Addresses of 2**63 and above (XPU) stand as their two's complement; see `address_text`."""
 
-StackArray: TypeAlias = "npt.NDArray[np.int32]"
+Int32Array: TypeAlias = "npt.NDArray[np.int32]"
+StackArray: TypeAlias = Int32Array
 UInt8Array: TypeAlias = "npt.NDArray[np.uint8]"
 BoolArray: TypeAlias = "npt.NDArray[np.bool_]"
 FloatArray: TypeAlias = "npt.NDArray[np.float64]"

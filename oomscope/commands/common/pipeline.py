@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oomscope.commands.common.freed_memory import keep_freed_memory
 from oomscope.commands.common.options import has_limits
 from oomscope.commands.common.output import STDOUT
 from oomscope.commands.common.progress import Progress
@@ -28,6 +29,7 @@ def read(snapshot: str, progress: Progress) -> Snapshot:
     """Load `snapshot`, a path or ``-`` for stdin."""
     from oomscope.reading import load
 
+    keep_freed_memory()
     source = sys.stdin.buffer if snapshot == STDOUT else snapshot
     loaded = load(source, progress=progress.read, limits=has_limits())
     for one in loaded.notes:

@@ -10,8 +10,9 @@ import numpy as np
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.records import CATEGORIES
 from oomscope.frozen import frozen
+from oomscope.history.lifetimes import Lifetimes
 from oomscope.model import NO_STACK, FrameKind, IntArray, StackTable, frame_kind
-from oomscope.model.arrays import FloatArray
+from oomscope.model.arrays import FloatArray, Int32Array
 from oomscope.model.ordering import numbered, stable_order
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys
 
@@ -125,22 +126,40 @@ def stack_tree(
 
 def _highest(device: DeviceFindings, key: IntArray, keys: int) -> FloatArray:
     """float64[keys]: the largest share of what was allocated that each key ever held."""
-    history, lifetimes = device.history, device.history.lifetimes
-    after = np.concatenate([lifetimes.born, lifetimes.freed]) + 1
-    within = np.flatnonzero((after >= 0) & (after < len(history.curves.allocated)))
-    whose, after = np.concatenate([key, key])[within], after[within]
-    order = stable_order(whose * len(history.curves.allocated) + after)
-    whose, after = whose[order], after[order]
-    held = np.cumsum(np.concatenate([history.size, -history.size])[within][order])
-    first = np.append(0, np.flatnonzero(whose[1:] != whose[:-1]) + 1)[: len(whose)]
+    history, allocated = device.history, device.history.curves.allocated
+    highest, count = np.zeros(keys), len(key)
+    event, after = _in_time(history.lifetimes, len(allocated))
+    if not len(event):
+        return highest
+    order = stable_order(key[event % count])
+    event, after = event[order], after[order]
+    del order  # of millions of events each column counts
+    held = history.size[event % count]
+    held[event >= count] *= -1
+    np.cumsum(held, out=held)
+    whose = key[event % count]
+    del event
+    first = np.flatnonzero(np.diff(whose, prepend=-1))
+    whose = whose[first]
     before = np.append(0, held)[first]
-    held -= np.repeat(before, np.diff(np.append(first, len(whose))))
-    allocated = history.curves.allocated
-    share = held / np.maximum(allocated[after], max(1, int(_LITTLE * allocated.max(initial=0))))
-    highest = np.zeros(keys)
-    if len(first):
-        highest[whose[first]] = np.maximum.reduceat(share, first)
+    held -= np.repeat(before, np.diff(np.append(first, len(held))))
+    there = allocated[after]
+    np.maximum(there, max(1, int(_LITTLE * allocated.max(initial=0))), out=there)
+    highest[whose] = np.maximum.reduceat(held / there, first)
     return highest
+
+
+def _in_time(lifetimes: Lifetimes, instants: int) -> tuple[Int32Array, Int32Array]:
+    """Births and frees in the order of time, as rows of `lifetimes`, frees counted on; and the instant after each."""
+    after = np.concatenate([lifetimes.born.astype(np.int32), lifetimes.freed.astype(np.int32)])
+    after += 1
+    event = np.flatnonzero((after >= 0) & (after < instants)).astype(np.int32)
+    at = np.full(instants, -1, np.int32)
+    at[after[event]] = event
+    found = at[at >= 0]
+    if len(found) < len(event):  # not one at an instant, as in a recording without frees
+        found = event[stable_order(after[event].astype(np.int64))]
+    return found, after[found]
 
 
 def _deepest_first(depth: Sequence[int]) -> list[IntArray]:
