@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from oomscope.model import Device, Snapshot
 
 FORMATS = ("text", "md", "json")
-LEDGER_SECONDS = 120.0
-"""After which no other remedy is begun, where all are asked for."""
+LEDGER_STEPS = 120_000_000
+"""Of replays, after which no other remedy is begun, where all are asked for."""
 
 Value = TypeVar("Value")
 
@@ -230,7 +230,7 @@ def _ledger(
     """The ledger of the `remedies`, None for all; refused where the run leaves nothing to do for any of them."""
     from oomscope.analysis.ledger import ledger_of
 
-    ledger = ledger_of(study, remedies, progress.tell, limit=limit, budget_s=LEDGER_SECONDS)
+    ledger = ledger_of(study, remedies, progress.tell, limit=limit, budget=LEDGER_STEPS)
     if remedies is not None and not ledger.rows:
         raise RequestError(
             f"{snapshot}: {', '.join(ledger.skipped)}: nothing to do here, or the program does it already; "

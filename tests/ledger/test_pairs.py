@@ -119,7 +119,7 @@ def test_pairs_stand_in_every_format():
 
 
 def test_what_there_is_no_time_for_is_named():
-    ledger = ledger_of(decoder(), budget_s=0.0)
+    ledger = ledger_of(decoder(), budget=0)
     (left_out,) = (one for one in ledger.notes if one.code == "ledger.left_out")
     assert {"accumulate", "checkpoint", "bf16"} <= set(left_out.values["slugs"])
     assert not ledger.rows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
@@ -126,7 +125,7 @@ def ledger_of(
     progress: Listener = silent,
     *,
     limit: Limit | None = None,
-    budget_s: float | None = None,
+    budget: int | None = None,
 ) -> Ledger:
     """The ledger of a device that was studied.
 
@@ -135,16 +134,16 @@ def ledger_of(
         wanted: slugs with their values; None: all that may help.
         progress: told how far it is.
         limit: what may be reserved, where another limit or card is asked for; None: what was recorded.
-        budget_s: seconds after which no other remedy is begun, where all are asked for; None: no bound.
+        budget: steps of replays after which no other remedy is begun, where all are asked for; None: no bound.
 
     Raises:
         RequestError: its replay departs from the recording, or the trace holds no allocation.
     """
     case = _Case(Run(study), limit)
-    late = _deadline(None if wanted else budget_s)
+    case.run.allowance.steps = None if wanted else budget
     asked = wanted or [(slug, WITH_VALUE.get(slug)) for slug in EDITS if slug not in _ONLY_IF_ASKED or not case.trains]
-    rows, skipped, left_out = _tried(case, asked, wanted is not None, progress, late)
-    if not wanted and not late():
+    rows, skipped, left_out = _tried(case, asked, wanted is not None, progress)
+    if not wanted and case.run.allowance.is_left:
         cap = raised_cap(case.run, case.outlook, case.base)
         rows += [*([cap] if cap else []), *settings_worth_trying(case.run, case.outlook, case.limit)]
     rows.sort(key=lambda row: -row.saves_bytes)
@@ -156,7 +155,7 @@ def ledger_of(
         rows=tuple(rows),
         skipped=tuple(skipped) if wanted else (),
         notes=(*_notes(case), *([note("ledger.left_out", slugs=left_out)] if left_out else [])),
-        pairs=() if wanted or left_out else _pairs(case, rows, progress, late),
+        pairs=() if wanted or left_out else _pairs(case, rows, progress),
     )
 
 
@@ -183,13 +182,12 @@ def _tried(
     asked: Sequence[tuple[str, int | None]],
     by_name: bool,
     progress: Listener,
-    late: Callable[[], bool],
 ) -> tuple[list[RemedyRow], list[str], list[str]]:
-    """The rows of what was asked for; what leaves nothing to do; and what there was no time for."""
+    """The rows of what was asked for; what leaves nothing to do; and what the budget was spent before."""
     rows: list[RemedyRow] = []
     skipped, left_out = [], []
     for number, (slug, value) in enumerate(asked):
-        if late():
+        if not case.run.allowance.is_left:
             left_out.append(slug)
             continue
         progress("replaying", number / (len(asked) + 1), slug)
@@ -201,15 +199,7 @@ def _tried(
     return rows, skipped, left_out
 
 
-def _deadline(budget_s: float | None) -> Callable[[], bool]:
-    """What tells whether so many seconds are over."""
-    end = None if budget_s is None else time.monotonic() + budget_s
-    return lambda: end is not None and time.monotonic() > end
-
-
-def _pairs(
-    case: _Case, rows: Sequence[RemedyRow], progress: Listener, late: Callable[[], bool]
-) -> tuple[RemedyPair, ...]:
+def _pairs(case: _Case, rows: Sequence[RemedyRow], progress: Listener) -> tuple[RemedyPair, ...]:
     """The first few pairs that are enough where no row is."""
     ahead = case.outlook
     asks = ahead.failed or ahead.is_asked
@@ -221,7 +211,7 @@ def _pairs(
         pair = _pair(case, one, other)
         if pair is not None:
             found.append(pair)
-        if len(found) == MOST_PAIRS or late():
+        if len(found) == MOST_PAIRS or not case.run.allowance.is_left:
             break
     return tuple(sorted(found, key=lambda pair: -pair.saves_bytes))
 
@@ -328,7 +318,9 @@ def _replay(run: Run, draft: Draft, limit: Limit) -> Replay:
     subject: Subject = run.recording.subject
     if limit.device_total is None:
         limit = Limit(limit.cap, limit.capacity, subject.limit.limit.device_total)
-    return Replayer(draft.to_program(), subject.release).run(subject.config, limit, subject.addresses())
+    replay = Replayer(draft.to_program(), subject.release).run(subject.config, limit, subject.addresses())
+    run.allowance.spend(replay)
+    return replay
 
 
 def _of_allocator(case: _Case, slug: str) -> RemedyRow | None:

@@ -14,6 +14,7 @@ from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.recordings import Recording, StackKeys, made_ready
 from oomscope.analysis.study import DeviceStudy
+from oomscope.analysis.whatif.allowance import Allowance
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray
 from oomscope.model.ordering import among
@@ -32,10 +33,12 @@ class Run:
         category, phase: indices into `CATEGORIES` and `PHASES`; what was refused counts as an activation.
         stack: the number of its stack.
         mark: `Mark` bits.
+        allowance: what replays of it are counted by.
     """
 
     def __init__(self, study: DeviceStudy) -> None:
         self.study = study
+        self.allowance = Allowance()
         self.recording: Recording = made_ready("the snapshot", study, {"batch": 2}, StackKeys())
         self.draft = Draft.of(self.recording.program)
         row = self.recording.subject.extraction.row

@@ -53,4 +53,6 @@ def raised_cap(run: Run, ahead: Outlook, base: int) -> RemedyRow | None:
 
 def _run(run: Run, config: AllocatorConfig, limit: Limit) -> Replay:
     subject = run.recording.subject
-    return Replayer(run.recording.program, subject.release).run(config, limit, subject.addresses())
+    replay = Replayer(run.recording.program, subject.release).run(config, limit, subject.addresses())
+    run.allowance.spend(replay)
+    return replay

@@ -34,6 +34,11 @@ class Allowance:
         """Whether so many more may be taken."""
         return self.steps is None or self.spent + steps < self.steps
 
+    @property
+    def is_left(self) -> bool:
+        """Whether any more may be taken."""
+        return self.allows(0)
+
     def spend(self, replay: Replay) -> None:
         """Count what a replay took."""
         self.spent += replay.steps + STEPS_OF_AN_EVENT * len(replay.segment_events)
