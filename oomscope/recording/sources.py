@@ -51,16 +51,18 @@ def collect(
     Args:
         payload: the snapshot, for the stacks of live blocks.
         key: the dump's own key so far.
-        seconds: when to stop, whatever is still to be read.
+        seconds: to read for, whatever is still to be read then.
     """
     from oomscope.model import frames, storing  # noqa: F401 - before the time begins; not at start-up: they bring numpy
 
     started = (key.get("recording") or {}).get("started_us")
     files = _Files(None if started is None else started / 1_000_000)
     found: dict[Place, dict[str, Any]] = {}
+    # A library's files are long, and many: on a busy machine the reader's own lines must not wait for them, nor be
+    # left out because finding the places took as long as reading may.
+    places = sorted(dict.fromkeys(_places(payload, key, files)), key=lambda one: is_library(one[0]))
     end = monotonic() + seconds
-    # A library's files are long, and many: on a busy machine the reader's own lines must not wait for them.
-    for place in sorted(dict.fromkeys(_places(payload, key, files)), key=lambda one: is_library(one[0])):
+    for place in places:
         if len(found) >= _MOST_PLACES or monotonic() > end:
             break
         text = _around(files.lines(place[0]), place)

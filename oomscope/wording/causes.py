@@ -72,7 +72,7 @@ def _fragmented(values: Mapping[str, Any]) -> str:
 def _pinned(values: Mapping[str, Any], pieces: str) -> str:
     lie = "lies" if values["blocks"] == 1 else "lie"
     blocks = plural(values["blocks"], "live block")
-    return f"{blocks} from {place(values['place'])} {lie} between {pieces}, so that they cannot be joined."
+    return f"{blocks} from {place(values['place'])} {lie} between the pieces{pieces}, so that those cannot be joined."
 
 
 def _like_last(values: Mapping[str, Any]) -> str:
@@ -84,8 +84,10 @@ def _like_last(values: Mapping[str, Any]) -> str:
 
 
 def _longer(values: Mapping[str, Any]) -> str:
-    where = f" at {place(values['place'])}" if values["place"] else ""
     fitted = "the one" if values["completed"] == 1 else f"any of the {format_count(values['completed'])}"
+    if values["named"]:
+        return f"This pass is larger than {fitted} that fitted."  # the next sentence says in what, and by how much
+    where = f" at {place(values['place'])}" if values["place"] else ""
     return f"This pass asks for {values['ratio']:.3g} × as much memory{where} as {fitted} that fitted."
 
 
@@ -166,7 +168,8 @@ CAUSES: dict[str, Sentence] = {
     "{limit:bytes} that this process may hold.",
     "causes.growth.without_capped": "Without {it}, everything else and this request need {needs:bytes}; "
     "this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
-    "causes.in_pieces": "Another {usable:bytes} was free, but in pieces of at most {largest:bytes}.",
+    "causes.in_pieces": "It failed this early since another {usable:bytes} was free only in pieces of at most "
+    "{largest:bytes}.",
     "causes.retained.beside_holes": "That alone would not have been enough: another {usable:bytes} was free, but in "
     "pieces of at most {largest:bytes}.",
     "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: a stored "
@@ -242,8 +245,8 @@ CAUSES: dict[str, Sentence] = {
     ),
     "causes.outside_allocator": _outside,
     "causes.fragmentation": _fragmented,
-    "causes.fragmentation.pinned_all": lambda values: _pinned(values, "them"),
-    "causes.fragmentation.pinned": lambda values: _pinned(values, f"{format_bytes(values['bytes'])} of them"),
+    "causes.fragmentation.pinned_all": lambda values: _pinned(values, ""),
+    "causes.fragmentation.pinned": lambda values: _pinned(values, f" of {format_bytes(values['bytes'])} of it"),
     "causes.fragmentation.holder": "{holder:holder} keeps {bytes:bytes} from that line alive.",
     "causes.capacity.outsized": lambda values: (
         f"One request, at {place(values['place'])}, asks for {format_bytes(values['size'])}: "
@@ -269,7 +272,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.rising": "Each of the last passes needed about {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
-    "causes.capacity.as_larger": "If all of it is that much larger, it needs about {bytes:bytes}.",
+    "causes.capacity.as_larger": "If the rest of this pass is as much larger, {bytes:bytes} are needed at once.",
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "

@@ -10,7 +10,7 @@ from oomscope.wording.drivers import DRIVER_LABELS as DRIVER_LABELS
 CAUSE_LABELS = {
     "oversized_request": "one request larger than the limit",
     "growth": "memory growth",
-    "retained": "memory that nothing uses any more",
+    "retained": "memory left over from finished work",
     "private_pools": "free memory inside private pools",
     "other_stream": "free memory that belongs to another stream",
     "outside_allocator": "memory outside PyTorch's allocator",

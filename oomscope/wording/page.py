@@ -18,7 +18,7 @@ from oomscope.wording.clean import clean
 from oomscope.wording.labels import DRIVER_LABELS, label
 from oomscope.wording.loops import counted, counts_others, step_underway
 from oomscope.wording.refused import refused_what
-from oomscope.wording.template import place, said_place, said_shape
+from oomscope.wording.template import MODULE, place, said_place, said_shape, without_inner_workings
 from oomscope.wording.verdict_text import said_confidence
 from oomscope.wording.window import brief_part
 
@@ -106,19 +106,26 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
         asked = oom.verdict.asked
         return step_underway(device, oom.entry) or (f"the first {asked.phase} pass" if asked and asked.is_first else "")
     if counts_others(oom, known.completed):
-        return ""  # two counts, one of passes of other runs of the loop or of another one, only puzzle
+        loops = {one.loop for one in device.growth if one.loop is not None}
+        # Two counts, one of passes of other runs of the loop or of another one, only puzzle.
+        return f"a pass: one round of {_loop(next(iter(loops)))}" if len(loops) == 1 else ""
     finished = counted(oom, known)
     number = f"pass {finished + 1:,}"
     told = {note.code for note in oom.verdict.headline}
-    own = known.loop is not None and frame_kind(known.loop.file) is FrameKind.OWN  # a trainer's loop tells nobody more
-    if told.isdisjoint(_NAMES_THE_LOOP) and own:
-        number = f"{number} of the loop in {place(known.loop)}"
+    loop = known.loop
+    if told.isdisjoint(_NAMES_THE_LOOP) and loop is not None and frame_kind(loop.file) is FrameKind.OWN:
+        number = f"{number} of {_loop(loop)}"  # a trainer's loop tells nobody more
     if not finished:
         return f"{number}, the first"
     if finished in oom.verdict.told_passes:
         return number  # the headline says so
     failed = any(_fails_earlier(other.verdict.failing_pass, known) for other in device.ooms)
     return number if failed or told & _TELLS_WHAT_FITTED else f"{number}, after {finished:,} that fitted"
+
+
+def _loop(where: Location) -> str:
+    """A loop by its function, without a line: the first one that allocates need not be the loop's own."""
+    return f"the loop in {place(where) if where.function == MODULE else where.function}"
 
 
 def _fails_earlier(other: FailingPass | None, known: FailingPass) -> bool:
@@ -187,7 +194,7 @@ def larger_note(found: FailingPass) -> str:
     """What is said of the line that brings in what makes a pass larger than those before."""
     if found.input is None:
         return "from here on, more memory than in any pass before"
-    name = found.input.variable.rpartition(": ")[2]
+    name = without_inner_workings(found.input.variable).rpartition(": ")[2]
     return f"{name} is larger here than ever before: {said_shape(found.input.shape)}"
 
 

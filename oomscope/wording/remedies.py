@@ -10,7 +10,7 @@ from oomscope.wording.remedies_for_growth import GROWING
 from oomscope.wording.remedies_for_retained import RETAINED
 from oomscope.wording.remedy_words import RemedyWords
 from oomscope.wording.replays import served
-from oomscope.wording.template import holder, place
+from oomscope.wording.template import holder, place, without_inner_workings
 
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
@@ -24,7 +24,7 @@ _SIDES = {2: "samples or length", 4: "samples or resolution", 5: "samples or res
 
 
 def _bound_batch(values: Mapping[str, Any]) -> str:
-    what = f"`{values['variable'].rpartition(': ')[2]}`" if values["variable"] else "the input"
+    what = f"`{without_inner_workings(values['variable']).rpartition(': ')[2]}`" if values["variable"] else "the input"
     sides = _SIDES.get(values["sides"], "samples, length or resolution")
     if values["stairs"]:
         return f"Keep {what} at {place(values['place'])} as small as in the passes that fitted: {sides}."
@@ -58,8 +58,8 @@ def _setting(values: Mapping[str, Any]) -> str:
     setting, older = values["setting"], "PYTORCH_CUDA_ALLOC_CONF"
     cap = "; the fraction is the cap as it is" if "per_process_memory_fraction" in setting else ""
     if values.get("renamed") is None:
-        return f"Start with `PYTORCH_ALLOC_CONF={setting}` ({older} before torch 2.9){cap}."
-    return f"Start with `{'PYTORCH_ALLOC_CONF' if values['renamed'] else older}={setting}` in the environment{cap}."
+        return f"Run with `PYTORCH_ALLOC_CONF={setting}` ({older} before torch 2.9){cap}."
+    return f"Run with `{'PYTORCH_ALLOC_CONF' if values['renamed'] else older}={setting}` in the environment{cap}."
 
 
 def _price_of_setting(values: Mapping[str, Any]) -> str:

@@ -24,8 +24,8 @@ def _bound_holder(values: Mapping[str, Any]) -> str:
     if part := values.get("part"):
         what = f"the `{part.removesuffix('[*]')}` of each item"
     if values.get("others"):
-        return f"Empty {_names(values)}, limit their size, or move what they keep to the CPU (`.cpu()`)."
-    return f"Empty {holder(values['holder'])}, limit its size, or move {what} to the CPU (`.cpu()`)."
+        return f"Limit the size of {_names(values)}, empty them, or move what they keep to the CPU (`.cpu()`)."
+    return f"Limit the size of {holder(values['holder'])}, empty it, or move {what} to the CPU (`.cpu()`)."
 
 
 def _keep_no_models(values: Mapping[str, Any]) -> str:
@@ -157,8 +157,8 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.reached": RemedyWords(
-        "Empty {holder:holder} and what else keeps the same tensors, limit their size, or move what they keep to the "
-        "CPU (`.cpu()`).",
+        "Limit the size of {holder:holder} and of what else keeps the same tensors, empty them, or move what they keep "
+        "to the CPU (`.cpu()`).",
         "{bytes:bytes} is reached through it, and could go.",
         "what is dropped is lost; what is moved takes a copy back where the device needs it",
         "faq",

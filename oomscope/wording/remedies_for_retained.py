@@ -74,7 +74,7 @@ def _release_rest(values: Mapping[str, Any]) -> str:
 def _way_out(name: str) -> str:
     """How to let go of what leads to the object `name`; a hook goes by the handle that registering it returned."""
     if "hooks[" in name:
-        return "remove the hook that leads to it (`remove()` of what registering it returned)"
+        return "remove that hook (keep the handle that registering it returns, and call its `.remove()`)"
     return "`del` what leads to it"
 
 

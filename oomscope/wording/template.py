@@ -55,6 +55,11 @@ def said_place(function: str, where: str) -> str:
 
 
 _INNER_WORKINGS = re.compile(r"(?:\._(?!_)\w+(?:\[[^\]]*\])*){2,}\.")
+_MAPPED = re.compile(r"\._store\._mapping\['(\w+)'\]")
+"""torch_geometric keeps there what a program reads as an attribute."""
+_HOOKED = re.compile(
+    r"^(?P<way>[^→]*)\._(?:\w+_)?(?P<kind>forward|backward)_(?:pre_)?hooks\[\d+\]\.__self__\.?(?P<name>[^→]*)$"
+)
 _REGISTERED = re.compile(r"(?:(?P<called>[\w.]+) \()?a (?P<kind>partial|method) that nothing visible holds\b")
 
 
@@ -64,6 +69,9 @@ def holder(way: str) -> str:
         kind, called = registered["kind"], registered["called"]
         unseen = f"a {kind} that only C code holds"
         return f"`{called}` ({unseen}, for `atexit` or a signal)" if called else f"{unseen} (for `atexit` or a signal)"
+    if hooked := _HOOKED.match(way):
+        kept = f"`{hooked['name']}` of the object" if hooked["name"] else "the object"
+        return f"{kept} whose method is a {hooked['kind']} hook of {holder(hooked['way'])}"
     where, colon, name = without_inner_workings(way).rpartition(": ")
     if where == "sys":
         return f"`sys.{name}`"
@@ -74,7 +82,7 @@ def holder(way: str) -> str:
 
 def without_inner_workings(way: str) -> str:
     """A way to an object without a library's private attributes, where several follow: ``trainer…model.scores``."""
-    return _INNER_WORKINGS.sub("…", way)
+    return _INNER_WORKINGS.sub("…", _MAPPED.sub(r".\1", way))
 
 
 def said_shape(shape: Sequence[int]) -> str:

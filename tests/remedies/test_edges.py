@@ -570,10 +570,10 @@ def of_torch(version: str | None) -> SimpleNamespace:
     [
         (
             "{}.{}.0+cu128".format(*allocator_setting._RENAMED),
-            "Start with `PYTORCH_ALLOC_CONF=expandable_segments:True` in the environment.",
+            "Run with `PYTORCH_ALLOC_CONF=expandable_segments:True` in the environment.",
         ),
-        ("2.8.0", "Start with `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` in the environment."),
-        (None, "Start with `PYTORCH_ALLOC_CONF=expandable_segments:True` (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."),
+        ("2.8.0", "Run with `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` in the environment."),
+        (None, "Run with `PYTORCH_ALLOC_CONF=expandable_segments:True` (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)."),
     ],
 )
 def test_a_setting_is_told_by_the_variable_that_this_torch_reads(

@@ -71,3 +71,9 @@ def test_what_is_asked_for_comes_before_an_object_that_keeps_less(retained: int,
     found = capacity.headline(one, outcome("capacity"))
     assert found[0].code == f"causes.capacity.{first}"
     assert any(note.values.get("place") == PLACE for note in found) is (first == "outsized")
+
+
+def test_where_nobody_knows_what_keeps_the_rest_it_is_not_told() -> None:
+    one = circumstances(2000, names_known=False, times_the_largest=48.0, study=study([10], [ACTIVATION], "/w/train.py"))
+    assert "causes.capacity.outsized" not in [note.code for note in capacity.headline(one, outcome("capacity"))]
+    assert list(split_request.propose(one)) == []

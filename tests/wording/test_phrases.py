@@ -16,6 +16,7 @@ from oomscope.wording.instants import before_oom, elsewhere, instant
 from oomscope.wording.labels import CAUSE_LABELS, label
 from oomscope.wording.limits import limit_text
 from oomscope.wording.opening import WAITING_SHARE, verdict_text
+from oomscope.wording.template import holder
 from tests.samples import sample_findings
 
 
@@ -118,3 +119,18 @@ def test_freed_memory_is_said_to_wait_only_where_it_is_more_than_a_passing_block
 def test_a_slug_without_a_label_is_shown_as_it_is():
     assert label("growth", CAUSE_LABELS) == "memory growth"
     assert label("made_up\x1b", CAUSE_LABELS) == "made up\\x1b"
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("main: batch._store._mapping['edge_index']", "`batch.edge_index` (in main)"),
+        (
+            "encoder._forward_hooks[1].__self__.opt",
+            "`opt` of the object whose method is a forward hook of `encoder`",
+        ),
+        ("main: net._backward_hooks[0].__self__", "the object whose method is a backward hook of `net` (in main)"),
+    ],
+)
+def test_a_way_is_told_as_a_person_would_write_it(way: str, said: str):
+    assert holder(way) == said

@@ -28,7 +28,7 @@ def _is_a_broadcast(circumstances: Circumstances) -> bool:
 
     A layer may be meant to make so much of so little: the logits of a large vocabulary.
     """
-    if circumstances.needs.times_the_largest is None:
+    if circumstances.needs.times_the_largest is None or not circumstances.names_known:
         return False
     known = any(True for module in (chunk_loss, fused_attention) for _ in module.propose(circumstances))
     return not known and not is_of_a_layer(circumstances.study, circumstances.request)

@@ -163,11 +163,11 @@ def _fix(device: DeviceFindings, item: Advice, sources: Sources) -> Fix:
 
 
 def _largest_piece(device: DeviceFindings, bar: MemoryBar) -> int | None:
-    """The bar shows how much was free; a request that is smaller failed for want of one piece, which it cannot show."""
+    """The largest free piece, unless the headline tells it: the bar alone shows only how much was free."""
     oom = device.oom
     if oom is None or bar.asked is None or oom.free.usable < bar.asked or oom.free.largest >= bar.asked:
         return None
-    return oom.free.largest
+    return None if any("largest" in note.values for note in oom.verdict.headline) else oom.free.largest
 
 
 def _limit(device: DeviceFindings, bar: MemoryBar) -> str:

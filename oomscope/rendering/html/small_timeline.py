@@ -39,6 +39,8 @@ _WORTH_SHOWING = 0.03
 """Of the highest value: where PyTorch held less than that free when the request failed, the picture goes without."""
 _FAILING = 0.25
 """Of the width at least: the pass that failed, where that is what the page is about."""
+_HANDLING = 0.02
+"""Of all entries; so many may come of letting go of what the failed call held."""
 _OF_PASSES = ("growth", "retained")
 """Causes that all passes tell of."""
 _ROOM, _MOST_ASKED = 0.012, 0.4
@@ -78,7 +80,7 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
     if history.entries < 2:
         return None
     zero = moment_words(findings)
-    last = history.entries - 1
+    last = _last(device)
     # By entries, never by time: the step that failed is often the last instant of a long wait.
     at = instants(history.curves.allocated[1:], 0, last, _BUCKETS)
     failed = failed_up_to(device, last)
@@ -108,6 +110,14 @@ def draw_strip(findings: Findings, device: DeviceFindings, held: LiveParts, shee
         given_back(zero, is_last=device.at_entry == last) if bands[-1].any() else "",
         f"shaded: every other {pass_word(device)[0]}" if has_steps else "",
     )
+
+
+def _last(device: DeviceFindings) -> int:
+    """Where the picture ends: at the failure where next to nothing follows it, such as its handling."""
+    last, oom = device.history.entries - 1, device.oom
+    if oom is not None and oom.entry == device.at_entry and last - oom.entry < _HANDLING * last:
+        return int(oom.entry)
+    return last
 
 
 @frozen
@@ -280,7 +290,7 @@ def _earlier(device: DeviceFindings, failed: list[int], axis: _Axis, right: floa
 
 def _begin(axis: TimeAxis, zero: str) -> str:
     before = axis.after_zero(0)
-    return "start" if before is None else f"start, {format_duration(abs(before))} before {zero} (not to scale)"
+    return "start" if before is None else f"start, {format_duration(abs(before))} before {zero} (time not to scale)"
 
 
 def _percent(value: float) -> str:

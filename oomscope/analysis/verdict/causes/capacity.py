@@ -15,7 +15,7 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "undo_change", "bound_batch",
-    "narrow_dtype", "allocator_setting", "raise_cap", "split_request", "fused_optimizer", "fused_attention",
+    "narrow_dtype", "allocator_setting", "split_request", "raise_cap", "fused_optimizer", "fused_attention",
     "bound_what_is_kept", "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
     "drop_gradients", "shard_parameters", "load_once", "bound_cache",
 )  # fmt: skip
@@ -165,9 +165,12 @@ def _needs(circumstances: Circumstances) -> Note:
 
 
 def _outsized(circumstances: Circumstances, kept: tuple[Note, ...]) -> tuple[Note, ...]:
-    """That the request was many times as large as all before it, and larger than what any one object keeps."""
+    """That the request was many times as large as all before it, and larger than what any one object keeps.
+
+    Not where nobody knows what keeps the rest: then what is left over, or lies between the free pieces, may be the cause.
+    """
     times, request = circumstances.needs.times_the_largest, circumstances.request
-    if times is None or any(one.values["retained"] > request.size for one in kept):
+    if times is None or not circumstances.names_known or any(one.values["retained"] > request.size for one in kept):
         return ()
     return (note("causes.capacity.outsized", size=request.size, place=request.caller or request.site, times=times),)
 
