@@ -167,7 +167,7 @@ def _needs(circumstances: Circumstances) -> Note:
 def _outsized(circumstances: Circumstances, kept: tuple[Note, ...]) -> tuple[Note, ...]:
     """That the request was many times as large as all before it, and larger than what any one object keeps.
 
-    Not where nobody knows what keeps the rest: then what is left over, or lies between the free pieces, may be the cause.
+    Not where nobody knows what keeps the rest: then what is left over, or splits the free memory, may be the cause.
     """
     times, request = circumstances.needs.times_the_largest, circumstances.request
     if times is None or not circumstances.names_known or any(one.values["retained"] > request.size for one in kept):
