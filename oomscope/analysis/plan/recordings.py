@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from posixpath import commonpath
 
 import numpy as np
 
@@ -74,15 +76,19 @@ class Recording:
 
 
 class StackKeys:
-    """Numbers for stacks that are the same in all recordings."""
+    """Numbers for stacks that are the same in all recordings, also where each run was made in a folder of its own."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[tuple[str, int, str], ...], int] = {}
+        self._own: set[str] = set()
 
     def of(self, study: DeviceStudy) -> IntArray:
         """int64[stacks + 1]: the number of each stack of a snapshot; the last one is that of `NO_STACK`."""
         stacks = study.snapshot.stacks
-        told = [_told(frame) for frame in stacks.frames]
+        own = {frame.filename for frame in stacks.frames if frame_kind(frame.filename) is FrameKind.OWN}
+        moved = _moved(own, self._own)
+        self._own |= own
+        told = [_told(frame, moved) for frame in stacks.frames]
         numbers = np.full(len(stacks) + 1, UNFRAMED, np.int64)
         for stack in range(len(stacks)):
             members = stacks.members[stacks.offsets[stack] : stacks.offsets[stack + 1]].tolist()
@@ -92,11 +98,31 @@ class StackKeys:
         return numbers
 
 
-def _told(frame: Frame) -> tuple[str, int, str] | None:
-    """A Python frame so that two machines agree on it; None for C++."""
-    if frame_kind(frame.filename) is FrameKind.CPP:
+def _moved(own: set[str], known: set[str]) -> tuple[str, str] | None:
+    """The folder of a program's `own` files, and that of the same program in recordings before; None: it is the same.
+
+    What both have in one place, such as what started the program, tells nothing.
+    """
+    here, there = own - known, known - own
+    if not here or not there:
         return None
-    return package_path(frame.filename) or frame.filename, frame.line, frame.name
+    folders = [commonpath([str(PurePosixPath(one).parent) for one in files]) for files in (here, there)]
+    same = {_within(one, folders[0]) for one in here} & {_within(one, folders[1]) for one in there}
+    return (folders[0], folders[1]) if same else None
+
+
+def _within(file: str, folder: str) -> str:
+    return file.removeprefix(folder)
+
+
+def _told(frame: Frame, moved: tuple[str, str] | None) -> tuple[str, int, str] | None:
+    """A Python frame so that two machines, or two folders, agree on it; None for C++."""
+    kind, file = frame_kind(frame.filename), frame.filename
+    if kind is FrameKind.CPP:
+        return None
+    if moved is not None and kind is FrameKind.OWN and file.startswith(moved[0]):
+        file = moved[1] + _within(file, moved[0])
+    return package_path(file) or file, frame.line, frame.name
 
 
 def made_ready(name: str, study: DeviceStudy, at: Shape | None, keys: StackKeys) -> Recording:
