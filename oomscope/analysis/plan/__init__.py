@@ -22,6 +22,7 @@ from oomscope.analysis.plan.records import (
 )
 from oomscope.analysis.plan.scaling import Scaled, scaled
 from oomscope.analysis.plan.shapes import complete, parse_shape, parse_shapes
+from oomscope.analysis.plan.steps import filled
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.analysis.whatif import settings as tried
@@ -222,10 +223,20 @@ class _Planner:
         return self._scaled[id(recording)]
 
     def scaled_for(self, shape: Shape) -> Scaled:
-        """The recording that is nearest to `shape`, of those that did not end early if there are any."""
+        """The recording that is nearest to `shape`, of those that did not end early if there are any.
+
+        Where sizes grow in steps, of those that pad what this shape pads.
+        """
         whole = [one for one in self.recordings if not one.ends_early] or self.recordings
+        models = self.scaled_from(whole[0]).models
         owner = [(one, known) for one in whole for known in one.shapes]
+        padded = filled(models, self._point(shape))
+        alike = [len(padded & filled(models, self._point(known))) for _, known in owner]
+        owner = [one for one, count in zip(owner, alike, strict=True) if count == max(alike)]
         return self.scaled_from(owner[nearest([known for _, known in owner], shape)][0])
+
+    def _point(self, shape: Shape) -> tuple[float, ...]:
+        return tuple(float(shape[name]) for name in self.parameters)
 
     def peaks(self, shape: Shape, config: AllocatorConfig) -> Peaks:
         """The peaks at `shape`, found once."""

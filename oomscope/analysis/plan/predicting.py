@@ -37,6 +37,8 @@ _ASSUMED = _Margins(0.01, 0.03)
 """A parameter was changed that no recording varies."""
 _WORKSPACES = _Margins(0.03, 0.11)
 """Workspaces are chosen anew at every shape, as those of convolutions are."""
+_STEPS = _Margins(0.01, 0.06)
+"""Some sizes grow in steps and others do not, so that other ones fit into each other's holes."""
 _BLOCK, _SEGMENT = 512, 2 << 20
 """Bytes to which the allocator rounds what it hands out, and what it reserves for a large request."""
 
@@ -87,7 +89,11 @@ def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool) -> _Margins:
         return _RECORDED
     own = scaled.recording.shapes[-1]
     assumed = any(shape[name] != own.get(name) for name in scaled.parameters if name not in scaled.varied)
-    margins = _WORKSPACES if scaled.copies.any() else _ASSUMED if assumed else _BORNE_OUT
+    margins = _ASSUMED if assumed else _BORNE_OUT
+    if scaled.copies.any():
+        margins = _WORKSPACES
+    elif scaled.in_steps:
+        margins = _STEPS
     alone = unmatched_share(scaled)
     return _Margins(margins.allocated + alone, margins.reserved + alone)
 

@@ -14,9 +14,12 @@ from oomscope.analysis.plan.hints import SIDE, hints, kind_of
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit
+from oomscope.analysis.plan.steps import Stepped, in_steps
+from oomscope.analysis.plan.window_stages import WindowStages, window_stages
 from oomscope.analysis.plan.windows import padding
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import among
 
 LIKELY, LEAST, MOST = range(3)
@@ -39,6 +42,7 @@ class Scaled:
         copies: bool[requests], the workspaces of kernels.
         workspace: bool[requests], those of them whose size no recording bears out.
         varied: the parameters that differ between the shapes that were seen.
+        windows: which of an image each request may lie in, where its side is in whole windows.
     """
 
     recording: Recording
@@ -51,6 +55,7 @@ class Scaled:
     copies: BoolArray
     workspace: BoolArray
     varied: tuple[str, ...]
+    windows: WindowStages | None = None
 
     def sizes(self, shape: Shape) -> tuple[IntArray, IntArray, IntArray]:
         """int64[requests] each: bytes at `shape`: likely, least, most."""
@@ -61,24 +66,33 @@ class Scaled:
         spans = np.array([model.span(point) for model in self.models], np.int64).reshape(-1, 3)
         has_model = self.which >= 0
         columns = [np.where(has_model, spans[self.which, part], own) for part in range(3)] if len(spans) else [own] * 3
-        share = self._padded(shape)
-        if share:
-            # About half of what a block makes lies in windows.
-            columns[LIKELY] = self._grown(columns[LIKELY], share / 2)
-            columns[MOST] = self._grown(columns[MOST], share)
+        if not self.in_steps:
+            usual, most = self._padded(shape)
+            columns[LIKELY] = self._grown(columns[LIKELY], usual)
+            columns[MOST] = self._grown(columns[MOST], most)
         return columns[LIKELY], columns[LEAST], columns[MOST]
 
-    def _padded(self, shape: Shape) -> float:
-        """By what share windows pad an image of this shape, see `windows`."""
+    def _padded(self, shape: Shape) -> tuple[FloatArray, FloatArray]:
+        """float64[requests] or a number: how many times as large windows make what grows with a side; at most."""
+        if self.windows is not None:
+            times = self.windows.padded(shape[self.windows.side])
+            return 1 + self.windows.inside * (times - 1), times
         tensors, recorded = self.recording.study.snapshot.recorded.tensors, self.recording.shapes
         sides = [name for name in self.parameters if kind_of(name) == SIDE]
-        return max((padding(tensors, {one[name] for one in recorded}, shape[name]) for name in sides), default=0.0)
+        share = max((padding(tensors, {one[name] for one in recorded}, shape[name]) for name in sides), default=0.0)
+        # About half of what a block makes lies in windows.
+        return np.array(1 + share / 2), np.array(1 + share)
 
-    def _grown(self, size: IntArray, share: float) -> IntArray:
+    def _grown(self, size: IntArray, times: FloatArray) -> IntArray:
         """`size` with more of what grows with the side of an image."""
         sides = [axis for axis, name in enumerate(self.parameters) if kind_of(name) == SIDE]
         grows = (self.degree[:, sides] > 0).any(axis=1)
-        return np.where(grows, np.round(size * (1 + share)), size).astype(np.int64)
+        return np.where(grows, np.round(size * times), size).astype(np.int64)
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether something grows in steps, as what is padded."""
+        return any(isinstance(model.likely, Stepped) for model in self.models)
 
     @property
     def of_volumes(self) -> bool:
@@ -116,7 +130,8 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     which[known] = inverse.reshape(-1)
     points = [point for point, _ in columns]
     usual = _usual(size, value, seen, points)
-    models = [_model(row, points, len(parameters), usual) for row in distinct.tolist()]
+    evidence = [_evidence(row, points, len(parameters), usual) for row in distinct.tolist()]
+    models = in_steps([fit(one) for one in evidence], evidence, _lines(recording, which, len(evidence)), parameters)
     comparable = _comparable(recording, columns)
     matched = np.any(seen != _UNSEEN, axis=1) | ~comparable
     copies = workspaces(recording)
@@ -135,7 +150,18 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
         copies=copies,
         workspace=workspace,
         varied=varied,
+        windows=_windows(recording, shapes),
     )
+
+
+def _windows(recording: Recording, shapes: Sequence[Shape]) -> WindowStages | None:
+    """The windows of a recording, where they divide every recorded side: what is padded there has grown already."""
+    found = window_stages(recording)
+    if found is None or any(
+        shape.get(found.side, 1) % int(width) for shape in shapes for width in np.unique(found.width)
+    ):
+        return None
+    return found
 
 
 def workspaces(recording: Recording) -> BoolArray:
@@ -145,12 +171,20 @@ def workspaces(recording: Recording) -> BoolArray:
     return found
 
 
-def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Model:
+def _lines(recording: Recording, which: IntArray, count: int) -> list[IntArray]:
+    """For each model, the lines that make what it is of; not that of the backward, which makes all gradients."""
+    found: list[set[int]] = [set() for _ in range(count)]
+    for model, line in np.unique(np.stack([which, recording.key], axis=1)[which >= 0], axis=0).tolist():
+        found[model].add(line)
+    return [np.array(sorted(lines - {_UNSEEN}), np.int64) for lines in found]
+
+
+def _evidence(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Evidence:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
     degrees = row[1 + width + len(points) : -4]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
-    evidence = Evidence(
+    return Evidence(
         points=(own, *(point for point, _ in found)),
         sizes=(size, *(there for _, there in found)),
         hint=hint,
@@ -160,7 +194,6 @@ def _model(row: list[int], points: Sequence[tuple[float, ...]], width: int, usua
         usual=usual,
         by_data=bool(row[-1]),
     )
-    return fit(evidence)
 
 
 def _usual(size: IntArray, value: IntArray, seen: IntArray, points: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
