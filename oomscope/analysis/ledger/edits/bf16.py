@@ -30,6 +30,8 @@ _OF_TRANSFORMERS = "transformers/loss/loss_utils.py"
 _CAST_FIRST = {"ForCausalLMLoss", "ForMaskedLMLoss", "ForTokenClassification"}
 """Of that file, the losses that begin with ``logits.float()``."""
 _EAGER = "eager_attention_forward"
+_OF_DECODERS = {"apply_rotary_pos_emb", "repeat_kv"}
+"""Functions of transformers' files whose attention casts its softmax to float32; that of BERT and the like does not."""
 BESIDE_ITS_COPY = 1.5
 """Of what is computed in float32 and goes on in 16 bits, both together."""
 LEAST = 1 << 20
@@ -71,17 +73,19 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
     """bool[requests], twice: results of softmaxes that are known to be computed in float32, and of those that may be.
 
-    transformers' own attention does so, and so does a line that says it; of another line nothing tells. A backward
-    needs such a result beside its copy in 16 bits, which goes on.
+    transformers' own attention does so in decoders, and so does a line that says it; of another line nothing tells. A
+    backward needs such a result beside its copy in 16 bits, which goes on.
     """
     stacks, texts = run.study.snapshot.stacks, _texts(run)
+    decoders = {frame.filename for frame in stacks.frames if frame.name in _OF_DECODERS}
     known, unknown = np.zeros(len(stacks) + 1, np.bool_), np.zeros(len(stacks) + 1, np.bool_)
     for one in range(len(stacks)):
         frames = [frame for frame in stacks[one] if frame_kind(frame.filename) is not FrameKind.CPP][:2]
         if frames and frames[0].name == "softmax" and _of_torch(frames[0]):
             line = _calling_line(stacks[one])
             text = None if line is None else texts.get(line)
-            known[one] = frames[-1].name == _EAGER or bool(text and _CASTS.search(text))
+            of_decoder = frames[-1].name == _EAGER and frames[-1].filename in decoders
+            known[one] = of_decoder or bool(text and _CASTS.search(text))
             unknown[one] = not known[one] and text is None
     made = run.during(FORWARD) & run.saved
     return known[run.stack] & made, unknown[run.stack] & made
