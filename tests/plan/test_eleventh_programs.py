@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.plan.recordings import StackKeys, made_ready
+from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.window_stages import window_stages
 from tests.plan.peaks import Round, study
 
@@ -37,3 +38,11 @@ def test_a_recording_that_pads_does_not_tell_how_wide_its_windows_are():
         window_stages(made_ready("side288", study("shifted.side288"), {"batch": 64, "side": 288}, StackKeys())) is None
     )
     assert window_stages(made_ready("deeplab", study("deeplab"), {"batch": 16, "side": 256}, StackKeys())) is None
+
+
+def test_a_reduction_that_fills_a_card_of_which_the_recording_has_no_name():
+    recording = made_ready("base", study("retriever"), {"batch": 16, "seq": 192}, StackKeys())
+    full = (recording.program.size == 132 << 20) & (filled_by(recording) > 0)
+    assert full.any()
+    assert (filled_by(recording)[full] == 2 * 16 * 2 * 192 * 3072 * 4).all(), "twice the gradient that it adds up"
+    ROUND.check("retriever", ("b24",), 0.007, 0.02)

@@ -14,6 +14,7 @@ import numpy as np
 from oomscope.allocator.program import Op, Program
 from oomscope.analysis.plan.polynomials import Evidence, Model, Point, Polynomial, proportional
 from oomscope.analysis.plan.recordings import Recording
+from oomscope.analysis.study import DeviceStudy
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
@@ -79,14 +80,19 @@ def filled_by(recording: Recording) -> IntArray:
 
 
 def _fills_card(recording: Recording) -> BoolArray:
-    study = recording.study
-    names = [one.name or "" for one in study.snapshot.recorded.devices if one.index == study.index]
-    count = next((count for name in names for known, count in _MULTIPROCESSORS if known.search(name)), 0)
     size = recording.program.size
     sums = np.append(0, size[:-1]) // ITEM
-    blocks = BLOCKS * count // np.maximum(-(-sums // SUMS), 1)
-    full = (count > 0) & (size == ITEM * SUMS * sums * blocks)
-    return np.asarray(made_to_add_up(recording.program) & full)
+    parts = np.maximum(-(-sums // SUMS), 1)
+    full = np.zeros(len(size), np.bool_)
+    for count in _multiprocessors(recording.study):
+        full |= size == ITEM * SUMS * sums * (BLOCKS * count // parts)
+    return np.asarray(made_to_add_up(recording.program) & full & (size > 0))
+
+
+def _multiprocessors(study: DeviceStudy) -> set[int]:
+    """How many the card has; any that is known where the recording does not name the card, for then sizes tell."""
+    names = [one.name for one in study.snapshot.recorded.devices if one.index == study.index and one.name]
+    return {count for known, count in _MULTIPROCESSORS if not names or any(known.search(name) for name in names)}
 
 
 def made_to_add_up(program: Program) -> BoolArray:
