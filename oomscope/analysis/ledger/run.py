@@ -19,6 +19,8 @@ from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray
 from oomscope.model.ordering import among
 
+TRAINED = 0.45
+"""Of the bytes of parameters, of which an average of the weights has half."""
 SCALAR = 1024
 """Bytes up to which a state is a counter."""
 
@@ -155,7 +157,7 @@ class Run:
         """int64: bytes of each trained parameter, by the gradients of the step that has most, else all parameters."""
         most = self.trained_alone
         known = np.sort(self.size[self.parameters])
-        return most if most.sum() >= 0.5 * known.sum() else known
+        return most if most.sum() >= TRAINED * known.sum() else known
 
     @cached_property
     def like_parameter(self) -> BoolArray:
