@@ -53,12 +53,11 @@ ROUNDS = {
         frozenset({("pix2pix", "roundup_power2_divisions:8")}),
     ),
     Round("seventh"): Expected(51, 0.003),
-    # The program makes its convolutions again, too, which are no block; blocks are given what is copied in 16 bits.
+    # Blocks are given what is copied in 16 bits.
     Round("eighth"): Expected(
         28,
         0.004,
-        {("letters", "checkpoint"): 0.14},
-        far_pairs=frozenset({("letters", "checkpoint+sgd"), ("ddpm", "checkpoint+autocast"), ("ddpm", "bf16+sdpa")}),
+        far_pairs=frozenset({("ddpm", "checkpoint+autocast"), ("ddpm", "bf16+sdpa")}),
     ),
     # Which tokens go to which expert, and so how much to the largest, is another with each run.
     Round("ninth"): Expected(
@@ -70,6 +69,14 @@ ROUNDS = {
     ),
     # What casts to float32 in a program of float32 is not in a bare recording.
     Round("tenth"): Expected(38, 0.005, {("molecules", "offload_activations"): 0.09, ("relative", "bf16"): 0.16}),
+    # A program may leave its recurrent layers out of autocast, and cast for its loss in 16 bits; no trace tells that.
+    Round("eleventh"): Expected(
+        40,
+        0.003,
+        {("bilstm", "autocast"): 0.21, ("deeplab", "bf16"): 0.19},
+        far_pairs=frozenset({("deeplab", "checkpoint+bf16")}),
+        out=frozenset({("bilstm", "autocast")}),
+    ),
 }
 OFTEN_RIGHT = 0.08
 

@@ -161,7 +161,10 @@ def forwards(run: Run) -> list[IntArray]:
 def block_of(run: Run, rows: IntArray, depth: int) -> Block:
     """One call as a block: what it leaves, and what its backward needs."""
     end = int(run.begin[rows].max()) + SPACING - 1
-    left = rows[(run.end[rows] > end) & ~run.recording.at_once[rows]]
+    # What goes before anything else is made was a variable of the call, as what a shortcut gave to a sum in place.
+    following = int(rows[-1]) + 1
+    returns = max(end, int(run.begin[following]) - 1) if following < len(run.size) else end
+    left = rows[(run.end[rows] > returns) & ~run.recording.at_once[rows]]
     alive = left[run.saved[left]]
     if not len(alive):
         return Block(rows, alive, end, depth)
@@ -226,6 +229,17 @@ def _layer(path: Path, depth: int) -> str:
     return file if _OF_TORCH.match(file) else f"{file} {name}"
 
 
+def _turns_of_which_some_end_early(lines: list[int]) -> list[int]:
+    """Where lines go back to the first, if only some of these turns have the last line: as of a block with a shortcut.
+
+    The first turn has it and the last has not: a loop within a call has the lines behind it at its end.
+    """
+    turns = [number for number in range(1, len(lines)) if lines[number] == lines[0] < lines[number - 1]]
+    if not turns or max(lines) not in lines[: turns[0]] or max(lines) in lines[turns[-1] :]:
+        return []
+    return turns
+
+
 class _Tree:
     """The calls of a forward, by the paths of its stacks. Beginnings of paths are numbers, to compare them quickly."""
 
@@ -285,6 +299,8 @@ class _Tree:
         lines has others behind it.
         """
         lines = [self.known[stacks[place]][depth][0][1] for place in places]
+        if turns := _turns_of_which_some_end_early(lines):
+            return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
         end, reached, first = max(lines), False, 0
         calls: list[list[int]] = [[]]

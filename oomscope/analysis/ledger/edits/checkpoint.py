@@ -22,6 +22,7 @@ LATER = 16
 AS_A_BLOCK = 0.5
 """Of what a block leaves to a backward."""
 _NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
+_OF_TORCH = re.compile(r"torch/")
 _SWITCHED = "torch_geometric/nn/models/deepgcn.py"
 _KEEPS_RESULT = re.compile(r"^(relu|sigmoid|tanh|softmax|log_softmax)$")
 """Functions whose backward needs the result; that of the others needs what went in."""
@@ -34,15 +35,20 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """
     if not run.trains or _follows_it(run):
         return None
-    found = blocks(run)
-    if not found:
+    alone = list(blocks(run))
+    if not alone:
         return None
-    others = [_checkpointed(run, found, [False] * len(found))]
-    whole, found = found, tuple(_as_a_library_does(run, block) for block in found)
+    beside = _beside_blocks(run, alone)
+    through = [block for block in beside if _is_called_through(run, block, alone)]
+    every = _in_order(alone, beside)
+    found = _in_order([_as_a_library_does(run, block) for block in alone], through)
+    others = [_checkpointed(run, _in_order(alone, through), [False] * len(found))]
     likely = _checkpointed(run, found, [_keeps_result(run, block) for block in found])
-    if beside := _beside_blocks(run, whole):
-        every = sorted([*whole, *beside], key=lambda block: int(block.rows[0]))
-        others.append(_checkpointed(run, every, [_keeps_result(run, block) for block in every]))
+    others += [
+        _checkpointed(run, some, [_keeps_result(run, block) for block in some])
+        for some in (alone, every)
+        if len(some) != len(found)
+    ]
     pairs = [(row, moment) for rows, moment in _arguments(run, found) for row in rows.tolist()]
     given, again = (np.array([pair[one] for pair in pairs], np.int64) for one in (0, 1))
     return Edited(likely, tuple(others), doubt=0.08, given=given, again=again)
@@ -80,8 +86,15 @@ def _arguments(run: Run, found: Sequence[Block]) -> list[tuple[IntArray, int]]:
     return arguments
 
 
+def _in_order(some: Sequence[Block], others: Sequence[Block]) -> list[Block]:
+    return sorted([*some, *others], key=lambda block: int(block.rows[0]))
+
+
 def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
-    """Other calls of modules beside the blocks, which leave nearly as much: a program may make them again, too."""
+    """Other calls of modules beside the blocks: those that leave nearly as much, or are called as the blocks are.
+
+    A program may make them again, too.
+    """
     known, inside = paths(run), {row for block in found for row in block.rows.tolist()}
     parents = {(module_of(known[int(run.stack[block.rows[0]])][: block.depth]), block.depth) for block in found}
     least = AS_A_BLOCK * float(np.median([run.size[block.inner].sum() for block in found]))
@@ -93,7 +106,20 @@ def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
                 if len(path) > depth + 1 and module_of(path[:depth]) == parent:
                     calls.setdefault((number, path[:depth], module_of(path[: depth + 1]), depth), []).append(row)
     beside = [block_of(run, np.array(rows), depth) for (*_, depth), rows in calls.items()]
-    return [block for block in beside if len(block.inner) > 1 and run.size[block.inner].sum() >= least]
+    beside = [block for block in beside if len(block.inner) > 1]
+    return [block for block in beside if run.size[block.inner].sum() >= least or _is_called_through(run, block, found)]
+
+
+def _is_called_through(run: Run, call: Block, found: Sequence[Block]) -> bool:
+    """Whether a function of the module that calls the blocks, which calls them for several of its lines, calls this.
+
+    ``x = self.run(layer, x)`` is written so to switch something on for all of them, as making them again.
+    """
+    known = paths(run)
+    *outer, own = known[int(run.stack[call.rows[0]])][: call.depth]
+    callers = {known[int(run.stack[block.rows[0]])][: block.depth] for block in found}
+    others = [part for *above, part in callers if above == outer and part != own]
+    return not _OF_TORCH.match(own[-1][0]) and any(part[-1] == own[-1] for part in others)
 
 
 def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
