@@ -97,8 +97,7 @@ def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
     if evidence.sizes[0] < LEAST or evidence.of_rows or evidence.by_data or not _is_forced(evidence, model, axis):
         return []
     values = sorted({int(point[axis]) for point in evidence.points})
-    widths = range(2, min(values[-1], WIDEST) + 1)
-    fitting = [one for width in widths for one in _of_width(evidence, axis, width)]
+    fitting = _fitting(evidence, axis, np.arange(2, min(values[-1], WIDEST) + 1))
     exact = [one for one in fitting if any(value % one.width == 0 for value in values)]
     return sorted(exact or fitting, key=lambda one: -one.width)
 
@@ -129,20 +128,23 @@ def _same_but(one: Point, other: Point, axis: int) -> bool:
     return one[:axis] + one[axis + 1 :] == other[:axis] + other[axis + 1 :]
 
 
-def _of_width(evidence: Evidence, axis: int, width: int) -> list[Stepped]:
-    """The products of steps of one width, and of powers of the other parameters, that give all sizes."""
-    points, sizes, hint = evidence.points, evidence.sizes, evidence.hint
+def _fitting(evidence: Evidence, axis: int, widths: IntArray) -> list[Stepped]:
+    """For each width the product of steps, and of powers of the other parameters, that gives all sizes, if one does."""
+    points, hint = evidence.points, evidence.hint
     others = [at for at in range(len(points[0])) if at != axis]
     varied = [at for at in others if len({point[at] for point in points}) > 1]
     rest = [hint.degree[at] if at not in varied and at != axis else 0 for at in range(len(points[0]))]
-    found = []
+    counts = np.ceil(np.array([point[axis] for point in points])[:, None] / widths)
+    sizes = np.array(evidence.sizes, np.float64)[:, None]
+    found: dict[int, Stepped] = {}
     for degree, chosen in product(DEGREES, product(range(3), repeat=len(varied))):
         powers = tuple(one + more for one, more in zip(spread(chosen, varied, len(points[0])), rest, strict=True))
-        one = Stepped(1.0, powers, axis, width, degree)
-        factor = sizes[0] / one.at(points[0])
-        if all(abs(factor * one.at(point) - size) <= EXACT for point, size in zip(points, sizes, strict=True)):
-            found.append(Stepped(factor, powers, axis, width, degree))
-    return found[:1]
+        each = np.array([power(point, powers) for point in points])[:, None] * counts**degree
+        fits = (np.abs(sizes[0] / each[0] * each - sizes) <= EXACT).all(axis=0)
+        for place in np.flatnonzero(fits).tolist():
+            factor, width = float(sizes[0, 0] / each[0, place]), int(widths[place])
+            found.setdefault(width, Stepped(factor, powers, axis, width, degree))
+    return list(found.values())
 
 
 def _count(value: float, width: int) -> int:
