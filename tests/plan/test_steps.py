@@ -79,3 +79,13 @@ def test_recordings_that_pad_are_told_from_those_that_do_not():
     found = models(*stages())
     assert filled(found, SHAPES[0]) == filled(found, ASKED[2])
     assert filled(found, SHAPES[2]) == filled(found, ASKED[0]) != filled(found, SHAPES[0])
+
+
+def test_what_pads_only_the_smaller_side_may_be_padded_or_have_something_beside_it():
+    shapes = ((8.0, 256.0), (8.0, 336.0))
+    one = models(made(28, 96, shapes))[0]
+    assert one.likely == fit(made(28, 96, shapes)).likely, "tokens beside those of an image explain it as well"
+    several = models(made(28, 96, shapes), made(112, 384, shapes), made(56, 192, shapes))
+    for model, width in ((one, 28), (several[0], 28)):
+        _, least, most = model.span((8.0, 392.0))
+        assert least <= made(width, 96, ((8.0, 392.0),)).sizes[0] <= most

@@ -44,7 +44,7 @@ class Stepped:
 def in_steps(
     models: Sequence[Model], evidence: Sequence[Evidence], lines: Sequence[IntArray], parameters: Sequence[str]
 ) -> list[Model]:
-    """The models, with steps in the place of sums that begin below 0.
+    """The models, with steps in the place of sums that begin below 0, and beside others that they explain as well.
 
     Args:
         models: what was found without steps.
@@ -61,8 +61,12 @@ def in_steps(
         for row, candidates in fitting.items():
             chosen = sure.get(row)
             kept = [one for one in candidates if chosen is None or one.width == chosen]
-            others: tuple[Law, ...] = (*kept[1:],) if chosen else (*kept[1:], models[row].likely)
-            found[row] = Model(kept[0], others, is_borne_out=not others)
+            if chosen:
+                found[row] = Model(kept[0], (*kept[1:],), is_borne_out=len(kept) == 1)
+            elif _is_forced(evidence[row], models[row], axis):
+                found[row] = Model(kept[0], (*kept[1:], models[row].likely), is_borne_out=False)
+            else:
+                found[row] = Model(models[row].likely, (*models[row].others, *kept), is_borne_out=False)
         _as_those_of_its_size(found, evidence, axis)
     return found
 
@@ -90,12 +94,16 @@ def _as_those_of_its_size(models: list[Model], evidence: Sequence[Evidence], axi
 
 
 def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
-    """The steps that explain all sizes, widest first, where these grow faster than any product and by no law of rows.
+    """The steps that explain all sizes, widest first, where no product does and no law of rows.
 
     Of several widths those that divide a recorded value are meant: programs are mostly run where nothing is padded.
     """
-    if evidence.sizes[0] < LEAST or evidence.of_rows or evidence.by_data or not _is_forced(evidence, model, axis):
+    is_product = isinstance(model.likely, Polynomial) and len(model.likely.terms) == 1
+    is_varied = len({point[axis] for point in evidence.points}) > 1
+    if evidence.sizes[0] < LEAST or evidence.of_rows or evidence.by_data or is_product or not is_varied:
         return []
+    if evidence.at_once and not _is_forced(evidence, model, axis):
+        return []  # Workspaces follow laws of their own.
     values = sorted({int(point[axis]) for point in evidence.points})
     fitting = _fitting(evidence, axis, np.arange(2, min(values[-1], WIDEST) + 1))
     exact = [one for one in fitting if any(value % one.width == 0 for value in values)]
@@ -105,13 +113,13 @@ def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
 def _is_forced(evidence: Evidence, model: Model, axis: int) -> bool:
     """Whether no sum of usual powers explains how a parameter changes the size: it grows too fast for that.
 
-    What was found is no product then, and begins below 0 or has a higher power.
+    What was found begins below 0 then, or has a higher power.
     """
     own, likely = evidence.points[0], model.likely
     alone = [
         row for row, point in enumerate(evidence.points) if _same_but(point, own, axis) and point[axis] != own[axis]
     ]
-    if not alone or (isinstance(likely, Polynomial) and len(likely.terms) == 1):
+    if not alone:
         return False
     nothing = tuple(0.5 if at == axis else value for at, value in enumerate(own))
     degree = max(evidence.hint.degree[axis], evidence.usual[axis])
