@@ -68,9 +68,9 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     "wanted",
     multiple=True,
     callback=_shape,
-    metavar="NAME=N[..M][,…]",
-    help="A shape to predict (repeatable): batch=16,seq=1024, or a range, batch=8..64. What it does not name stays as"
-    " recorded.",
+    metavar="NAME=N[..M[..STEP]][,…]",
+    help="A shape to predict (repeatable): batch=16,seq=1024, or a range, batch=8..64, or one in steps of 8,"
+    " batch=8..64..8. What it does not name stays as recorded.",
 )
 @click.option(
     "--gpu",

@@ -25,6 +25,9 @@ PLAN: dict[str, Sentence] = {
         "Every recording ends with a request that failed: the program would have gone on, so peaks are lower bounds, "
         "and nothing is said to fit"
     ),
+    "plan.failed_too_early": (
+        "{file} failed long before the peak of the others, so it does not tell how that one grows: left out"
+    ),
     "plan.late": "A recording begins after the first allocation: what it found in place is laid out anew",
     "plan.rests_on": "replayed from {file}",
     "plan.workspaces": (
@@ -45,7 +48,8 @@ AT_LEAST = "At least so much memory at other shapes: every recording ends with a
 LARGEST_TITLE = "What fits"
 LARGEST_HEADINGS = ("card or cap", "largest", "at", "to spare", "retries", "what sets the limit")
 EXPLAINED = (
-    "Allocated: what tensors take; reserved: what PyTorch takes from the card for them. In brackets: the range in "
+    "Allocated: what tensors take; reserved: what PyTorch takes from the card for them "
+    "where no cap makes it give unused segments back. In brackets: the range in "
     "which the true figure is expected. A shape fits a card only if the replay on that card survives at the upper end "
     "of the range and leaves room for the CUDA context; '?' where that is not certain. Retries: how often all cached "
     "blocks are released to serve one request, which costs time."

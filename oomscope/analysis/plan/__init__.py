@@ -111,7 +111,8 @@ def plan_of(
         RequestError: the recordings cannot serve the request; the message says which one more would.
     """
     recordings = _made_ready(studies, at, progress)
-    planner = _Planner(recordings)
+    planner = _Planner(recordings).without_those_too_short()
+    recordings = planner.recordings
     configs = _configs(recordings[0], settings)
     shapes = [complete(shape, planner.base, planner.parameters) for shape in wanted] or [
         complete(shape, planner.base, planner.parameters) for one in recordings for shape in one.shapes
@@ -176,8 +177,19 @@ class _Planner:
     """Answers from a set of recordings; each is scaled once."""
 
     recordings: list[Recording]
+    left_out: tuple[str, ...] = ()
     _scaled: dict[int, Scaled] = field(default_factory=dict)
     _peaks: dict[object, Peaks] = field(default_factory=dict)
+
+    def without_those_too_short(self) -> _Planner:
+        """Without runs that failed long before the peak of those that went on: they do not tell how that one grows."""
+        whole = [one for one in self.recordings if not one.ends_early]
+        if len(whole) in (0, len(self.recordings)):
+            return self
+        if all(unmatched_share(self.scaled_from(one)) <= MOST_ALONE for one in whole):
+            return self
+        self.check_alignment()
+        return _Planner(whole, tuple(one.name for one in self.recordings if one.ends_early))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -199,14 +211,24 @@ class _Planner:
         varied = {name: len({shape[name] for shape in known}) > 1 for name in self.parameters}
         for name in guessable(self.parameters, varied):
             if any(shape[name] != self.base[name] for shape in shapes):
+                if self.left_out:
+                    raise RequestError(
+                        f"{self.left_out[0]} failed too early to tell how the peak depends on {name}; record one more "
+                        f"run at another {name} that comes as far as the one at {name}={self.base[name]}."
+                    )
                 raise RequestError(
                     f"how memory depends on {name} cannot be told from recordings that all have "
                     f"{name}={self.base[name]}; record one more step at another {name} and give it as well."
                 )
 
     def check_alignment(self) -> None:
-        """Refuse recordings of different programs."""
+        """Refuse recordings of different programs.
+
+        What follows the failure of all others has no counterpart, and need have none: theirs must have one in it.
+        """
         for one in self.recordings:
+            if not one.ends_early and all(other.ends_early for other in self.recordings if other is not one):
+                continue
             alone = unmatched_share(self.scaled_from(one))
             if alone > MOST_ALONE:
                 where = first_place(self.scaled_from(one))
@@ -286,6 +308,7 @@ class _Planner:
             for one in self.recordings
             if one.inferred
         ]
+        found += [note("plan.failed_too_early", file=name) for name in self.left_out]
         if all(one.ends_early for one in self.recordings):
             found.append(note("plan.ends_early"))
         if any(not one.subject.complete for one in self.recordings):

@@ -255,14 +255,17 @@ def _seen_elsewhere(
 
 
 def _like(unit: Unit, units: Sequence[Unit]) -> Unit | None:
-    """The unit to compare with: what stands before the steps, the step of the same number, else the last whole one."""
+    """The unit to compare with: what stands before the steps, the step of the same number, else the last whole one.
+
+    A run that failed in its first step has nothing but what stands before the end of that one.
+    """
     same = [one for one in units if one.step == unit.step]
     if same:
         return same[0]
     if unit.step < 0:
         return None
     steps = [one for one in units if one.step > 0] or [one for one in units if one.step >= 0]
-    return steps[-2] if len(steps) > 1 else (steps[-1] if steps else None)
+    return steps[-2] if len(steps) > 1 else next(iter(steps or units), None)
 
 
 def _by_data(recording: Recording, parameters: Sequence[str]) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Shapes as people write them: ``batch=8,seq=512``; ranges ``batch=8..64``."""
+"""Shapes as people write them: ``batch=8,seq=512``; ranges ``batch=8..64``, in steps of 8 ``batch=8..64..8``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parse_shape(text: str) -> dict[str, int]:
 
 
 def parse_shapes(text: str) -> list[dict[str, int]]:
-    """All shapes of a text in which values may be ranges: ``batch=8..64,seq=512``.
+    """All shapes of a text in which values may be ranges, with a step or without: ``batch=8..64..8,seq=512``.
 
     Raises:
         RequestError: `text` is none, or stands for more than `MOST_SHAPES`.
@@ -56,14 +56,15 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _values(text: str, whole: str) -> list[int]:
-    low_text, dots, high_text = text.partition("..")
+    low_text, dots, rest = text.partition("..")
     low = _whole(low_text, whole)
     if not dots:
         return [low]
+    high_text, has_step, step_text = rest.partition("..")
     high = _whole(high_text, whole)
     if high < low:
         raise RequestError(f"{whole!r}: the range {text} goes down; write the smaller value first.")
-    return spread(low, high)
+    return list(range(low, high + 1, _whole(step_text, whole))) if has_step else spread(low, high)
 
 
 def spread(low: int, high: int) -> list[int]:
