@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oomscope.units import format_bytes, format_count, plural
@@ -85,16 +85,20 @@ def _like_last(values: Mapping[str, Any]) -> str:
 
 def _longer(values: Mapping[str, Any]) -> str:
     fitted = "the one" if values["completed"] == 1 else f"any of the {format_count(values['completed'])}"
-    if values["named"]:
-        return f"This pass is larger than {fitted} that fitted."  # the next sentence says in what, and by how much
+    if values.get("variable"):
+        has = _has_shape(values["variable"], values["shape"])
+        return f"{has} in this pass, {values['times']:.3g} × as large as in {fitted} that fitted."
     where = f" at {place(values['place'])}" if values["place"] else ""
     return f"This pass asks for {values['ratio']:.3g} × as much memory{where} as {fitted} that fitted."
 
 
 def _larger_input(values: Mapping[str, Any]) -> str:
-    shape, verb = values["shape"], "has" if len(values["shape"]) == 1 else "is"
     than = f"{values['ratio']:.3g} × the largest before"
-    return f"{holder(values['variable'])} {verb} {said_shape(shape)} here, {than}."
+    return f"{_has_shape(values['variable'], values['shape'])} here, {than}."
+
+
+def _has_shape(variable: str, shape: Sequence[int]) -> str:
+    return f"{holder(variable)} {'has' if len(shape) == 1 else 'is'} {said_shape(shape)}"
 
 
 def _ended_training(values: Mapping[str, Any]) -> str:
@@ -168,8 +172,8 @@ CAUSES: dict[str, Sentence] = {
     "{limit:bytes} that this process may hold.",
     "causes.growth.without_capped": "Without {it}, everything else and this request need {needs:bytes}; "
     "this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
-    "causes.in_pieces": "It failed this early since another {usable:bytes} was free only in pieces of at most "
-    "{largest:bytes}.",
+    "causes.in_pieces": "Another {usable:bytes} was free, but in pieces of at most {largest:bytes}, so that it "
+    "failed sooner.",
     "causes.retained.beside_holes": "That alone would not have been enough: another {usable:bytes} was free, but in "
     "pieces of at most {largest:bytes}.",
     "causes.retained.exception": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: a stored "
@@ -272,11 +276,11 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.rising": "Each of the last passes needed about {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
-    "causes.capacity.as_larger": "If the rest of this pass is as much larger, {bytes:bytes} are needed at once.",
+    "causes.capacity.as_larger": "The whole pass would take about {bytes:bytes}, if the rest of it is as much larger.",
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
-    "causes.capacity.first_step": "The optimizer was allocating its state in its first step: {made:bytes} of "
-    "{needs:bytes}.[ The next step, if it is like this one, needs {more:bytes} at its peak.]",
+    "causes.capacity.first_step": "The optimizer had made {made:bytes} of its {needs:bytes} of state in its first step."
+    "[ Later steps like it need {more:bytes} at their peak.]",
     "causes.capacity.short": "Even in one piece, the free memory that this request may use would be {bytes:bytes} too "
     "little.",
     "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "

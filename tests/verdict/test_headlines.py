@@ -214,7 +214,9 @@ CHECKS: dict[str, Check] = {
     "causes.pass.keeps": lambda values, about: (
         values["completed"] > 0 and values["before"] < values["bytes"] <= about.request.totals.allocated
     ),
-    "causes.pass.longer": lambda values, about: values["completed"] > 0 and values["ratio"] > NO_LONGER,
+    "causes.pass.longer": lambda values, about: (
+        values["completed"] > 0 < NO_LONGER < min(values["ratio"], values.get("times", values["ratio"]))
+    ),
     "causes.pass.larger_call": lambda values, about: values["ratio"] >= LEAST_LARGER,
     "causes.pass.input": lambda values, about: (
         values["ratio"] > NO_LONGER and all(side > 0 for side in values["shape"])

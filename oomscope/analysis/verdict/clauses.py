@@ -88,8 +88,9 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     if found.is_larger:
         ratio = found.ratio_to_largest or found.ratio
         place = found.grew_at if found.input is None else None  # what the next sentence names has made all of it larger
-        longer = note("causes.pass.longer", ratio=ratio, place=place, named=found.input is not None, **values)
-        return (longer, *_larger_input(found))
+        own = found.input
+        named = {} if own is None else {"variable": own.variable, "shape": own.shape, "times": own.ratio}
+        return (note("causes.pass.longer", ratio=ratio, place=place, **values, **named),)
     if found.keeps is not None and found.frees_less:
         kept = {"bytes": found.keeps.bytes, "before": found.keeps.before, "place": found.keeps.place}
         return (note("causes.pass.keeps", **kept, **values),)

@@ -28,7 +28,7 @@ FEW_PASSES = 10
 AMPLE = 0.1
 """Of the limit, left over if the free memory were one piece."""
 
-EARLIER = "what finished passes left in it"
+EARLIER = "what finished passes left behind"
 """What could go of an object that the pass underway fills as well."""
 OTHERS = "the older ones"
 """The same of hooks: the newest may be in use."""
