@@ -46,7 +46,7 @@ def test_the_advice_says_how_much_of_it_would_have_fitted() -> None:
     (advice,) = (one for one in found.verdict.advice if one.slug == "bound_batch")
     # On the card 12,288 elements fitted throughout, and 12,544 did not.
     assert 11_000 < advice.values["share"] * advice.values["elements"] < 12_544
-    assert advice_text(advice).action.endswith("to less than 12,000 elements (15,264 here).")
+    assert advice_text(advice).action.endswith("to less than 12,000 elements (15,264 in this pass).")
 
 
 def test_logits_are_those_beside_a_loss_for_the_next_token_as_well() -> None:
