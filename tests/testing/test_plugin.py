@@ -52,6 +52,7 @@ def _forget() -> None:
 def run(pytester: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
     import textwrap
 
+    pytester.makeini("[pytest]")  # else a setup.py that somebody left in /tmp makes that the root
     pytester.makepyfile(test_it=textwrap.dedent(GPU) + textwrap.dedent(source))
     return pytester.runpytest_inprocess(*ARGUMENTS, "--strict-markers", *arguments)
 
