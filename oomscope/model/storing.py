@@ -58,6 +58,29 @@ def storing_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int
     return given or tuple(_storing(name, _but_for_callers(_within(lines, function), function)))
 
 
+def calling_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int, ...]:
+    """The numbers of those `lines` that may fill an object of a library, for they call what it is an attribute of.
+
+    ``metric.update(x, y)`` or ``metric(x, y)`` for ``f: metric.target``.
+    """
+    named = stored_name(holder, kind)
+    if named is None or "." not in named[1] or named[1].startswith("self."):
+        return ()
+    function, name = named
+    parts = name.split(".")[:-1]
+    owners = "|".join(re.escape(".".join(parts[:end])) for end in range(len(parts), 0, -1))
+    calls = re.compile(rf"(?:^|[^\w.])(?:{owners})(?:\.(?:{_METHODS}))?\(")
+    within = _within(lines, function)
+    return tuple(number for number, text in within.items() if calls.search(text.partition("#")[0]))
+
+
+def adds_to(holder: str, text: str) -> bool:
+    """Whether a line that stores into what a holder's way tells adds to what is there: ``total = total + loss``."""
+    last = re.escape(name_at_end(holder).rpartition(".")[2])
+    names = re.findall(rf"(?<!\w){last}(?!\w)", text.partition("#")[0])
+    return len(names) > 1 or re.search(rf"(?<!\w){last}(?:\[.*\])?\s*(?:\+=|\.(?:{_METHODS})\()", text) is not None
+
+
 def _giving(attribute: str, lines: Mapping[int, str]) -> Iterator[int]:
     """Where an object's attribute gets a value that is not empty, by its name or as an argument of a call."""
     gives = re.compile(rf"(?:\.|[(,]\s*){re.escape(attribute)}\s*=(?!=)\s*(?P<value>[^,)]+)")

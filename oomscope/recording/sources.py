@@ -151,8 +151,11 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
 
 
 def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:
-    """The lines of the function that holds an object, of its module, or of its class, that store into it."""
-    from oomscope.model.storing import storing_lines
+    """The lines of the function that holds an object, of its module, or of its class, that store into it.
+
+    Where none does, those that call what it is an attribute of.
+    """
+    from oomscope.model.storing import calling_lines, storing_lines
 
     yield from _all(row.get("stores") or ())
     at = row.get("at")
@@ -160,7 +163,9 @@ def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:
         return
     filename = at["filename"]
     lines = dict(enumerate(files.lines(filename), 1))
-    for number in storing_lines(row.get("holder") or "", row.get("kind") or "", lines)[:_MOST_STORING]:
+    told = row.get("holder") or "", row.get("kind") or ""
+    found = storing_lines(*told, lines) or (() if row.get("stores") else calling_lines(*told, lines))
+    for number in found[:_MOST_STORING]:
         yield filename, number
 
 

@@ -129,6 +129,42 @@ class TakesApart:
         self.size, self.items = (SIZE, [kept()])  # here
 
 
+LIBRARY = {}
+exec(  # noqa: S102 - a class as a library has it
+    compile(
+        """
+class Metric:
+    def __init__(self):
+        self.target = []
+
+    def update(self, value):
+        self.target.append(value)
+
+    __call__ = update
+""",
+        "/opt/env/lib/python3.11/site-packages/metrics/metric.py",
+        "exec",
+    ),
+    LIBRARY,
+)
+
+
+class Updates:
+    def __init__(self):
+        self.items = LIBRARY["Metric"]()
+
+    def fill(self):
+        self.items.update(kept())  # here
+
+    def read(self):
+        return self.items.target
+
+
+class Calls(Updates):
+    def fill(self):
+        self.items(kept())  # here
+
+
 def lines_of(rows, name):
     row = next(row for row in rows if f"owner.{name}" in (row["holder"] or ""))
     return [(one["filename"], one["line"], one["name"]) for one in row["stores"]]
@@ -154,6 +190,18 @@ def test_the_line_of_another_method_that_fills_it(kind):
     if kind is Adds:
         assert found.pop() == (__file__, line_with(Appends.fill, "# here"), "fill")
     assert found == [(__file__, line_with(fill, "# here"), "fill")]
+
+
+@pytest.mark.parametrize("kind", [Updates, Calls])
+def test_an_object_of_a_library_is_filled_where_the_reader_calls_it(kind):
+    def serve(owner):
+        owner.fill()
+        return take_census(torch, device_type="cpu").holders
+
+    found = lines_of(serve(kind()), "items.target")
+    made = (__file__, line_with(Updates.__init__, "Metric"), "__init__")
+    inherited = [(__file__, line_with(Updates.fill, "# here"), "fill")] if kind is Calls else []
+    assert set(found) == {made, *inherited, (__file__, line_with(kind.fill, "# here"), "fill")}
 
 
 def test_a_function_within_a_method_and_a_call_of_several_lines():

@@ -102,6 +102,30 @@ def test_of_two_lines_none_is_named_unless_one_is_of_another_function():
     assert found == Location(FILE, 2, "f")
 
 
+def test_of_several_lines_the_one_that_adds_is_named():
+    text = ("self.average = mean", "self.average = 0.9 * self.average + 0.1 * mean")
+    found = store_line(suspect("f: monitor.average", "graph"), sources(*text))
+    assert found is not None
+    assert found.line == 2
+    assert store_line(suspect("f: seen"), sources("seen = [x]", "seen.append(x)")) == Location(FILE, 2, "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_it"),
+    [
+        ("metrics.ap.update(x.sigmoid(), y)", True),
+        ("metrics.update(x, y)", True),
+        ("loss = metrics(x, y)", True),
+        ("print(metrics.ap.compute())", False),
+        ("other_metrics.update(x)", False),
+        ("metrics = Metrics(device)", False),
+    ],
+)
+def test_what_a_library_keeps_is_filled_where_it_is_called(text: str, is_it: bool):
+    found = store_line(suspect("f: metrics.ap.target", "list"), sources("pass", text))
+    assert (found is not None and found.line == 2) == is_it
+
+
 def test_a_global_is_looked_for_in_the_file_that_its_name_begins_with():
     known = sources("errors.append(a)")
     assert store_line(suspect("job.py: errors", at=None), known) == Location(FILE, 1, "<module>")

@@ -30,30 +30,43 @@ _BETWEEN = ("STORE_", "DELETE_", "POP_", "RETURN_", "JUMP_", "FOR_ITER", "RESUME
 _SPREADS = ("SWAP", "ROT_", "UNPACK_SEQUENCE", "COPY", "DUP_TOP", "STORE_")
 """Instructions before which the values of an assignment to several names have been made."""
 _MOST_CLASSES, _MOST_FUNCTIONS, _MOST_PLACES = 16, 400, 3
+_MOST_OBJECTS = 3  # a library's, one within the other, as a metric in a collection of them
 _MOST_INSTRUCTIONS = 60  # of one statement
 _DEEPEST = 3  # functions within functions
 
 
 def attribute_stores(holding: Holding, node: int) -> tuple[Place, ...]:
-    """Where methods store into the attribute that leads to `node`; empty where none does, or several may be meant."""
-    found = _attribute(holding, node)
-    return () if found is None else stores_of(*found)
+    """Where methods store into the attribute that leads to `node`; empty where none does, or several may be meant.
+
+    Where that is an attribute of a library's object, such as a metric, those that fill the object.
+    """
+    for depth in range(_MOST_OBJECTS):
+        found = _attribute(holding, node)
+        if found is None:
+            break
+        node, owner, name = found
+        if any(True for _ in _code_of(type(owner))):
+            return stores_of(owner, name, called=depth > 0)
+    return ()
 
 
-def stores_of(owner: Any, name: str) -> tuple[Place, ...]:
-    """Where methods of the class of `owner` store into its attribute `name`."""
-    return tuple(dict.fromkeys(_stores(owner, name)))[: _MOST_PLACES + 1]
+def stores_of(owner: Any, name: str, *, called: bool = False) -> tuple[Place, ...]:
+    """Where methods of the class of `owner` store into its attribute `name`; `called`: or call it."""
+    return tuple(dict.fromkeys(_stores(owner, name, called)))[: _MOST_PLACES + 1]
 
 
-def _attribute(holding: Holding, node: int) -> tuple[Any, str] | None:
-    """The object and the name of the last attribute on the way to `node`; items of what it holds are passed over."""
+def _attribute(holding: Holding, node: int) -> tuple[int, Any, str] | None:
+    """The object, its node first, and the name of the last attribute on the way to `node`.
+
+    Items of what it holds are passed over.
+    """
     while node not in holding.starts and node in holding.parents:
         parent = holding.parents[node]
         step = holding.step(holding.objects[parent], holding.objects[node])
         if match := _ATTRIBUTE.fullmatch(step):
             while _is_of_attributes(holding, parent):
                 parent = holding.parents[parent]
-            return holding.objects[parent], match[1]
+            return parent, holding.objects[parent], match[1]
         if (step and step[0] not in "[{.") or step.startswith(".<"):
             return None
         node = parent
@@ -67,10 +80,10 @@ def _is_of_attributes(holding: Holding, node: int) -> bool:
     return not holding.step(holding.objects[holding.parents[node]], holding.objects[node])
 
 
-def _stores(owner: Any, name: str) -> Iterator[Place]:
+def _stores(owner: Any, name: str, called: bool) -> Iterator[Place]:
     for code in _code_of(type(owner)):
         if name in code.co_names and len(code.co_code) <= LARGEST:
-            for line in _lines(code, name):
+            for line in _lines(code, name, called):
                 yield code.co_filename, line, code.co_name
 
 
@@ -107,16 +120,22 @@ def nested(code: CodeType, depth: int) -> Iterator[CodeType]:
             yield from nested(constant, depth - 1)
 
 
-def _lines(code: CodeType, name: str) -> Iterator[int]:
+def _lines(code: CodeType, name: str, called: bool) -> Iterator[int]:
     line_of = {offset: line for begin, end, line in code.co_lines() for offset in range(begin, end, 2)}
     instructions = list(dis.get_instructions(code))
     for number, one in enumerate(instructions):
         if one.argval != name:
             continue
-        is_store = one.opname == "STORE_ATTR" and not _is_empty(instructions, number)
+        fills = one.opname == "STORE_ATTR" and not _is_empty(instructions, number)
+        fills = fills or (one.opname == "LOAD_ATTR" and _is_filled(instructions, number))
         line = line_of.get(one.offset)
-        if line is not None and (is_store or (one.opname == "LOAD_ATTR" and _is_filled(instructions, number))):
+        if line is not None and (fills or (called and _is_method(one))):
             yield line
+
+
+def _is_method(one: dis.Instruction) -> bool:
+    """Whether the instruction loads an attribute to call it."""
+    return one.opname == "LOAD_METHOD" or (one.opname == "LOAD_ATTR" and "NULL|self" in one.argrepr)
 
 
 def _is_filled(instructions: list[dis.Instruction], number: int) -> bool:

@@ -7,11 +7,19 @@ line is named only where its text stores into that name, and where no other line
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Advice, Oom, Suspect
 from oomscope.analysis.verdict.unread import GRAPH
-from oomscope.model.storing import is_attribute_of_item, name_at_end, stored_name, storing_lines
+from oomscope.model.storing import (
+    adds_to,
+    calling_lines,
+    is_attribute_of_item,
+    name_at_end,
+    stored_name,
+    storing_lines,
+)
 from oomscope.rendering.common.sources import Sources
 
 
@@ -20,24 +28,37 @@ def store_line(suspect: Suspect, sources: Sources) -> Location | None:
 
     First those of the function that holds it, then those of other methods where it is an attribute; only those of an
     attribute that an item of a collection was given after it was made. The text of a few lines does not tell which
-    function they are of; the recording does of those in a method.
+    function they are of; the recording does of those in a method. Where several store, the one that adds to what is
+    there; where none does, the one that calls what it is an attribute of, as for a library's metric.
     """
     if is_attribute_of_item(suspect.holder) and [one.function for one in suspect.stores] not in ([], ["__init__"]):
         return suspect.stores[0] if len(suspect.stores) == 1 else None
     named = stored_name(suspect.holder, suspect.kind)
     of_methods = {(one.file, one.line) for one in suspect.stores if named is not None and one.function != named[0]}
-    found = [] if named is None else _told_by_text(suspect, named[0], sources)
+    found = [] if named is None else _told_by_text(suspect, named[0], sources, storing_lines)
     found = [one for one in found if (one.file, one.line) not in of_methods] or list(suspect.stores)
+    if not found and named is not None:
+        found = _told_by_text(suspect, named[0], sources, calling_lines)
     if len(found) > 1:  # what piles up is stored again and again; a constructor stores once
         found = [one for one in found if one.function != "__init__"]
+    if len(found) > 1 and all(texts := [_text(one, sources) for one in found]):
+        found = [one for one, text in zip(found, texts, strict=True) if adds_to(suspect.holder, text)]
     return found[0] if len(found) == 1 else None
 
 
-def _told_by_text(suspect: Suspect, function: str, sources: Sources) -> list[Location]:
+def _text(where: Location, sources: Sources) -> str:
+    excerpt = sources.around(where.file, where.line, 0)
+    return "" if excerpt is None else excerpt.text
+
+
+_Lines = Callable[[str, str, Mapping[int, str]], tuple[int, ...]]
+
+
+def _told_by_text(suspect: Suspect, function: str, sources: Sources, lines: _Lines) -> list[Location]:
     return [
         Location(file, number, function or "<module>")
         for file in _files(suspect, sources)
-        for number in storing_lines(suspect.holder, suspect.kind, sources.known(file))
+        for number in lines(suspect.holder, suspect.kind, sources.known(file))
     ]
 
 
