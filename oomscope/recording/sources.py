@@ -37,6 +37,9 @@ _SECRET = re.compile(
     r"(?i)((?:api[-_]?key|secret\w*|passw\w*|credential\w*|\w*auth\w*|\w*token)[\"']?\s*[=:]\s*)([\"']).*?\2"
 )
 
+_SETS_A_CAP = re.compile(r"^[^#]*\bset_per_process_memory_fraction\(")
+_MOST_FILES = 16  # of the reader's own, in which the line that sets a cap is looked for
+
 _STACKS = ("failing", "backward", "main")
 Place = tuple[str, int]  # file and line
 
@@ -136,6 +139,7 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
     stacks = key.get("stacks") or {}
     for frames in (*(stacks.get(name) for name in _STACKS), (key.get("autograd") or {}).get("forward")):
         yield from _site_and_callers(frames or ())
+    yield from _cap_set(stacks, files)
     holders = [row for row in key.get("holders", []) if row.get("at") or row.get("stores")]
     yield from _all(row["at"] for row in holders if row.get("at"))
     for row in holders[:_MOST_HOLDERS]:
@@ -148,6 +152,16 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
         yield from islice(_site_and_callers(thread["frames"]), _MOST_OF_A_THREAD)
     for name in _STACKS:
         yield from _all(stacks.get(name) or ())
+
+
+def _cap_set(stacks: Mapping[str, Any], files: _Files) -> Iterator[Place]:
+    """Where a file of the reader's own, named in a stack, caps the process's memory."""
+    frames = [frame for name in _STACKS for frame in stacks.get(name) or ()]
+    own = dict.fromkeys(frame["filename"] for frame in frames if not is_library(frame["filename"]))
+    for filename in islice(own, _MOST_FILES):
+        for number, text in enumerate(files.lines(filename), 1):
+            if _SETS_A_CAP.match(text):
+                yield filename, number
 
 
 def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:

@@ -140,11 +140,10 @@ CAUSES: dict[str, Sentence] = {
     "this process may hold.",
     "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
     "never held more than {limit:bytes}.",
-    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ "
-    "(`{part}` of each item)][ from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every "
+    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every "
     "pass].",
     "causes.growth.views": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n view} that "
-    "keep whole tensors alive[ (`{part}` of each item)][, from {passes:n finished pass/finished passes}][{this}][, "
+    "keep whole tensors alive[, from {passes:n finished pass/finished passes}][{this}][, "
     "{per_pass:bytes} more every pass].",
     "causes.growth.beside": f"{{holder:holder}} holds {_ANOTHER}",
     "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "

@@ -15,7 +15,7 @@ from oomscope.wording import cut
 from oomscope.wording.asked import asked_text, within_text
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.clean import clean
-from oomscope.wording.labels import DRIVER_LABELS, label
+from oomscope.wording.labels import CONFIDENCE_LABELS, DRIVER_LABELS, label
 from oomscope.wording.loops import counted, counts_others, step_underway
 from oomscope.wording.refused import refused_what
 from oomscope.wording.template import MODULE, place, said_place, said_shape, without_inner_workings
@@ -108,7 +108,7 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
     if counts_others(oom, known.completed):
         loops = {one.loop for one in device.growth if one.loop is not None}
         # Two counts, one of passes of other runs of the loop or of another one, only puzzle.
-        return f"a pass: one round of {_loop(next(iter(loops)))}" if len(loops) == 1 else ""
+        return f"one pass = one round of {_loop(next(iter(loops)))}" if len(loops) == 1 else ""
     finished = counted(oom, known)
     number = f"pass {finished + 1:,}"
     told = {note.code for note in oom.verdict.headline}
@@ -229,6 +229,8 @@ def asked_note(oom: Oom) -> str:
     return f"asked for {format_bytes(oom.requested)} {phase}".rstrip()
 
 
+_LEAST_OF_SEVERAL = ("shard_optimizer_state",)
+"""Advice that names several ways; what it saves is of the one that saves least."""
 ENOUGH_SO_FAR = "enough for this request"
 SO_FAR_EXPLAINED = "What comes after this request is not known."
 """What stands once below pieces of advice that are enough so far."""
@@ -236,7 +238,8 @@ SO_FAR_EXPLAINED = "What comes after this request is not known."
 
 def effect_text(advice: Advice, oom: Oom) -> str:
     """What a remedy gives: ``saves 9.77 GiB · enough alone``; empty where neither is known."""
-    saves = f"saves {format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
+    at_least = "at least " if advice.slug in _LEAST_OF_SEVERAL else ""
+    saves = f"saves {at_least}{format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
     if advice.slug == "raise_cap":
         return _effect_of_cap(advice, oom)
     if advice.enough:
@@ -330,6 +333,13 @@ def part_of_line(slug: str, where: Location | None, shorten: Callable[[str], str
     name = "allocated in" if slug == "unknown" else f"{name}:"
     file = shorten(where.file).replace("\\", "/").rpartition("/")[2]
     return f"{name} {said_place(clean(where.function, 40), f'{clean(file, 60)}:{where.line}')}"
+
+
+def unsure(device: DeviceFindings) -> str:
+    """How sure the cause is, where it is not certain: a word beside the headline."""
+    if device.oom is None or device.oom.verdict.confidence == "high":
+        return ""
+    return label(device.oom.verdict.confidence, CONFIDENCE_LABELS)
 
 
 def sureness(findings: Findings) -> tuple[str, ...]:

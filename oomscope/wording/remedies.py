@@ -16,7 +16,26 @@ from oomscope.wording.template import holder, place, without_inner_workings
 def _raise_cap(values: Mapping[str, Any]) -> str:
     cap = f"cap of {format_bytes(values['cap'])}" if values["cap"] else "cap"
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"If you can, raise the {cap} to {format_limit(values['least'])}{how}."
+    return f"If you can, raise the {cap} to {format_limit(values['least'])}, some margin included{how}."
+
+
+_WAYS = {
+    "one_hot": "Do without the one-hot encoding at {place}: index with the labels (`gather`, `nll_loss`), or make it "
+    "in pieces.",
+    "pairs": "Compute the pairs at {place} in pieces, and reduce each piece (to a sum, to the nearest) before the "
+    "next.",
+    "copies": "Use `expand` instead of copies at {place}, or work in pieces.",
+    "broadcast": "Make {place} work in pieces: its operands are broadcast to {size}.",
+}
+
+
+def _split_request(values: Mapping[str, Any]) -> str:
+    if (way := values.get("way")) is not None:
+        return _WAYS[way].format(place=place(values["place"]), size=format_bytes(values["size"]))
+    return (
+        f"Make {place(values['place'])} work in pieces, and look for an accidental broadcast: N×1 against N, a one-hot "
+        "encoding, pairwise distances."
+    )
 
 
 _SIDES = {2: "samples or length", 4: "samples or resolution", 5: "samples or resolution"}
@@ -272,8 +291,7 @@ REMEDIES: dict[str, RemedyWords] = _WHAT_IS_KEPT | {
     ),
     "free_the_card": RemedyWords(_others, "Nothing in this process's own allocations is unusual.", "", "memory"),
     "split_request": RemedyWords(
-        "Make {place:place} work in pieces, and look for an accidental broadcast: N×1 against N, a one-hot encoding, "
-        "pairwise distances.",
+        _split_request,
         "It asks for one tensor of {size:bytes}.",
         "a loop over pieces",
         "faq",

@@ -19,10 +19,22 @@ def _names(values: Mapping[str, Any]) -> str:
     return " and ".join([holder(values["holder"]), *(f"`{name}`" for name in more)])
 
 
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
+
+def _part_of_item(part: str) -> str:
+    """What of each item keeps memory: ``the third element of each item`` for ``[2]``."""
+    part = part.removesuffix("[*]")
+    number = part[1:-1]
+    if number.isdecimal() and int(number) < len(_ORDINALS):
+        return f"the {_ORDINALS[int(number)]} element of each item"
+    return f"the `{part}` of each item"
+
+
 def _bound_holder(values: Mapping[str, Any]) -> str:
     what = "what it keeps"
     if part := values.get("part"):
-        what = f"the `{part.removesuffix('[*]')}` of each item"
+        what = _part_of_item(part)
     if values.get("others"):
         return f"Limit the size of {_names(values)}, empty them, or move what they keep to the CPU (`.cpu()`)."
     return f"Limit the size of {holder(values['holder'])}, empty it, or move {what} to the CPU (`.cpu()`)."

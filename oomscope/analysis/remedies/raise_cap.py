@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.verdict.shortage import MARGIN
+from oomscope.analysis.verdict.source_lines import only_line_with
 from oomscope.analysis.whatif.records import RECORDED
 from oomscope.model import Action
 
 SLUG = "raise_cap"
+
+SETS_A_CAP = re.compile(r"\bset_per_process_memory_fraction\(")
 
 PASSES_OF_ROOM = 10
 """Where memory grows, or each pass needs more than the last, a cap that lasts for fewer more passes is no help."""
@@ -41,7 +45,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "passes": PASSES_OF_ROOM if lasting else None,
         "whole_pass": circumstances.needs.as_larger is not None,
     }
-    yield Advice(SLUG, values, None, True)
+    set_at = only_line_with(circumstances.study.snapshot, SETS_A_CAP)
+    yield Advice(SLUG, values, None, True, at=set_at)
 
 
 def _lasting(circumstances: Circumstances) -> int:

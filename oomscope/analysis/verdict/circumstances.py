@@ -56,8 +56,8 @@ from oomscope.model.ordering import ascending
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
 """Kinds of holders whose memory no pass to come needs."""
-_PLAIN = re.compile(r": \w+$")
-"""A variable of a call, and nothing within it."""
+_PLAIN = re.compile(r": [\w.]+$")
+"""A variable of a call, or an attribute that leads on from one, and no item of either."""
 _CACHE = (" (lru_cache)", ".<_lru_cache_wrapper>")
 """How the way to what such a function remembers ends."""
 

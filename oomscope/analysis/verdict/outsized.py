@@ -15,14 +15,14 @@ LEAST_SHARE = 0.25
 """Of the limit; a smaller request is not what fills it."""
 
 
-def times_the_largest(study: DeviceStudy, request: FailedRequest) -> float | None:
-    """How many times the largest activation that is alive was asked for; None where that is nothing unusual."""
+def times_the_largest(study: DeviceStudy, request: FailedRequest, least: float = TIMES) -> float | None:
+    """How many times the largest activation that is alive was asked for; None where that is less than `least`."""
     if request.size < LEAST_SHARE * request.limit.low:
         return None
     made = study.history.lifetimes.allocated_at(request.entry)
     made &= np.isin(study.categories, (ACTIVATION, TEMPORARY, INPUT))
     largest = int(study.history.size[made].max(initial=0))
-    return request.size / largest if 0 < TIMES * largest <= request.size else None
+    return request.size / largest if 0 < least * largest <= request.size else None
 
 
 def is_of_a_layer(study: DeviceStudy, request: FailedRequest) -> bool:

@@ -81,6 +81,7 @@ class FirstScreen:
         largest: the largest free piece, where all that was free would have been enough; None elsewhere.
         strip: the small timeline; None without a history.
         sureness: the last line, in parts.
+        unsure: the confidence in the cause, where that is not high; said at the top as well.
     """
 
     occasion: tuple[str, ...]
@@ -96,6 +97,7 @@ class FirstScreen:
     largest: int | None
     strip: Strip | None
     sureness: tuple[str, ...]
+    unsure: str = ""
 
 
 def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: StyleSheet) -> FirstScreen:
@@ -128,6 +130,7 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
         largest=_largest_piece(device, bar),
         strip=draw_strip(findings, device, held, sheet),
         sureness=words.sureness(findings),
+        unsure=words.unsure(device),
     )
 
 
