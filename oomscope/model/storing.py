@@ -47,7 +47,8 @@ def storing_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int
     """The numbers of those `lines` of a file that store into what a holder's way tells.
 
     For an exception in an attribute of an item those that give it a value, such as ``Result(error=exc)``; where none
-    does, and for all else, those of the function that store into its name.
+    does, and for all else, those of the function that store into its name. A model or an optimizer may have been made
+    together with the object that it is in: where none stores it, those that store the object.
     """
     named = stored_name(holder, kind)
     if named is None:
@@ -55,7 +56,15 @@ def storing_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int
     function, name = named
     item = _ATTRIBUTE_OF_ITEM.search(name_at_end(holder)) if kind == "exception" else None
     given = () if item is None else tuple(_giving(item["attribute"], lines))
-    return given or tuple(_storing(name, _but_for_callers(_within(lines, function), function)))
+    found = given or tuple(_storing(name, _but_for_callers(_within(lines, function), function)))
+    if not found and is_belonging(holder) and name.count(".") > 1:
+        return storing_lines(holder.rpartition(".")[0], kind, lines)
+    return found
+
+
+def is_belonging(holder: str) -> bool:
+    """Whether a way leads to a model or an optimizer, whose name is told without a function: ``search.best.model``."""
+    return re.fullmatch(r"[A-Za-z_]\w*(?:\.\w+)+", holder) is not None and not holder.endswith(".py")
 
 
 def calling_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int, ...]:

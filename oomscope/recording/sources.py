@@ -144,6 +144,7 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
     yield from _all(row["at"] for row in holders if row.get("at"))
     for row in holders[:_MOST_HOLDERS]:
         yield from _stores(row, files)
+    yield from _belongings_stored(key, files)
     for row in [one for one in key.get("unread", []) if one.get("at")][:_MOST_HOLDERS]:
         yield row["at"]["filename"], row.get("loop") or row["at"]["line"]
     for frames in _live_stacks(payload):
@@ -156,12 +157,28 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
 
 def _cap_set(stacks: Mapping[str, Any], files: _Files) -> Iterator[Place]:
     """Where a file of the reader's own, named in a stack, caps the process's memory."""
-    frames = [frame for name in _STACKS for frame in stacks.get(name) or ()]
-    own = dict.fromkeys(frame["filename"] for frame in frames if not is_library(frame["filename"]))
-    for filename in islice(own, _MOST_FILES):
+    for filename in _own_files(stacks):
         for number, text in enumerate(files.lines(filename), 1):
             if _SETS_A_CAP.match(text):
                 yield filename, number
+
+
+def _belongings_stored(key: Mapping[str, Any], files: _Files) -> Iterator[Place]:
+    """The lines that store the largest models and optimizers that lie in other objects: ``self.best = fitted``."""
+    from oomscope.model.storing import is_belonging, storing_lines
+
+    rows = [one for one in key.get("holders", []) if not one.get("at") and is_belonging(one.get("holder") or "")]
+    for row in rows[:_MOST_HOLDERS]:
+        for filename in _own_files(key.get("stacks") or {}):
+            lines = dict(enumerate(files.lines(filename), 1))
+            for number in storing_lines(row["holder"], row.get("kind") or "", lines)[:_MOST_STORING]:
+                yield filename, number
+
+
+def _own_files(stacks: Mapping[str, Any]) -> list[str]:
+    """The reader's own files that the stacks name."""
+    frames = [frame for name in _STACKS for frame in stacks.get(name) or ()]
+    return list(dict.fromkeys(frame["filename"] for frame in frames if not is_library(frame["filename"])))[:_MOST_FILES]
 
 
 def _stores(row: Mapping[str, Any], files: _Files) -> Iterator[Place]:

@@ -32,8 +32,10 @@ def _needs(values: Mapping[str, Any]) -> str:
 
 def _nearly(values: Mapping[str, Any]) -> str:
     limit = f"{'about ' if values['about'] else ''}{format_bytes(values['limit'])}"
-    needs, room = format_bytes(values["needs"]), "but no free piece is large enough"
-    return f"{_who(values)} needs {needs} at once. That is within the limit of {limit}{_capped(values)}, {room}."
+    return (
+        f"{_who(values)} needs {format_bytes(values['needs'])} at once, nearly all of the limit of {limit}"
+        f"{_capped(values)}, and no free piece is large enough."
+    )
 
 
 def _who(values: Mapping[str, Any]) -> str:
@@ -140,14 +142,14 @@ CAUSES: dict[str, Sentence] = {
     "this process may hold.",
     "causes.oversized_request.refused": "One request for {size:bytes}, at {site:place}: refused although this process "
     "never held more than {limit:bytes}.",
-    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every "
-    "pass].",
+    "causes.growth.holder": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n tensor}[ "
+    "of {its_graph}][ from {passes:n finished pass/finished passes}][{this}][, {per_pass:bytes} more every pass].",
     "causes.growth.views": "{holder:holder} holds {retained:bytes} of the {live:bytes} in use: {tensors:n view} that "
     "keep whole tensors alive[, from {passes:n finished pass/finished passes}][{this}][, "
     "{per_pass:bytes} more every pass].",
     "causes.growth.beside": f"{{holder:holder}} holds {_ANOTHER}",
-    "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: exceptions, "
-    "more of them pass by pass, whose tracebacks keep the variables of calls that have ended.",
+    "causes.growth.exceptions": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use: more and "
+    "more exceptions, whose tracebacks keep the local variables of finished calls.",
     "causes.growth.cycle": "{retained:bytes} of the {live:bytes} in use are kept by reference cycles that nothing "
     "reaches and the garbage collector cannot see ({cycle}), from {passes:n finished pass/finished passes}[, "
     "{per_pass:bytes} more every pass].",
@@ -169,8 +171,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.growth.reached": "{holder:holder} reaches {bytes:bytes} of it.",
     "causes.growth.without": "Without {it}, everything else and this request need {needs:bytes} of the "
     "{limit:bytes} that this process may hold.",
-    "causes.growth.without_capped": "Without {it}, everything else and this request need {needs:bytes}; "
-    "this process is capped at {limit:bytes}, while the card has {free:bytes} free.",
+    "causes.growth.without_capped": "Without {it}, everything else and this request need {needs:bytes} of the "
+    "{limit:bytes} that this process is capped at.",
     "causes.in_pieces": "Another {usable:bytes} was free, but in pieces of at most {largest:bytes}, so that it "
     "failed sooner.",
     "causes.retained.beside_holes": "That alone would not have been enough: another {usable:bytes} was free, but in "
@@ -282,9 +284,9 @@ CAUSES: dict[str, Sentence] = {
     "[ Later steps like it need {more:bytes} at their peak.]",
     "causes.capacity.short": "Even in one piece, the free memory that this request may use would be {bytes:bytes} too "
     "little.",
-    "causes.capacity.close": "All in one piece, the free memory would have served the {size:bytes}, with {bytes:bytes} "
-    "to spare.",
-    "causes.capacity.nothing_left": "All in one piece, the free memory would just have served the {size:bytes}.",
+    "causes.capacity.close": "Even in one piece, the free memory would have left only {bytes:bytes} for all that "
+    "follows.",
+    "causes.capacity.nothing_left": "Even in one piece, the free memory would have left nothing for what follows.",
     "causes.failed_at_once": "{calls:n call} of {place:place} ran at once, and this is not the first of them to fail: "
     "{bytes:bytes} of the {live:bytes} in use were allocated by them.",
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once[ and hold {bytes:bytes} of the "

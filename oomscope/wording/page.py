@@ -24,7 +24,7 @@ from oomscope.wording.window import brief_part
 
 RECORDED = {
     "full": "every allocation was recorded",
-    "wrapped": "the oldest entries were overwritten",
+    "wrapped": "the beginning of the run is no longer in the recording",
     "late": "recorded from the middle of the run",
     "state_only": "only the last instant was recorded",
     "none": "no history was recorded",
@@ -40,6 +40,8 @@ PART_LABELS = DRIVER_LABELS | {
 }
 """Shorter: they stand in a legend, several in a row."""
 EVERYTHING_ELSE = "everything else"
+LEFT_OVER = "left over"
+"""What earlier work has left, where nobody knows what keeps it."""
 CYCLE = "unreachable cycle"
 OTHER_LINES = "all other lines"
 PHASE_PHRASES = {
@@ -59,13 +61,8 @@ _TELLS_WHAT_FITTED = frozenset({"causes.pass.after", "causes.pass.longer", "caus
 """Sentences of the headline that the line above it need not repeat."""
 
 
-def occasion_parts(findings: Findings, shown: str | None = None) -> tuple[str, ...]:
-    """What happened, where, and how far the program had come: the line above the headline, in parts.
-
-    Args:
-        findings: what was found.
-        shown: the line that the page shows, as ``file:line`` with the whole path.
-    """
+def occasion_parts(findings: Findings) -> tuple[str, ...]:
+    """What happened, and how far the program had come: the line above the headline, in parts."""
     device = findings.main
     if findings.refused is not None:
         parts = ("Out of memory", refused_what(findings.refused))
@@ -79,25 +76,27 @@ def occasion_parts(findings: Findings, shown: str | None = None) -> tuple[str, .
         calm = "No out-of-memory error" + (" in this part" if device.part is not None else "")
         return (calm if device.history.moves else "No history was recorded", device.name)
     happened = "Out of memory" + (", then recovered" if oom.recovered else "")
-    return tuple(
-        filter(None, (happened, device.name, within_text(oom), _how_far(device, oom), _asked_elsewhere(oom, shown)))
-    )
+    return tuple(filter(None, (happened, device.name, within_text(oom), _how_far(device, oom))))
 
 
-def _asked_elsewhere(oom: Oom, shown: str | None) -> str:
-    """What was asked for and where, if the line that the page shows is not that one, or has called a library for it."""
+def asked_elsewhere(oom: Oom, shown: str | None) -> str:
+    """Where the request was made, if the line that the page shows is not that one, or has called a library for it.
+
+    Args:
+        oom: the failure.
+        shown: the line, as ``file:line`` with the whole path; None where the page shows none.
+    """
     where = oom.caller or oom.site
     if shown is None:
         return ""
     if where is None:
         asked = oom.verdict.asked
-        told = "" if asked is None else asked_text(asked, lambda file: file.replace("\\", "/").rpartition("/")[2])
-        return f"{format_bytes(oom.requested)} requested {told}".rstrip()
+        return "" if asked is None else asked_text(asked, lambda file: file.replace("\\", "/").rpartition("/")[2])
     if shown == f"{clean(where.file, 400)}:{where.line}":
         if oom.site in (None, where):
             return ""
         where = oom.site
-    return f"{format_bytes(oom.requested)} requested at {place(where)}"
+    return f"at {place(where)}"
 
 
 def _how_far(device: DeviceFindings, oom: Oom) -> str:
@@ -125,7 +124,7 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
 
 def _loop(where: Location) -> str:
     """A loop by its function, without a line: the first one that allocates need not be the loop's own."""
-    return f"the loop in {place(where) if where.function == MODULE else where.function}"
+    return f"the loop in {place(where) if where.function == MODULE else f'{where.function}()'}"
 
 
 def _fails_earlier(other: FailingPass | None, known: FailingPass) -> bool:
@@ -231,6 +230,8 @@ def asked_note(oom: Oom) -> str:
 
 _LEAST_OF_SEVERAL = ("shard_optimizer_state",)
 """Advice that names several ways; what it saves is of the one that saves least."""
+_MOST_OF_SEVERAL = ("bound_what_is_kept.holder", "bound_what_is_kept")
+"""The same, where it depends on how much of it is left."""
 ENOUGH_SO_FAR = "enough for this request"
 SO_FAR_EXPLAINED = "What comes after this request is not known."
 """What stands once below pieces of advice that are enough so far."""
@@ -238,7 +239,7 @@ SO_FAR_EXPLAINED = "What comes after this request is not known."
 
 def effect_text(advice: Advice, oom: Oom) -> str:
     """What a remedy gives: ``saves 9.77 GiB · enough alone``; empty where neither is known."""
-    at_least = "at least " if advice.slug in _LEAST_OF_SEVERAL else ""
+    at_least = "at least " if advice.slug in _LEAST_OF_SEVERAL else "up to " if advice.slug in _MOST_OF_SEVERAL else ""
     saves = f"saves {at_least}{format_bytes(advice.saves_bytes)}" if advice.saves_bytes else ""
     if advice.slug == "raise_cap":
         return _effect_of_cap(advice, oom)
@@ -322,7 +323,8 @@ def else_text(advice: tuple[Advice, ...], told: int = 1) -> str:
 
 def other_of_kind(slug: str) -> str:
     """What is called of a kind that a holder named beside it has as well: ``other activations``."""
-    return f"other {label(slug, PART_LABELS)}"
+    name = label(slug, PART_LABELS)
+    return name if slug == "duplicate_model" else f"other {name}"
 
 
 def part_of_line(slug: str, where: Location | None, shorten: Callable[[str], str]) -> str:

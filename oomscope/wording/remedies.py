@@ -15,8 +15,17 @@ from oomscope.wording.template import holder, place, without_inner_workings
 
 def _raise_cap(values: Mapping[str, Any]) -> str:
     cap = f"cap of {format_bytes(values['cap'])}" if values["cap"] else "cap"
+    if values.get("set_at"):
+        cap += f" (set at {place(values['set_at'])})"
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"If you can, raise the {cap} to {format_limit(values['least'])}, some margin included{how}."
+    return f"Raise the {cap} to {format_limit(values['least'])} or more{how}."
+
+
+def _smaller_steps(values: Mapping[str, Any]) -> str:
+    if values.get("accumulates"):
+        return f"Divide each micro-batch by {values['divisor']}, and accumulate the gradients of as many more."
+    some = f", if it has {values['samples']} samples or more" if values["samples"] else ""
+    return f"Divide the batch by {values['divisor']} and accumulate the gradients of the parts{some}."
 
 
 _WAYS = {
@@ -132,8 +141,7 @@ REMEDIES: dict[str, RemedyWords] = _WHAT_IS_KEPT | {
         "something keeps the outputs.",
     ),
     "smaller_batch.training": RemedyWords(
-        "Divide the batch by {divisor} and accumulate the gradients of the parts[, if it has {samples} samples or "
-        "more].",
+        _smaller_steps,
         "[{bytes:bytes} of what is in use grows with what a pass takes at once.]",
         "slower: smaller kernels",
         "faq",

@@ -8,11 +8,11 @@ from typing import Any
 
 from oomscope.wording.accelerate import free_memory
 from oomscope.wording.remedy_words import RemedyWords
-from oomscope.wording.template import holder, place, work
+from oomscope.wording.template import kept, place, work
 
 
 def _drop_graph(values: Mapping[str, Any]) -> str:
-    drop = f"et go of {holder(values['holder'])} before the next pass (`del`)"
+    drop = f"et go of {kept(values['holder'])} before the next pass (`del`)"
     if values["backward"] == "none":
         return f"Run the loop under `torch.no_grad()`, for it calls no backward; or l{drop}."
     return f"L{drop}" + (
@@ -37,7 +37,7 @@ def _release(values: Mapping[str, Any]) -> str:
     if values.get("stored"):
         how = "store `.detach()` of it, or compute it under `torch.no_grad()`," if values["graph"] else ""
         return (
-            f"Do not keep {holder(values['holder'])}: {how or 'put it into a local variable'} where it is stored, at "
+            f"Do not keep {kept(values['holder'])}: {how or 'put it into a local variable'} where it is stored, at "
             f"{place(values['stored'])}, or set it to `None` before {before or 'the work that follows'}."
         )
     if not before:
@@ -47,7 +47,7 @@ def _release(values: Mapping[str, Any]) -> str:
 
 def _with_others(values: Mapping[str, Any]) -> str:
     """The variable, with others that keep some of the same: it is not free before they go, too."""
-    known = holder(values["holder"])
+    known = kept(values["holder"])
     names = dict.fromkeys(one.rpartition(": ")[2] for one in values.get("others") or ())
     others = [f"`{name}`" for name in names if name != values["holder"].rpartition(": ")[2]]
     if not others:
@@ -66,7 +66,7 @@ def _release_rest(values: Mapping[str, Any]) -> str:
     when = f"before {before}" if before else "once it has been used"
     reads = ", ".join(values["reads"])
     return (
-        f"Let go of {holder(values['holder'])} {when}: put what is still read ({reads}) into variables of its own, "
+        f"Let go of {kept(values['holder'])} {when}: put what is still read ({reads}) into variables of its own, "
         "and `del` the rest."
     )
 
@@ -81,11 +81,11 @@ def _way_out(name: str) -> str:
 def _release_training(values: Mapping[str, Any]) -> str:
     before = work(values["before"]) or "the work that follows"
     if call := free_memory(values["holder"]):
-        return f"Call `{call}` before {before}: it lets go of {holder(values['holder'])}."
+        return f"Call `{call}` before {before}: it lets go of {kept(values['holder'])}."
     if values["holder"]:
         return (
-            f"Let go of {holder(values['holder'])} before {before}: {_way_out(values['holder'])}, or keep there only "
-            "what is read later."
+            f"Let go of {kept(values['holder'])} before {before}: {_way_out(values['holder'])}, or keep only what is "
+            "read later (a score, a `state_dict()` on the CPU)."
         )
     return (
         f"Let go of the optimizer and the gradients of the loop in {place(values['place'])} once it has ended, before "
@@ -97,7 +97,7 @@ def _release_training(values: Mapping[str, Any]) -> str:
 def _release_optimizer(values: Mapping[str, Any]) -> str:
     before = "before the new one makes its states"
     if values["holder"]:
-        return f"Let go of {holder(values['holder'])} {before}: {_way_out(values['holder'])}."
+        return f"Let go of {kept(values['holder'])} {before}: {_way_out(values['holder'])}."
     return (
         f"Let go of the former optimizer {before}: `del` what refers to it (a scheduler, a list, an attribute), or "
         "go on with it, at another learning rate."
@@ -108,7 +108,7 @@ def _release_model(values: Mapping[str, Any]) -> str:
     where = f" made at {place(values['place'])}" if values["place"] else ""
     before = work(values["before"]) or "the next one is made"
     if values["holder"]:
-        return f"Let go of {holder(values['holder'])} before {before}: {_way_out(values['holder'])}."
+        return f"Let go of {kept(values['holder'])} before {before}: {_way_out(values['holder'])}."
     return (
         f"Let go of the model{where}, or of its gradients and its optimizer, before {before}: `del` what refers to "
         "them, and break reference cycles that keep them."
@@ -117,7 +117,7 @@ def _release_model(values: Mapping[str, Any]) -> str:
 
 RETAINED: dict[str, RemedyWords] = {
     "forget_exception": RemedyWords(
-        "Keep no exception in {holder:holder} once it is handled: store its text instead, `del` it, or empty its "
+        "Keep no exception in {holder:kept} once it is handled: store its text instead, `del` it, or empty its "
         "frames (`traceback.clear_frames(error.__traceback__)`).",
         "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
         "a debugger no longer sees those variables",
@@ -131,21 +131,21 @@ RETAINED: dict[str, RemedyWords] = {
         "traceback",
     ),
     "drop_optimizer": RemedyWords(
-        "Let go of {holder:holder} once its training is over[, before {before:work}]: `del` what refers to it, or keep "
+        "Let go of {holder:kept} once its training is over[, before {before:work}]: `del` what refers to it, or keep "
         "only the numbers that are still read.",
         "It keeps the model that it trained, its gradients and its states.",
         "none, if that training does not go on",
         "optimizers",
     ),
     "drop_optimizer.parameters": RemedyWords(
-        "Take parameters that are not trained any more out of {holder:holder} (`param_groups` and `state`), or make a "
+        "Take parameters that are not trained any more out of {holder:kept} (`param_groups` and `state`), or make a "
         "new optimizer.",
         "It keeps parameters that no module holds any more, with their gradients and states.",
         "none, if they are not trained again",
         "optimizers",
     ),
     "release_closure": RemedyWords(
-        "Unregister {holder:holder} when its call ends[, before {before:work}] (`atexit.unregister`, a hook's "
+        "Unregister {holder:kept} when its call ends[, before {before:work}] (`atexit.unregister`, a hook's "
         "`remove()`), or let it refer to no more than it reads.",
         "It keeps the variables of a call that has ended.",
         "none",
@@ -177,7 +177,7 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "release_results.collection": RemedyWords(
-        "Empty {holder:holder} once what it was filled for is computed, or fill it with copies on the CPU (`.cpu()`).",
+        "Empty {holder:kept} once what it was filled for is computed, or fill it with copies on the CPU (`.cpu()`).",
         "A loop that has ended left {bytes:bytes} in it.",
         "none, if it is not read again",
         "faq",
@@ -206,12 +206,12 @@ RETAINED: dict[str, RemedyWords] = {
     "release_history": RemedyWords(
         "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
         "`x.shape` instead of showing `x`.",
-        "{holder:holder} keeps {bytes:bytes}.",
+        "{holder:kept} keeps {bytes:bytes}.",
         "`Out[…]` is empty",
         "",
     ),
     "cancel_deferred_call": RemedyWords(
-        "Cancel {holder:holder} once it is not needed (`cancel()`, `atexit.unregister`, another handler for a signal, "
+        "Cancel {holder:kept} once it is not needed (`cancel()`, `atexit.unregister`, another handler for a signal, "
         "`detach()` for `weakref.finalize`), or hand it no tensors.",
         "It keeps {bytes:bytes} until its time has come.",
         "none",
@@ -224,7 +224,7 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "release_variable.hooks": RemedyWords(
-        "Remove the hooks from {holder:holder} once they have done their work: keep what registering returns, and call "
+        "Remove the hooks from {holder:kept} once they have done their work: keep what registering returns, and call "
         "its `remove()`.",
         "What they keep, and what keeps them, no running code reads again: {bytes:bytes}.",
         lambda values: "none" if values.get("proven") else "none, if no code that runs later reads it",
@@ -252,7 +252,7 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "release_variable.graph": RemedyWords(
-        "Compute {holder:holder} under `torch.no_grad()`[, at {place:place}], or keep `.detach()` of it.",
+        "Compute {holder:kept} under `torch.no_grad()`[, at {place:place}], or keep `.detach()` of it.",
         "No backward goes through it any more, but its graph keeps {bytes:bytes}.",
         "none",
         "faq",
@@ -270,8 +270,7 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "drop_last_pass": RemedyWords(
-        "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
-        "{holder:holder}].",
+        "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as {holder:kept}].",
         "{bytes:bytes} of the pass before are still alive.",
         "none, if they are not read again",
         "faq",

@@ -80,6 +80,12 @@ def holder(way: str) -> str:
     return f"`{name}` ({where})" if where.endswith(".py") else f"`{name}` (in {where})"
 
 
+def kept(way: str) -> str:
+    """The same in advice: an attribute is filled in its own class, whoever holds it."""
+    said = holder(way)
+    return re.sub(r"^(`[\w.\[\]*'\"…]*\.[\w.\[\]*'\"…]+`) \(in [^()]*\)$", r"\1", said)
+
+
 def without_inner_workings(way: str) -> str:
     """A way to an object without a library's private attributes, where several follow: ``trainer…model.scores``."""
     return _INNER_WORKINGS.sub("…", _MAPPED.sub(r".\1", way))
@@ -122,6 +128,7 @@ _KINDS: Mapping[str, Callable[[Any], str]] = {
     "percent": lambda share: f"{share:.0%}",
     "place": place,
     "holder": holder,
+    "kept": kept,
     "list": ", ".join,
     "work": work,
 }

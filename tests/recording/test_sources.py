@@ -232,3 +232,24 @@ def test_what_is_held_through_several_objects_names_no_line(module):
     path = module("x = 1\ny.append(x)\n")
     holder = {"holder": "f: x → g: y", "kind": "list", "at": frame(path, 1)}
     assert [row["line"] for row in sources.collect({}, {"holders": [holder]})] == [1]
+
+
+def test_the_line_that_caps_the_process_is_among_them(module):
+    path = module(
+        "import torch\n# torch.cuda.set_per_process_memory_fraction(0.5)\n"
+        "torch.cuda.set_per_process_memory_fraction(0.2)\n\n\n\n\ntrain()\n"
+    )
+    assert [row["line"] for row in sources.collect({}, failing(frame(path, 8)))] == [8, 3]
+
+
+def test_the_line_that_stores_what_a_model_lies_in_is_among_them(module):
+    path = module("self.best = None\n\n\nself.best = fitted\n\n\n\ntrain()\n")
+    key = failing(frame(path, 8)) | {"holders": [{"holder": "search.best.optimizer", "kind": "optimizer_state"}]}
+    assert [row["line"] for row in sources.collect({}, key)] == [8, 4]
+
+
+def test_the_line_that_fills_an_object_of_a_library_is_among_them(module):
+    path = module("def run():\n    metric = Metric()\n\n\n    metric.update(x, y)\n\n\n    train()\n")
+    at = {"filename": str(path), "line": 8, "name": "run"}
+    key = failing(frame(path, 8)) | {"holders": [{"holder": "run: metric.target", "kind": "list", "at": at}]}
+    assert [row["line"] for row in sources.collect({}, key)] == [8, 5]

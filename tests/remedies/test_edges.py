@@ -496,7 +496,7 @@ REMEDIES_OF_A_SUM: dict[ModuleType, dict[str, Any]] = {
 def test_what_a_remedy_gives_back_decides_whether_it_is_enough(
     monkeypatch: pytest.MonkeyPatch, remedy: Any, bytes_: int, enough: bool | None
 ) -> None:
-    monkeypatch.setattr(split_request, "_is_a_broadcast", lambda _: True)
+    monkeypatch.setattr(split_request, "_is_out_of_proportion", lambda *_: True)
     how = REMEDIES_OF_A_SUM[remedy]
     if "wall" in how:
         one = circumstances(free=free(walled=bytes_), walls=(Wall((0, 1), None, how["wall"], bytes_, bytes_),))

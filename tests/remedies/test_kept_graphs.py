@@ -217,7 +217,7 @@ def test_a_metric_of_torchmetrics_is_created_so_that_its_lists_stay_on_the_cpu()
     assert advice.slug == "bound_what_is_kept.metric"
     action = advice_text(advice).action
     assert action.startswith("Create the metric with `compute_on_cpu=True`")
-    assert "`trainer…model.val_ap.target` (in main) and `trainer…model.val_ap.preds`" in action
+    assert "`trainer…model.val_ap.target` and `trainer…model.val_ap.preds`" in action
 
 
 def test_a_function_that_remembers_what_it_returned_forgets_by_its_own_method() -> None:

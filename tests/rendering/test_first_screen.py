@@ -262,7 +262,7 @@ def test_what_is_enough_for_the_next_step_of_an_optimizer_as_well_is_enough_alon
     step = note("causes.capacity.first_step", made=GIB, needs=2 * GIB, next=oom.limit.low + 2 * GIB - spare)
     told = replace(oom, verdict=replace(oom.verdict, headline=(step,)))
     advice = Advice("shard_optimizer_state", saves_bytes=2 * GIB, enough=True)
-    assert effect_text(advice, told) == f"saves 2.00 GiB · {said}"
+    assert effect_text(advice, told) == f"saves at least 2.00 GiB · {said}"
 
 
 def test_what_is_not_enough_says_how_much_is_missing():
@@ -358,7 +358,7 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     assert leak is not None
     assert effect_text(grows, leak) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)
-    assert words.action == "If you can, raise the cap of 4.00 GiB to 5.00 GiB."
+    assert words.action == "Raise the cap of 4.00 GiB to 5.00 GiB or more."
     needed = (
         "Of the new cap, 4.50 GiB is what the program is expected to reserve; the rest is for more holes{}. "
         "The card has 9.00 GiB free."

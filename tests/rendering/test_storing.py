@@ -10,7 +10,7 @@ import pytest
 from oomscope.analysis.records import Location
 from oomscope.analysis.verdict.records import Suspect
 from oomscope.rendering.common.sources import Sources
-from oomscope.rendering.common.storing import keeps_error, name_of, store_line
+from oomscope.rendering.common.storing import keeps_error, name_of, store_line, stores_belonging
 from oomscope.wording.page import stored_note
 from tests.samples import sample
 
@@ -201,3 +201,24 @@ def test_a_line_that_calls_the_function_stores_into_a_name_of_another_one() -> N
     found = store_line(suspect("validate: val_loss", kind="graph"), sources(*lines))
     assert found is not None
     assert found.line == 1
+
+
+@pytest.mark.parametrize(
+    ("holder", "text", "line"),
+    [
+        ("search.best.optimizer", ("self.best = None", "self.best = fitted"), 2),
+        ("search.best.optimizer", ("best.optimizer = AdamW(p)", "self.best = fitted"), 1),
+        ("search.best.optimizer", ("self.best = a", "self.best = b"), None),
+        ("model", ("model = Net()",), None),
+        ("f: search.best", ("self.best = fitted",), None),
+    ],
+)
+def test_a_model_is_stored_where_what_it_lies_in_is(holder: str, text: tuple[str, ...], line: int | None):
+    found = stores_belonging(holder, sources(*text))
+    assert (None if found is None else found.line) == line
+
+
+def test_of_several_lines_of_methods_the_one_that_was_running_is_named():
+    filled, other = Location("/proj/server.py", 51, "start"), Location("/proj/server.py", 80, "reset")
+    one = replace(suspect("serve: agent.hidden", "graph"), stores=(filled, other), made_under=filled)
+    assert store_line(one, sources("pass")) == filled

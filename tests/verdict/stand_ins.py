@@ -54,7 +54,7 @@ def circumstances(
         "rising": None, "drivers": (), "pins": (), "asked": Asked("forward"), "categories": {}, "others": (),
         "failing_pass": None, "in_progress": (), "uncertain_bytes": 0, "names_known": True, "varied_sizes": 0,
         "in_forward": True, "card_unknown": False, "whatif": None, "outside": case.outside, "total": case.total,
-        "cap": case.cap, "live": None, "study": None, "may_be_kept": False,
+        "cap": case.cap, "live": None, "study": None, "sources": (), "may_be_kept": False,
         "may_be_done_with": 0, "left_by_last_pass": 0, "wasted": 0, "keeper_of_last_pass": None,
         "loop": LoopFacts(), "walls": (), "keeps_graphs": False, "parameter_item": None,
         "trains": False, "went_as_far_before": False, "is_in_forward": True, "functions_in_modules": frozenset(),

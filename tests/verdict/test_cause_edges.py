@@ -100,7 +100,8 @@ def test_what_nothing_uses_any_more_is_no_result() -> None:
     ("holder", "names_known", "loop", "filling"),
     [
         (stand_ins.suspect("main: signals", "list"), True, LoopFacts(trains_within=True), True),
-        (stand_ins.suspect("main: server.signals", "list"), True, LoopFacts(), False),
+        (stand_ins.suspect("main: server.signals", "list"), True, LoopFacts(), True),
+        (stand_ins.suspect("main: servers[*].signals", "list"), True, LoopFacts(), False),
         (stand_ins.suspect("main: signals", "dict"), True, LoopFacts(), False),
         (stand_ins.suspect("main: signals", "dict"), True, LoopFacts(goes_on=False), True),
         (stand_ins.suspect("main: signals", "closure"), True, LoopFacts(goes_on=False), False),

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.labels.categories import ACTIVATION, PARAMETER
-from oomscope.analysis.remedies import split_request
+from oomscope.analysis.remedies import raise_cap, split_request
 from oomscope.analysis.verdict import outsized
 from oomscope.analysis.verdict.causes import capacity
+from oomscope.model.recorded_stacks import RecordedSource
+from oomscope.wording.verdict_text import advice_text
 from tests.verdict.stand_ins import PLACE, circumstances, outcome, suspect
 
 
@@ -62,6 +64,41 @@ def test_a_layer_may_be_meant_to_make_much_of_little(frames: tuple[str, ...], is
     one = circumstances(study=study([10], [ACTIVATION], *frames), times_the_largest=48.0)
     assert outsized.is_of_a_layer(one.study, one.request) is is_layer
     assert [advice.slug for advice in split_request.propose(one)] == ([] if is_layer else ["split_request"])
+
+
+def told(text: str) -> tuple[RecordedSource, ...]:
+    return (RecordedSource(PLACE.file, PLACE.line, PLACE.line - 1, ("def loss(x, y):", text, "    return d")),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("    d = F.one_hot(y, 104)  # [B, C]", "Do without the one-hot encoding at train (train.py:31)"),
+        ("    d = torch.cdist(x, y)", "Compute the pairs at train (train.py:31) in pieces"),
+        ("    d = x[:, :, None, :] - y[:, None, :, :]", "Make train (train.py:31) work in pieces: its operands are"),
+        ("    d = x.unsqueeze(1) - y", "Make train (train.py:31) work in pieces: its operands are broadcast to "),
+        ("    d = x.repeat(1, n)", "Use `expand` instead of copies at train (train.py:31)"),
+        ("    d = f(x[0], y)  # x[None]", None),
+        ("    d = table[None](x)", "Make train (train.py:31) work in pieces: its operands are"),
+    ],
+)
+def test_a_line_that_makes_much_of_little_is_told_by_its_text(text: str, said: str | None) -> None:
+    """Half as much again as in the layer before it is nothing unusual, unless the line says why."""
+    assert split_request.LEAST_TIMES == 2
+    one = circumstances(study=study([1250], [ACTIVATION], "/w/train.py"), size=2500, sources=told(text))
+    found = [advice_text(advice).action for advice in split_request.propose(one)]
+    assert [action.startswith(said or "") for action in found] == ([] if said is None else [True])
+    less = circumstances(study=study([1251], [ACTIVATION], "/w/train.py"), size=2500, sources=told(text))
+    assert not list(split_request.propose(less))
+
+
+@pytest.mark.parametrize(("lines", "set_at"), [(1, True), (2, False)])
+def test_the_one_line_that_sets_the_cap_is_told(lines: int, set_at: bool) -> None:
+    text = ("torch.cuda.set_per_process_memory_fraction(0.5)",) * lines + ("# set_per_process_memory_fraction(1)",)
+    sources = (RecordedSource("/w/main.py", 7, 7, text),)
+    (advice,) = raise_cap.propose(circumstances(cap=10_000, device_free=1 << 30, sources=sources))
+    assert (advice.at is not None) is set_at
+    assert ("(set at main.py:7)" in advice_text(advice).action) is set_at
 
 
 @pytest.mark.parametrize(("retained", "first"), [(1999, "outsized"), (2001, "keeper")])

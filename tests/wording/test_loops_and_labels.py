@@ -36,7 +36,9 @@ def test_recorded_steps_are_those_of_the_optimizer_and_which_is_which_is_said():
     findings, device = bundled("oom_leak_in_validation")
     assert pass_word(device) == ("optimizer step", "optimizer steps")
     # The headline counts those of another loop.
-    assert [part for part in occasion_parts(findings) if "pass" in part] == ["a pass: one round of the loop in main"]
+    assert [part for part in occasion_parts(findings) if "pass" in part] == [
+        "one pass = one round of the loop in main()"
+    ]
     said = which_is_which(device)
     assert said.startswith("Here a pass is one round of the loop in main")
     assert "above the headline" not in said  # where no pass is counted
@@ -49,7 +51,7 @@ def test_the_loop_is_named_whose_passes_are_counted():
     verdict = replace(device.oom.verdict, headline=())
     lone = replace(device, oom=replace(device.oom, verdict=verdict))
     said = occasion_parts(replace(findings, devices=(lone,)))[2]
-    assert said == "pass 6 of the loop in train, after 5 that fitted"
+    assert said == "pass 6 of the loop in train(), after 5 that fitted"
 
 
 def test_what_the_headline_says_of_the_passes_is_not_said_above_it():

@@ -34,6 +34,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     grows = any(one.kind == "generations" for one in circumstances.growth)
     if not (holder.keeps_graph if holder is not None else grows and circumstances.keeps_graphs):
         return
+    if told is not None and told.kind == "exception":
+        return  # it is no tensor that is stored
     rows = kept_rows(circumstances)
     saves = piled.grown if holder is None else holder.earlier_bytes
     enough = served_if_freed(circumstances, rows) if np.any(rows) else None

@@ -45,8 +45,8 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "passes": PASSES_OF_ROOM if lasting else None,
         "whole_pass": circumstances.needs.as_larger is not None,
     }
-    set_at = only_line_with(circumstances.study.snapshot, SETS_A_CAP)
-    yield Advice(SLUG, values, None, True, at=set_at)
+    set_at = only_line_with(circumstances.sources, SETS_A_CAP)
+    yield Advice(SLUG, {**values, "set_at": set_at}, None, True, at=set_at)
 
 
 def _lasting(circumstances: Circumstances) -> int:

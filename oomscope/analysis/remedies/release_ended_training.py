@@ -23,8 +23,9 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         return
     study, work = circumstances.study, work_since_rows(circumstances, ended.rows)
     place = study.loops.location(ended.run) if isinstance(ended, EndedTraining) else ended.place
-    values = {"place": place, "bytes": ended.bytes, "before": work, "holder": keeper_of(study, ended.rows)}
-    at = place if work is None else work.at
+    keeper = keeper_of(study, ended.rows)
+    values = {"place": place, "bytes": ended.bytes, "before": work, "holder": keeper}
+    at = work.at if work is not None else place if keeper is None else None  # what keeps it is not kept by the loop
     yield Advice(_slug(ended), values, ended.bytes, enough_by_sum(circumstances, ended.bytes), at=at)
 
 

@@ -37,6 +37,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
     samples = None if _holds(circumstances, divisor) else divisor
     whole = bool(enough) and circumstances.needs.as_larger is not None
     values = {"divisor": divisor, "bytes": there or None, "samples": samples, "whole_pass": whole}
+    values["accumulates"] = circumstances.loop.trains_within and not circumstances.loop.optimizes_within
     yield Advice(code, values, saves, enough)
 
 

@@ -44,7 +44,7 @@ def _way(circumstances: Circumstances) -> str | None:
     """How the line that asked makes much of little, where its text is known and tells."""
     request = circumstances.request
     place = request.caller or request.site
-    text = "" if place is None else text_of(circumstances.study.snapshot, place)
+    text = "" if place is None else text_of(circumstances.sources, place)
     return next((way for way, pattern in WAYS.items() if pattern.search(text)), None)
 
 

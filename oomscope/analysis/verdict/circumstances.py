@@ -40,7 +40,7 @@ from oomscope.analysis.verdict.done_with import FailedWork, may_be_done_with, ot
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.failed_tries import from_before_a_failure, left_by_failed_tries
 from oomscope.analysis.verdict.idle_models import IdleModel, find_idle_models, find_untrained_models
-from oomscope.analysis.verdict.left_by_work import left_by_earlier_work, left_in_a_collection
+from oomscope.analysis.verdict.left_by_work import left_by_earlier_work, left_by_trace, left_in_a_collection
 from oomscope.analysis.verdict.limits import outside_bytes
 from oomscope.analysis.verdict.needs import Needs
 from oomscope.analysis.verdict.piled import MOSTLY, LoopFacts, Piled, find_piled
@@ -53,6 +53,7 @@ from oomscope.analysis.verdict.walls import Wall, find_walls
 from oomscope.analysis.whatif.records import WhatIf
 from oomscope.model import BoolArray
 from oomscope.model.ordering import ascending
+from oomscope.model.recorded_stacks import RecordedSource
 
 _NEVER_WORK = ("exception", "deferred", "optimizer")
 """Kinds of holders whose memory no pass to come needs."""
@@ -127,10 +128,12 @@ class Circumstances:
     @cached_property
     def left_by_trace(self) -> int:
         """Bytes that the trace shows to be left over by an earlier training, whatever the recording knows of names."""
-        study, entry = self.study, self.request.entry
-        finders = (find_ended_training, find_replaced_optimizer, find_loaded_copies, find_former_model)
-        found = [find(study, entry) for find in finders]
-        return max((one.bytes for one in found if one is not None), default=0)
+        return left_by_trace(self.study, self.request.entry)
+
+    @property
+    def sources(self) -> tuple[RecordedSource, ...]:
+        """The lines of source that the recording brought."""
+        return self.study.snapshot.recorded.sources
 
     @cached_property
     def loop(self) -> LoopFacts:

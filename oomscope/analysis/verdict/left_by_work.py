@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.passes.ended_training import find_ended_training
+from oomscope.analysis.passes.former_model import find_former_model
 from oomscope.analysis.passes.left_by_calls import (
     LeftByCalls,
     find_left_by_calls,
     find_left_by_last_pass,
     find_left_by_statements,
 )
+from oomscope.analysis.passes.loaded_copies import find_loaded_copies
 from oomscope.analysis.passes.records import FailingPass, Growth
+from oomscope.analysis.passes.replaced_optimizer import find_replaced_optimizer
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.failed_requests import FailedRequest
 from oomscope.analysis.verdict.records import Suspect
@@ -22,6 +26,13 @@ LEAST_PASSES = 3
 MOSTLY = 0.5
 """Of the allocated bytes: so much no loop gathers for the next one as a rule."""
 _COLLECTIONS = ("list", "dict", "deque", "set", "collection")
+
+
+def left_by_trace(study: DeviceStudy, entry: int) -> int:
+    """Bytes that the trace shows to be left over by an earlier training, whatever the recording knows of names."""
+    finders = (find_ended_training, find_replaced_optimizer, find_loaded_copies, find_former_model)
+    found = [find(study, entry) for find in finders]
+    return max((one.bytes for one in found if one is not None), default=0)
 
 
 def left_in_a_collection(

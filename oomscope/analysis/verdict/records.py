@@ -65,6 +65,7 @@ class Suspect:
         reaches: bytes that it keeps alive together with others.
         at: the line that can let go of it, where the recording knows it.
         stores: where methods of its class fill it, where it is an attribute.
+        made_under: of several such lines the one that was running when most of what it keeps was allocated.
         is_bounded: whether it is a deque or a queue with room for so many items and no more.
         is_full: whether it is bounded, and holds as many items as it ever will, or is a window of a few.
         is_abandoned: whether it is several such collections, one alike another, from which nobody takes any more.
@@ -91,6 +92,7 @@ class Suspect:
     reaches: int = 0
     at: Location | None = None
     stores: tuple[Location, ...] = ()
+    made_under: Location | None = None
     is_bounded: bool = False
     is_full: bool = False
     is_abandoned: bool = False

@@ -17,6 +17,7 @@ from oomscope.analysis.attribution.held_blocks import (
     is_within,
     live_rows,
 )
+from oomscope.analysis.passes.callers import made_under
 from oomscope.analysis.passes.finished import finished_before, made_before, passes_of
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import made_once
@@ -198,6 +199,7 @@ def _suspect(
         kind = "graph"
     # What a variable views of a tensor of the work underway may be read in parts; one of earlier work is what is left.
     not_of_the_pass = kind not in OF_THE_PASS or (kind == "tensor" and earlier == retained)
+    stores = tuple(Location(*one[:3]) for one in holder.stores)
     return Suspect(
         holder=name,
         kind=kind,
@@ -211,7 +213,8 @@ def _suspect(
         keeps_graph=keeps_graph,
         reaches=holder.bytes or 0,
         at=_at(study, holder),
-        stores=tuple(Location(*one[:3]) for one in holder.stores),
+        stores=stores,
+        made_under=made_under(study, rows, stores),
         is_bounded=bool(holder.maxlen),
         is_full=_is_full(holder),
         is_abandoned=unclaimed > 0,

@@ -16,6 +16,7 @@ from oomscope.model.storing import (
     adds_to,
     calling_lines,
     is_attribute_of_item,
+    is_belonging,
     name_at_end,
     stored_name,
     storing_lines,
@@ -41,6 +42,8 @@ def store_line(suspect: Suspect, sources: Sources) -> Location | None:
         found = _told_by_text(suspect, named[0], sources, calling_lines)
     if len(found) > 1:  # what piles up is stored again and again; a constructor stores once
         found = [one for one in found if one.function != "__init__"]
+    if len(found) > 1 and suspect.made_under in found:
+        return suspect.made_under
     if len(found) > 1 and all(texts := [_text(one, sources) for one in found]):
         found = [one for one, text in zip(found, texts, strict=True) if adds_to(suspect.holder, text)]
     return found[0] if len(found) == 1 else None
@@ -71,9 +74,18 @@ def line_of_advice(oom: Oom, advice: Advice, sources: Sources) -> Location | Non
     if work is not None:
         return None if work.kind == "block" and work.at == advice.at else advice.at
     suspect = next((one for one in oom.verdict.suspects if one.holder == advice.values.get("holder")), None)
+    if suspect is None and (stores := stores_belonging(advice.values.get("holder"), sources)) is not None:
+        return stores
     if suspect is None or suspect.kind == GRAPH or advice.at not in (None, suspect.at):
         return advice.at
     return store_line(suspect, sources)
+
+
+def stores_belonging(holder: str | None, sources: Sources) -> Location | None:
+    """The one known line that stores a model or an optimizer, or the object that it is in; None where several do."""
+    if holder is None or not is_belonging(holder):
+        return None
+    return store_line(Suspect(holder, "attribute", retained=0, share=0.0, tensors=0, passes=0), sources)
 
 
 def name_of(suspect: Suspect) -> str:

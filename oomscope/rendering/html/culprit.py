@@ -16,8 +16,9 @@ from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.analysis.verdict.unread import GRAPH
 from oomscope.frozen import frozen
 from oomscope.model import FrameKind, frame_kind
+from oomscope.model.storing import name_at_end
 from oomscope.rendering.common.sources import Excerpt, Sources
-from oomscope.rendering.common.storing import keeps_error, line_of_advice, name_of, store_line
+from oomscope.rendering.common.storing import keeps_error, line_of_advice, name_of, store_line, stores_belonging
 from oomscope.wording import page as words
 from oomscope.wording.clean import clean
 from oomscope.wording.paths import Shorten
@@ -96,6 +97,9 @@ def _of_failure(device: DeviceFindings, oom: Oom, sources: Sources) -> _Marked |
         for suspect in verdict.suspects:
             if suspect.holder in named and (found := _of_holder(device, suspect, sources)) is not None:
                 return found
+        for holder in filter(None, named):
+            if (stores := stores_belonging(holder, sources)) is not None:
+                return _Marked(stores, words.stored_note(name_at_end(holder)), is_cause=True)
         for driver in verdict.drivers[:1]:
             if driver.site is not None:
                 return _of_driver(device, driver, driver.site)

@@ -78,6 +78,7 @@ class FirstScreen:
         parts: the memory that PyTorch holds and may have, in parts.
         limit: the limit in words.
         asked: bytes of the failed request, which needed one piece.
+        asked_at: where it was made, if the line that is shown is not that one.
         largest: the largest free piece, where all that was free would have been enough; None elsewhere.
         strip: the small timeline; None without a history.
         sureness: the last line, in parts.
@@ -98,6 +99,7 @@ class FirstScreen:
     strip: Strip | None
     sureness: tuple[str, ...]
     unsure: str = ""
+    asked_at: str = ""
 
 
 def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: StyleSheet) -> FirstScreen:
@@ -117,7 +119,7 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
         (part.label, f"e-{part.key}", 1.0, part.bytes) for part in bar.parts if part.key != "allocated"
     ]
     return FirstScreen(
-        occasion=words.occasion_parts(findings, None if shown is None else shown.full),
+        occasion=words.occasion_parts(findings),
         part=shown_part(findings),
         headline=headline,
         culprit=shown,
@@ -131,6 +133,7 @@ def first_screen(findings: Findings, shorten: Shorten, sources: Sources, sheet: 
         strip=draw_strip(findings, device, held, sheet),
         sureness=words.sureness(findings),
         unsure=words.unsure(device),
+        asked_at="" if device.oom is None else words.asked_elsewhere(device.oom, None if shown is None else shown.full),
     )
 
 

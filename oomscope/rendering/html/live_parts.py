@@ -5,14 +5,19 @@ The bar and the small timeline of the first screen show the same parts in the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oomscope.analysis.findings import DeviceFindings
 from oomscope.analysis.labels.drivers import drivers_of_live
+from oomscope.analysis.passes.ended_training import find_ended_training
+from oomscope.analysis.passes.former_model import find_former_model
+from oomscope.analysis.passes.loaded_copies import find_loaded_copies
+from oomscope.analysis.passes.replaced_optimizer import find_replaced_optimizer
 from oomscope.analysis.records import Location
+from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.verdict.suspects import held_rows
 from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
@@ -22,7 +27,7 @@ from oomscope.rendering.html import palette
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import label
 from oomscope.wording.loops import pass_word
-from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, PART_LABELS, UNDERWAY, other_of_kind, part_of_line
+from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, LEFT_OVER, PART_LABELS, UNDERWAY, other_of_kind, part_of_line
 from oomscope.wording.paths import Shorten
 from oomscope.wording.template import without_inner_workings
 
@@ -48,6 +53,13 @@ _COLOURS = {
     "accumulated_tensors": palette.KEPT,
     UNDERWAY: palette.CATEGORY_COLOURS["activation"],
 }
+_LEFT: Mapping[str, Callable[[DeviceStudy, int], Any]] = {
+    "causes.retained.ended_training": find_ended_training,
+    "causes.retained.former_model": find_former_model,
+    "causes.retained.loaded": find_loaded_copies,
+    "causes.retained.replaced_optimizer": find_replaced_optimizer,
+}
+"""What has found the lifetimes that a headline is about."""
 _KEPT_KINDS = ("retained_graph", "accumulated_tensors")
 _SHADES = (1.0, 0.72, 0.5, 0.32)
 """Opacities of parts that share a colour."""
@@ -128,6 +140,11 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
     oom = device.oom
     if oom is None or oom.entry != device.at_entry:
         return
+    first = oom.verdict.headline[0]
+    if first.code in _LEFT and (left := _LEFT[first.code](device.study, oom.entry)) is not None:
+        name = _name(first.values["holder"] or LEFT_OVER)
+        yield _PartRows(name, palette.KEPT, 1.0, left.rows[among(left.rows, rows)])
+        return
     told = {note.values["holder"]: note.values for note in oom.verdict.headline if "holder" in note.values}
     named = [suspect for suspect in oom.verdict.suspects if suspect.holder in told]
     free = np.ones(len(size), np.bool_)
@@ -138,9 +155,12 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
         most = values.get("retained") or values.get("bytes") or suspect.retained
         held = _filled(held[free[held]], device.history, most)
         free[held] = False
-        way = without_inner_workings(suspect.holder).rpartition(": ")[2]
-        name = CYCLE if suspect.kind == "cycle" else clean(way, _LONGEST_NAME)
+        name = CYCLE if suspect.kind == "cycle" else _name(suspect.holder)
         yield _PartRows(name, palette.KEPT, shade, held, suspect.holder)
+
+
+def _name(holder: str) -> str:
+    return clean(without_inner_workings(holder).rpartition(": ")[2], _LONGEST_NAME)
 
 
 def _filled(held: IntArray, history: DeviceHistory, most: int) -> IntArray:

@@ -52,7 +52,8 @@ def doubt(circumstances: Circumstances, tested: Tested) -> Note | None:
     if piled.passes <= FEW_PASSES and _would_fit_in_one_piece(circumstances):
         joins = circumstances.rising.joins if circumstances.rising is not None and not piled.passes else 0
         return note("doubts.long_enough", passes=piled.passes, joins=joins)
-    if piled.passes <= FEW_PASSES and circumstances.went_as_far_before:
+    is_error = piled.holder is not None and piled.holder.kind == "exception"  # no work makes errors for itself
+    if piled.passes <= FEW_PASSES and circumstances.went_as_far_before and not is_error:
         return note("doubts.went_as_far")  # such as the layers that every forward goes through
     if not circumstances.leaks_for_sure:
         return note("doubts.meant_to_grow")
@@ -137,6 +138,7 @@ def _by_holder(circumstances: Circumstances, holder: Suspect) -> Note:
         live=live,
         part=holder.part,
         tensors=holder.tensors,
+        its_graph="its autograd graph" if holder.kind == "graph" else None,
         passes=passes,
         this=" and this one" if passes and holder.retained > holder.earlier_bytes else "",
         per_pass=circumstances.piled.per_pass,
