@@ -33,6 +33,7 @@ _WAYS = {
     "in pieces.",
     "pairs": "Compute the pairs at {place} in pieces, and reduce each piece (to a sum, to the nearest) before the "
     "next.",
+    "sorted": "Sort at {place} in pieces, and keep only what is needed of each: the order takes 8 bytes an element.",
     "copies": "Use `expand` instead of copies at {place}, or work in pieces.",
     "broadcast": "Make {place} work in pieces: its operands are broadcast to {size}.",
 }

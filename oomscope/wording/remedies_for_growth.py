@@ -155,7 +155,7 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "backward_each_pass": RemedyWords(
-        "Call `backward()` in every pass instead of once on the sum that {holder:kept} keeps: gradients add up.",
+        "Call `backward()` in every pass instead of once on what {holder:kept} keeps: gradients add up.",
         "It keeps the graphs of {passes:n pass/passes} until then: {bytes:bytes}.",
         "none: the gradients are the same, up to rounding",
         "faq",

@@ -82,10 +82,12 @@ def _release_training(values: Mapping[str, Any]) -> str:
     before = work(values["before"]) or "the work that follows"
     if call := free_memory(values["holder"]):
         return f"Call `{call}` before {before}: it lets go of {kept(values['holder'])}."
+    if values["holder"] and "hooks[" in values["holder"]:
+        return f"Let go of {kept(values['holder'])} before {before}: {_way_out(values['holder'])}."
     if values["holder"]:
         return (
-            f"Let go of {kept(values['holder'])} before {before}: {_way_out(values['holder'])}, or keep only what is "
-            "read later (a score, a `state_dict()` on the CPU)."
+            "Keep only what is read later (a score, a `state_dict()` on the CPU), and not "
+            f"{kept(values['holder'])}; or `del` it before {before}."
         )
     return (
         f"Let go of the optimizer and the gradients of the loop in {place(values['place'])} once it has ended, before "

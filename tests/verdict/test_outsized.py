@@ -77,6 +77,7 @@ def told(text: str) -> tuple[RecordedSource, ...]:
         ("    d = torch.cdist(x, y)", "Compute the pairs at train (train.py:31) in pieces"),
         ("    d = x[:, :, None, :] - y[:, None, :, :]", "Make train (train.py:31) work in pieces: its operands are"),
         ("    d = x.unsqueeze(1) - y", "Make train (train.py:31) work in pieces: its operands are broadcast to "),
+        ("    d = x.argsort(dim=1)", "Sort at train (train.py:31) in pieces"),
         ("    d = x.repeat(1, n)", "Use `expand` instead of copies at train (train.py:31)"),
         ("    d = f(x[0], y)  # x[None]", None),
         ("    d = table[None](x)", "Make train (train.py:31) work in pieces: its operands are"),
@@ -84,11 +85,11 @@ def told(text: str) -> tuple[RecordedSource, ...]:
 )
 def test_a_line_that_makes_much_of_little_is_told_by_its_text(text: str, said: str | None) -> None:
     """Half as much again as in the layer before it is nothing unusual, unless the line says why."""
-    assert split_request.LEAST_TIMES == 2
-    one = circumstances(study=study([1250], [ACTIVATION], "/w/train.py"), size=2500, sources=told(text))
+    assert split_request.LEAST_TIMES == 1.5
+    one = circumstances(study=study([1666], [ACTIVATION], "/w/train.py"), size=2500, sources=told(text))
     found = [advice_text(advice).action for advice in split_request.propose(one)]
     assert [action.startswith(said or "") for action in found] == ([] if said is None else [True])
-    less = circumstances(study=study([1251], [ACTIVATION], "/w/train.py"), size=2500, sources=told(text))
+    less = circumstances(study=study([1667], [ACTIVATION], "/w/train.py"), size=2500, sources=told(text))
     assert not list(split_request.propose(less))
 
 

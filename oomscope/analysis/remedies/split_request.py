@@ -19,13 +19,14 @@ WAYS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         "one_hot": re.compile(r"\bone_hot\("),
         "pairs": re.compile(r"\b(?:cdist|pairwise_distance|pairwise_cosine_similarity)\("),
+        "sorted": re.compile(r"\b(?:arg)?sort\("),
         "copies": re.compile(r"\.(?:repeat|tile|repeat_interleave)\("),
         "broadcast": re.compile(r"\[(?:[^\[\]]*,)?\s*None\s*(?:,[^\[\]]*)?\]|\.unsqueeze\("),
     }
 )
 """How a line makes much of little, by its text."""
 
-LEAST_TIMES = 2
+LEAST_TIMES = 1.5
 """The largest activation before it, for a line that makes much of little: the result is what is unusual."""
 
 

@@ -123,8 +123,8 @@ def left_every_pass(device: DeviceFindings | None) -> int | None:
     for told in device.oom.verdict.headline:
         if each := told.values.get("per_pass"):
             return int(each)
-        if each := told.values.get("each"):
-            return int(each) // int(told.values["every"])
+        if every := told.values.get("every"):
+            return int(told.values["each"]) // int(every)
     return None
 
 
