@@ -99,3 +99,34 @@ def test_loading_without_help_leaves_matplotlib_as_it_was_and_the_figures_the_sa
     )
     assert "<svg" in whole
     assert quick == whole
+
+
+_LOADED = """
+import sys
+from oomscope.rendering.html import quick_matplotlib
+if sys.argv[1] == "failing":
+    quick_matplotlib._Later.__getattr__ = None
+if sys.argv[1] != "whole":
+    quick_matplotlib.load_matplotlib()
+print("pyparsing" in sys.modules, "PIL.Image" in sys.modules, file=sys.stderr)
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from oomscope.rendering.html.svg import StyleSheet, inline_svg, settings
+with settings("f"):
+    figure = Figure()
+    axes = figure.add_subplot()
+    axes.imshow([[1, 2], [3, 4]])
+    axes.text(0, 0, "$x^2$", parse_math=True, fontproperties=FontProperties("serif:bold"))
+    print(inline_svg(figure, "f", "title", "description", StyleSheet()))
+"""
+
+
+def test_what_no_figure_of_ours_holds_is_loaded_when_it_is_asked_for() -> None:
+    def drawn(how: str) -> tuple[str, str]:
+        done = subprocess.run([sys.executable, "-c", _LOADED, how], capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr.splitlines()[0]
+
+    whole, quick, failing = map(drawn, ("whole", "quick", "failing"))
+    assert "<image" in whole[0]
+    assert quick == (whole[0], "False False")
+    assert failing[0] == whole[0], "where another release of matplotlib does not bear the stand-ins, it is loaded anew"
