@@ -28,6 +28,9 @@ BEGIN = b"}\x94("  # EMPTY_DICT MEMOIZE MARK
 _MEMOIZED = b"\x94"
 _MEMOIZE, _MARK, _LIST, _APPEND, _APPENDS, _SETITEMS = b"\x94(]aeu"
 _BINGET, _LONG_BINGET, _LONG1 = b"hj\x8a"
+_STEPS = np.zeros(256, np.int64)
+"""Bytes of the instructions that items of a list of frames are; 0 for all others."""
+_STEPS[[_BINGET, _LONG_BINGET]] = 2, 5
 _WIDTHS = {ord("K"): 1, ord("M"): 2, ord("J"): 4}
 _INTEGERS = frozenset({"addr", "device_free", "size", "stream", "time_us"})
 _LABELS = frozenset({"compile_context", "user_metadata"})
@@ -210,7 +213,7 @@ def read_entries(data: bytes, start: int, shapes: Sequence[Shape], texts: Mappin
     for number, shape in enumerate(shapes):
         if not len(left):
             break
-        left = _match(octets, words, found, left, number, shape, texts)
+        left = _match(octets, found, left, number, shape, texts)
     _read_stacks(octets, words, found, shapes, len(data))
     _follow(octets, found)
     return found
@@ -232,29 +235,24 @@ def _at_each_byte(octets: ByteArray, kind: str) -> npt.NDArray[Any]:
 
 
 def _match(
-    octets: ByteArray,
-    words: npt.NDArray[np.uint64],
-    found: Entries,
-    rows: IntArray,
-    number: int,
-    shape: Shape,
-    texts: Mapping[int, str],
+    octets: ByteArray, found: Entries, rows: IntArray, number: int, shape: Shape, texts: Mapping[int, str]
 ) -> IntArray:
     """Read those of `rows` that have `shape`; the others."""
-    heads = _words_at(octets, found.at[rows], len(shape.words))
+    heads = _words_at(octets, found.at[rows], len(shape.words) + 1)  # one more for `_number`
     has = np.ones(len(rows), np.bool_)
     for column, (mask, word) in enumerate(zip(shape.masks, shape.words, strict=True)):
         has &= (heads[:, column] & mask) == word
     matched = rows[has]
     if not len(matched):
         return rows
-    at = found.at[matched]
-    action = _actions(_number(words, at, *shape.action, False), texts)
+    if len(matched) < len(rows):
+        heads = _words_at(octets, found.at[matched], heads.shape[1])
+    action = _actions(_number(heads, *shape.action, False), texts)
     for key, place in shape.numbers.items():
-        found.numbers[key][matched] = _number(words, at, *place)
+        found.numbers[key][matched] = _number(heads, *place)
     if shape.pool is not None:
-        first, second = shape.pool
-        found.pool[matched] = octets[at + first].astype(np.int64) * 256 + octets[at + second]
+        first, second = (_number(heads, place, 1, False) for place in shape.pool)
+        found.pool[matched] = first * 256 + second
     found.action[matched] = action
     found.shape[matched] = np.where(action == _UNKNOWN_ACTION, -1, number)
     found.remembered[matched] = shape.remembered
@@ -269,9 +267,11 @@ def _words_at(octets: ByteArray, at: IntArray, count: int) -> npt.NDArray[np.uin
     return found
 
 
-def _number(words: npt.NDArray[np.uint64], at: IntArray, offset: int, width: int, has_sign: bool) -> IntArray:
+def _number(heads: npt.NDArray[np.uint64], offset: int, width: int, has_sign: bool) -> IntArray:
+    """The integer of so many bytes that stands `offset` bytes from the beginning of each of `heads`."""
+    whole = np.ndarray((len(heads),), "<u8", heads, offset, heads.strides[:1])
     shift = 64 - 8 * width
-    values = words[at + offset] << np.uint64(shift)
+    values = whole << np.uint64(shift)
     found: IntArray = values.view("<i8") >> shift if has_sign else (values >> np.uint64(shift)).astype(np.int64)
     return found
 
@@ -321,9 +321,11 @@ def _lists(octets: ByteArray, words: npt.NDArray[np.uint64], at: IntArray) -> tu
     begin = np.where(code == _MARK, at + 1, at)
     end, past = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
     # One item, followed by APPEND.
-    one, _ = _gets(words, at)
-    single = (one > 0) & (octets[np.minimum(one, len(octets) - 1)] == _APPEND)
-    end[single], past[single] = one[single], one[single] + 1
+    lone = np.flatnonzero(code != _MARK)
+    one, _ = _gets(words, at[lone])
+    is_single = (one > 0) & (octets[np.minimum(one, len(octets) - 1)] == _APPEND)
+    single, one = lone[is_single], one[is_single]
+    end[single], past[single] = one, one + 1
     empty = code == _SETITEMS
     end[empty] = past[empty] = at[empty]
     going = np.flatnonzero(code == _MARK)
@@ -333,10 +335,13 @@ def _lists(octets: ByteArray, words: npt.NDArray[np.uint64], at: IntArray) -> tu
             break
         here = np.minimum(here, len(octets) - 1)
         code = octets[here]
-        done = code == _APPENDS
-        end[going[done]], past[going[done]] = here[done], here[done] + 1
-        steps = np.where(code == _LONG_BINGET, 5, np.where(code == _BINGET, 2, 0))
+        steps = _STEPS[code]
         on = steps > 0
+        if on.all():
+            here = here + steps
+            continue
+        done = np.flatnonzero(code == _APPENDS)
+        end[going[done]], past[going[done]] = here[done], here[done] + 1
         going, here = going[on], (here + steps)[on]
     return begin, end, past
 

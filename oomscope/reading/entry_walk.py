@@ -149,3 +149,10 @@ class EntryWalk:
             self._key()
             self._scalar()
         self.end += 1
+
+
+def begins_at(data: bytes, at: int, place: int) -> bool:
+    """Whether an instruction begins at `place`; from `at` on there are only those of a list of remembered frames."""
+    while at < place:
+        at += 1 + _PLAIN.get(data[at], 0)
+    return at == place

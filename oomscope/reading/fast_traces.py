@@ -24,7 +24,7 @@ from oomscope.errors import SnapshotError
 from oomscope.model import IntArray
 from oomscope.reading.entry_shapes import Entries, Shape, read_entries, shape_of
 from oomscope.reading.entry_walk import EntryWalk, UnfitError
-from oomscope.reading.framing import Framing, check_boundary
+from oomscope.reading.framing import Framing, check_after_head, check_boundary
 from oomscope.reading.instructions import Instructions
 from oomscope.reading.remembering import list_of, remembering
 from oomscope.reading.tables import Tables
@@ -163,8 +163,9 @@ class TraceReader:
                 for place in (place for place in places if begun < place < at):
                     within = int(np.searchsorted(entries.at, place, side="right")) - 1
                     entry = int(entries.at[within])
-                    if place - entry not in self._shapes[entries.shape[within]].boundaries:
-                        check_boundary(EntryWalk(data, entry), place)
+                    known = self._shapes[entries.shape[within]]
+                    if place - entry not in known.boundaries:
+                        check_after_head(data, entry + known.size, place)
                 parts.append(self._stretch(entries, slots, row, end))
                 continue
             try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from oomscope.errors import SnapshotError
-from oomscope.reading.entry_walk import EntryWalk
+from oomscope.reading.entry_walk import EntryWalk, begins_at
 from oomscope.reading.instructions import FRAME
+
+_IN_THE_MIDST = "a frame begins in the midst of an instruction."
 
 
 class Framing:
@@ -43,4 +45,10 @@ class Framing:
 def check_boundary(walk: EntryWalk, place: int) -> None:
     """Raise `SnapshotError` where a FRAME stood at `place` of the entry, but no instruction begins there."""
     if place < walk.end and place not in walk.boundaries:
-        raise SnapshotError("a frame begins in the midst of an instruction.")
+        raise SnapshotError(_IN_THE_MIDST)
+
+
+def check_after_head(data: bytes, head_end: int, place: int) -> None:
+    """The same for an entry with a known shape, whose head ends at `head_end`, where no instruction of it begins."""
+    if not begins_at(data, head_end, place):
+        raise SnapshotError(_IN_THE_MIDST)

@@ -32,7 +32,8 @@ def remembering(
     which = shape * len(tails) + np.where(is_new, 1, np.where(is_written, 2, 0))
     octets = np.array(texts, f"V{width}")[which].view(np.uint8).reshape(len(which), width)
     is_there = is_written & ~is_new
-    octets[is_there, -6:-2] = lists[is_there].astype("<u4")[:, None].view(np.uint8)
+    index = np.ndarray((len(which),), "<u4", octets, offset=width - 6, strides=(width,))  # where it is to be put in
+    index[is_there] = lists[is_there]
     is_used = np.array(filled, f"V{width}")[which].view(np.bool_).reshape(len(which), width)
     return octets[is_used].tobytes()
 
