@@ -7,10 +7,12 @@ import numpy as np
 from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
-from oomscope.model.arrays import FloatArray
-from oomscope.model.ordering import ascending, places
+from oomscope.model.arrays import FloatArray, Int32Array
+from oomscope.model.ordering import ascending
 
 BUCKETS = 280
+_LONG = 1000
+"""Stretches of so many values are looked through one by one."""
 
 
 @frozen(eq=False)
@@ -63,13 +65,21 @@ def instants(values: IntArray, first: int, last: int, buckets: int = BUCKETS) ->
     if last - first < 2 * buckets:
         return np.arange(first, last + 1)
     part = values[first : last + 1]
-    starts = _stretches(len(part), buckets)
-    lengths = np.diff(np.append(starts, len(part)))
-    found = [np.array([0, len(part) - 1])]
-    for extreme in (np.maximum.reduceat(part, starts), np.minimum.reduceat(part, starts)):
-        hits = np.flatnonzero(part == np.repeat(extreme, lengths))
-        found.append(hits[np.searchsorted(hits, starts)])  # the first of each stretch
+    found = [np.array([0, len(part) - 1]), *_extremes(part, _stretches(len(part), buckets))]
     return ascending(np.concatenate(found)) + first
+
+
+def _extremes(values: IntArray, starts: IntArray) -> list[IntArray]:
+    """Of each stretch that begins at one of `starts`, where its greatest value and where its least stands first."""
+    if len(starts) * _LONG < len(values):
+        stretches = np.split(values, starts[1:])
+        places_in = ([one.argmax() for one in stretches], [one.argmin() for one in stretches])
+        return [starts + np.array(found, np.int64) for found in places_in]
+    lengths, found = np.diff(np.append(starts, len(values))), []
+    for extreme in (np.maximum.reduceat(values, starts), np.minimum.reduceat(values, starts)):
+        hits = np.flatnonzero(values == np.repeat(extreme, lengths))
+        found.append(hits[np.searchsorted(hits, starts)])
+    return found
 
 
 def _stretches(count: int, buckets: int) -> IntArray:
@@ -92,11 +102,22 @@ def bytes_by_key(born: IntArray, ended: IntArray, size: IntArray, key: IntArray,
         int64[keys, m].
     """
     width = len(at) + 1
-    flat = key.astype(np.int64) * width
+    flat, begun, gone = key.astype(np.int64) * width, *instants_of(at, born, ended)
     # Sums of bytes stay far below 2**53, so float64 holds them exactly.
-    changes = np.bincount(flat + places(at, born), weights=size, minlength=keys * width)
-    changes -= np.bincount(flat + places(at, ended), weights=size, minlength=keys * width)
+    changes = np.bincount(flat + begun, weights=size, minlength=keys * width)
+    changes -= np.bincount(flat + gone, weights=size, minlength=keys * width)
     return np.cumsum(changes.reshape(keys, width), axis=1)[:, :-1].astype(np.int64)
+
+
+def instants_of(at: IntArray, born: IntArray, ended: IntArray) -> tuple[Int32Array, Int32Array]:
+    """For each of `born` and of `ended`, entries from −1 on, the first of the instants `at` that is not before it.
+
+    Returns:
+        Two int32 columns of places in `at`, which ascends; its length where all instants are before.
+    """
+    last = max(int(column.max(initial=-1)) for column in (at, born, ended))
+    of_entry = np.repeat(np.arange(len(at) + 1, dtype=np.int32), np.diff(at, prepend=-2, append=last))
+    return of_entry[born + 1], of_entry[ended + 1]
 
 
 def staircase(x: FloatArray, values: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -131,21 +131,22 @@ def _highest(device: DeviceFindings, key: IntArray, keys: int) -> FloatArray:
     event, after = _in_time(history.lifetimes, len(allocated))
     if not len(event):
         return highest
-    order = stable_order(key[event % count])
-    event, after = event[order], after[order]
-    del order  # of millions of events each column counts
-    held = history.size[event % count]
-    held[event >= count] *= -1
+    is_free = event >= count
+    row = np.subtract(event, count, out=event, where=is_free)
+    whose = key[row]
+    each = np.bincount(whose, minlength=keys)
+    order = stable_order(whose)
+    row, after, is_free = row[order], after[order], is_free[order]
+    del order, whose, event  # of millions of events each column counts
+    held = history.size[row]
+    np.negative(held, out=held, where=is_free)
     np.cumsum(held, out=held)
-    whose = key[event % count]
-    del event
-    first = np.flatnonzero(np.diff(whose, prepend=-1))
-    whose = whose[first]
-    before = np.append(0, held)[first]
-    held -= np.repeat(before, np.diff(np.append(first, len(held))))
+    each, some = each[each > 0], np.flatnonzero(each)
+    first = np.cumsum(each) - each
+    held -= np.repeat(np.append(0, held[first[1:] - 1]), each)
     there = allocated[after]
     np.maximum(there, max(1, int(_LITTLE * allocated.max(initial=0))), out=there)
-    highest[whose] = np.maximum.reduceat(held / there, first)
+    highest[some] = np.maximum.reduceat(held / there, first)
     return highest
 
 

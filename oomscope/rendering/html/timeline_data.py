@@ -23,8 +23,8 @@ from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.frozen import frozen
 from oomscope.history import DeviceHistory
 from oomscope.model import IntArray
-from oomscope.model.ordering import ascending, numbered, places, summed
-from oomscope.rendering.html.chart_data import TimeAxis, instants
+from oomscope.model.ordering import ascending, numbered, summed
+from oomscope.rendering.html.chart_data import TimeAxis, instants, instants_of
 from oomscope.rendering.html.lifetime_keys import LifetimeKeys, Rows
 
 MOST_INSTANTS = 400_000
@@ -177,12 +177,12 @@ def _changes(history: DeviceHistory, bands: Bands, at: IntArray) -> _BandChanges
 
 def _begun_and_ended(history: DeviceHistory, band: IntArray, count: int, at: IntArray) -> tuple[IntArray, IntArray]:
     """Of all that changes the instant and its band, ``instant * count + band``; and by how many bytes."""
-    begun, ended = places(at, history.lifetimes.born), places(at, history.lifetimes.freed)
+    begun, ended = instants_of(at, history.lifetimes.born, history.lifetimes.freed)
     is_seen = begun != ended  # not what lives between two instants only
     codes, changes = [], []
     for instant, sign in ((begun, 1), (ended, -1)):
         rows = np.flatnonzero(is_seen & (instant < len(at)))
-        codes.append(instant[rows] * count + band[rows])
+        codes.append(instant[rows].astype(np.int64) * count + band[rows])
         changes.append(sign * history.size[rows])
     return np.concatenate(codes), np.concatenate(changes)
 
