@@ -85,7 +85,8 @@ def device_history(device: Device, config: AllocatorConfig) -> DeviceHistory:
     lifetimes = pairing.lifetimes
     spans = find_spans(trace, layout)
     span = locate(spans, lifetimes.address, lifetimes.born)
-    size, slack = block_sizes(lifetimes, spans, span, layout.blocks, config)
+    is_whole = not pairing.overlapping and not len(pairing.missing)
+    size, slack = block_sizes(lifetimes, spans, span, layout.blocks, config, is_whole=is_whole)
     return DeviceHistory(
         index=device.index,
         trace=trace,

@@ -22,9 +22,11 @@ from oomscope.history.spans import Spans
 from oomscope.model import Blocks, IntArray
 from oomscope.model.ordering import ascending, stable_order
 
+_MOST_LOOKS = 64
+
 
 def block_sizes(
-    lifetimes: Lifetimes, spans: Spans, span: IntArray, blocks: Blocks, config: AllocatorConfig
+    lifetimes: Lifetimes, spans: Spans, span: IntArray, blocks: Blocks, config: AllocatorConfig, *, is_whole: bool
 ) -> tuple[IntArray, IntArray]:
     """The bytes of each lifetime's block, and by how much it may be larger than that.
 
@@ -34,6 +36,7 @@ def block_sizes(
         span: int64[lifetimes], the span that each block lies in, -1 unknown.
         blocks: the final blocks; their sizes are exact.
         config: the recorded settings.
+        is_whole: whether no end of a lifetime is missing.
 
     Returns:
         Two int64 columns: sizes, and what is not known of them (0 nearly everywhere).
@@ -43,11 +46,44 @@ def block_sizes(
     if len(spans) and not config.expandable_segments:  # with that setting every rest is split off, in any segment
         cut = np.flatnonzero((span >= 0) & (size > SMALL_SIZE) & ~spans.is_expandable[span])
         end = (spans.address + spans.size)[span[cut]]
-        size[cut], slack[cut] = _follow(lifetimes, cut, span[cut], end, size[cut], config)
+        is_plain = is_whole and config.max_split_size is None and not (lifetimes.born[cut] == BEFORE).any()
+        found = _at_once(lifetimes, cut, end, size[cut]) if is_plain else None
+        if found is not None:
+            size[cut] = found
+        else:
+            size[cut], slack[cut] = _follow(lifetimes, cut, span[cut], end, size[cut], config)
     final = np.flatnonzero(lifetimes.block >= 0)
     size[final] = blocks.size[lifetimes.block[final]]
     slack[final] = 0
     return size, slack
+
+
+def _at_once(lifetimes: Lifetimes, rows: IntArray, end: IntArray, rounded_size: IntArray) -> IntArray | None:
+    """The sizes that `_follow` gives `rows`, where all births and ends are known, so that no two blocks overlap.
+
+    Then only a block that begins within 1 MiB behind a new one matters. The addresses at which blocks ever begin are
+    few: they are looked at one after the other, for all rows at once. None where that takes too many looks.
+    """
+    address, born, gone = lifetimes.address[rows], lifetimes.born[rows], lifetimes.gone[rows]
+    is_first = np.diff(address, prepend=-1) != 0  # lifetimes are in the order of addresses, then of time
+    known, number = address[is_first], np.cumsum(is_first) - 1
+    width = int(gone.max(initial=0)) + 1
+    key = number * width + born
+    behind = address + rounded_size
+    at, rest = np.searchsorted(known, behind), end - behind
+    known = np.append(known, np.iinfo(np.int64).max)
+    limit = np.minimum(end, behind + SMALL_SIZE + 1)
+    left = np.arange(len(rows))
+    for _ in range(_MOST_LOOKS):
+        left = left[known[at[left]] < limit[left]]
+        if not len(left):
+            return rounded_size + np.where((rest > 0) & (rest <= SMALL_SIZE), rest, 0)
+        last = np.searchsorted(key, at[left] * width + born[left]) - 1  # born at that address before the new one
+        is_there = (last >= 0) & (number[last] == at[left]) & (gone[last] > born[left])
+        rest[left[is_there]] = (known[at] - behind)[left[is_there]]
+        left = left[~is_there]
+        at[left] += 1
+    return None
 
 
 def _follow(
