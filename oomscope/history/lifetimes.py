@@ -90,25 +90,28 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     end = len(trace)
     entries = trace.entries(Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
     entries = entries[stable_order(trace.address[entries])]
-    address, action = trace.address[entries], trace.action[entries]
-    first = _starts(address, action)
-    last = np.append(first[1:], len(entries))
+    action = trace.action[entries]
+    first = _starts(trace.address[entries], action)
     rows = len(first)
+    # Of a lifetime's entries, three at most, a request is one of the first two and its completion the last.
+    last = np.append(first[1:], len(entries))[:rows] - 1
+    second = np.minimum(first + 1, last)
 
-    born = np.where(action[first] == Action.ALLOC, entries[first], BEFORE) if rows else np.zeros(0, np.int64)
-    group = np.repeat(np.arange(rows), last - first)
-    freed = _entry_of(Action.FREE_REQUESTED, action, entries, group, rows)
-    gone = _entry_of(Action.FREE_COMPLETED, action, entries, group, rows)
+    begins, started = entries[first], action[first]
+    address = trace.address[begins]
+    born = np.where(started == Action.ALLOC, begins, BEFORE)
+    request = np.where(action[second] == Action.FREE_REQUESTED, entries[second], -1)
+    request = np.where(started == Action.FREE_REQUESTED, begins, request)
+    gone = np.where(action[last] == Action.FREE_COMPLETED, entries[last], -1)
     # A free that completes without a request was requested before the recording, unless requests are not recorded:
     # then blocks from within it show that as well.
-    unrequested = (freed < 0) & (gone >= 0)
+    unrequested = (request < 0) & (gone >= 0)
     skipped = bool((unrequested & (born != BEFORE)).any())
-    freed = np.where(unrequested & (skipped | (born != BEFORE)), gone, freed)
+    freed = np.where(unrequested & (skipped | (born != BEFORE)), gone, request)
 
     followed = np.zeros(rows, np.bool_)
-    if rows:
-        followed[:-1] = address[first][1:] == address[first][:-1]
-    begins_next = np.append(entries[first[1:]], end) if rows else np.zeros(0, np.int64)
+    followed[:-1] = address[1:] == address[:-1]
+    begins_next = np.append(begins[1:], end)[:rows]
     open_ = gone < 0
     overlapping = int(np.count_nonzero(open_ & followed & (freed < 0)))
     # What lacks its end although the address was used again ended then at the latest.
@@ -119,21 +122,21 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     gone[unended] = end
     block = np.full(rows, -1, np.int64)
     active = np.flatnonzero(blocks.is_active)
-    found = _find(address[first][unended], blocks.address[active])
+    found = _find(address[unended], blocks.address[active])
     block[unended[found >= 0]] = active[found[found >= 0]]
     missing = unended[found < 0]
     # The segments are read last and are right: what they do not hold ended at the last entry at the latest.
     gone[missing] = end - 1
     freed[missing] = np.minimum(freed[missing], end - 1)
     traced = Lifetimes(
-        address=address[first],
-        requested=trace.size[entries[first]],
+        address=address,
+        requested=trace.size[begins],
         born=born,
         freed=freed,
         gone=gone,
-        stream=trace.stream[entries[first]],
-        stack=_stacks(trace, entries, action, first, group, born),
-        pool=trace.pool[entries[first]],
+        stream=trace.stream[begins],
+        stack=_stacks(trace, begins, born, request),
+        pool=trace.pool[begins],
         block=block,
     )
     return Pairing(_with_final_blocks(traced, blocks, block_stream, active, end), missing, overlapping)
@@ -159,16 +162,6 @@ def _starts(address: IntArray, action: np.ndarray[tuple[int], np.dtype[np.uint8]
     return np.flatnonzero(start)
 
 
-def _entry_of(
-    wanted: Action, action: np.ndarray[tuple[int], np.dtype[np.uint8]], entries: IntArray, group: IntArray, rows: int
-) -> IntArray:
-    """For each lifetime, the entry with action `wanted`, or -1."""
-    found = np.full(rows, -1, np.int64)
-    chosen = action == wanted
-    found[group[chosen]] = entries[chosen]
-    return found
-
-
 def _find(wanted: IntArray, ascending: IntArray) -> IntArray:
     """Positions of `wanted` values in `ascending` ones, -1 where absent."""
     if not len(ascending):
@@ -177,22 +170,21 @@ def _find(wanted: IntArray, ascending: IntArray) -> IntArray:
     return np.where(ascending[at] == wanted, at, -1)
 
 
-def _stacks(
-    trace: Trace,
-    entries: IntArray,
-    action: np.ndarray[tuple[int], np.dtype[np.uint8]],
-    first: IntArray,
-    group: IntArray,
-    born: IntArray,
-) -> StackArray:
+def _stacks(trace: Trace, begins: IntArray, born: IntArray, request: IntArray) -> StackArray:
     """Where each lifetime was allocated.
 
     Under ``context="alloc"`` torch gives a free the stack of its allocation; then the frees of blocks from before
     the recording tell where those were made. Under ``context="all"`` a free has a stack of its own, which does not.
+
+    Args:
+        trace: the device's trace.
+        begins: int64[lifetimes], the first entry of each.
+        born: int64[lifetimes], the entry that allocated each; `BEFORE` where none did.
+        request: int64[lifetimes], the entry that requested its free; negative where none did.
     """
-    stack = trace.stack[entries[first]].copy() if len(first) else np.zeros(0, np.int32)
-    frees = np.flatnonzero((action == Action.FREE_REQUESTED) & (born[group] != BEFORE))
-    reuses = len(frees) > 0 and bool(np.all(trace.stack[entries[frees]] == stack[group[frees]]))
+    stack = trace.stack[begins]
+    both = np.flatnonzero((request >= 0) & (born != BEFORE))
+    reuses = len(both) > 0 and bool(np.all(trace.stack[request[both]] == stack[both]))
     if not reuses:
         stack[born == BEFORE] = NO_STACK
     return stack
