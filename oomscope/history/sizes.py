@@ -23,6 +23,7 @@ from oomscope.model import Blocks, IntArray
 from oomscope.model.ordering import ascending, stable_order
 
 _MOST_LOOKS = 64
+"""Addresses that are looked at behind each block; no real recording takes more than a few dozen."""
 
 
 def block_sizes(
