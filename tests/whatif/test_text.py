@@ -159,6 +159,9 @@ def test_only_where_the_verdict_is_growth_a_pass_leaves_something() -> None:
     assert leak.oom is not None
     assert left_every_pass(leak) == next(one.values["per_pass"] for one in leak.oom.verdict.headline)
     assert [left_every_pass(one) for one in (calm, None, sample_findings("oom_activations").main)] == [None] * 3
+    for values, left in (({"each": 60 * MIB, "every": 3}, 20 * MIB), ({"each": "each of", "hooks": 9}, None)):
+        verdict = replace(leak.oom.verdict, headline=(note("causes.growth", **values),))
+        assert left_every_pass(replace(leak, oom=replace(leak.oom, verdict=verdict))) == left
 
 
 def test_a_note_is_one_line_and_rows_refer_to_it_by_number() -> None:
