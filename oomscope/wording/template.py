@@ -60,6 +60,9 @@ _MAPPED = re.compile(r"\._store\._mapping\['(\w+)'\]")
 _HOOKED = re.compile(
     r"^(?P<way>[^→]*)\._(?:\w+_)?(?P<kind>forward|backward)_(?:pre_)?hooks\[\d+\]\.__self__\.?(?P<name>[^→]*)$"
 )
+_HOOK_CLOSURE = re.compile(
+    r"^(?P<way>[^→]*)\._(?:\w+_)?(?P<kind>forward|backward)_(?:pre_)?hooks\[\d+\] \(closure\) (?P<name>[^→]+)$"
+)
 _REGISTERED = re.compile(r"(?:(?P<called>[\w.]+) \()?a (?P<kind>partial|method) that nothing visible holds\b")
 
 
@@ -72,6 +75,8 @@ def holder(way: str) -> str:
     if hooked := _HOOKED.match(way):
         kept = f"`{hooked['name']}` of the object" if hooked["name"] else "the object"
         return f"{kept} whose method is a {hooked['kind']} hook of {holder(hooked['way'])}"
+    if closed := _HOOK_CLOSURE.match(way):
+        return f"`{closed['name']}` of a {closed['kind']} hook of {holder(closed['way'])}"
     where, colon, name = without_inner_workings(way).rpartition(": ")
     if where == "sys":
         return f"`sys.{name}`"
@@ -84,6 +89,11 @@ def kept(way: str) -> str:
     """The same in advice: an attribute is filled in its own class, whoever holds it."""
     said = holder(way)
     return re.sub(r"^(`[\w.\[\]*'\"…]*\.[\w.\[\]*'\"…]+`) \(in [^()]*\)$", r"\1", said)
+
+
+def name_of_way(way: str) -> str:
+    """What a person calls the object, short: ``metric.outputs``, ``self.values`` for what a hook's closure keeps."""
+    return without_inner_workings(way).rpartition(": ")[2].rpartition(" (closure) ")[2]
 
 
 def without_inner_workings(way: str) -> str:

@@ -90,7 +90,7 @@ def stores_belonging(holder: str | None, sources: Sources) -> Location | None:
 
 def name_of(suspect: Suspect) -> str:
     """What a person calls the object: ``failures`` for ``largest_batch: failures[0]``."""
-    return name_at_end(suspect.holder)
+    return name_at_end(suspect.holder).rpartition(" (closure) ")[2]
 
 
 def keeps_error(suspect: Suspect) -> bool:

@@ -29,7 +29,7 @@ from oomscope.wording.labels import label
 from oomscope.wording.loops import pass_word
 from oomscope.wording.page import CYCLE, EVERYTHING_ELSE, LEFT_OVER, PART_LABELS, UNDERWAY, other_of_kind, part_of_line
 from oomscope.wording.paths import Shorten
-from oomscope.wording.template import without_inner_workings
+from oomscope.wording.template import name_of_way
 
 LEAST_SHARE = 0.01
 """Of the allocated bytes; smaller parts are drawn together."""
@@ -160,7 +160,7 @@ def _holders(device: DeviceFindings, rows: IntArray, size: IntArray) -> Iterator
 
 
 def _name(holder: str) -> str:
-    return clean(without_inner_workings(holder).rpartition(": ")[2], _LONGEST_NAME)
+    return clean(name_of_way(holder), _LONGEST_NAME)
 
 
 def _filled(held: IntArray, history: DeviceHistory, most: int) -> IntArray:

@@ -114,6 +114,9 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
         kept = tuple(one for one in kept if one.values["share"] < THE_SAME * mostly[0].values["share"])
     passes = (*_larger_call(circumstances), *(() if first else clauses.failing_pass(circumstances)))
     larger = [one for one in passes if one.code in _LARGER]
+    gathers = [one for one in passes if one.code == "causes.pass.gathers"]
+    if gathers and mostly and mostly[0] in kept:
+        return (*mostly, *gathers, needs)  # why it is kept; what else there is explains nothing
     outsized = () if larger or calls else _outsized(circumstances, kept)
     rising, fills = _rising(circumstances), fills_an_object(circumstances)
     return (
