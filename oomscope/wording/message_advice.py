@@ -19,6 +19,8 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     " machine may then swap or hang.",
     "message_advice.utilization": "gpu_memory_utilization would have to be at most {share} to start beside what is"
     " there; else free the card.",
+    "message_advice.utilization_host": "gpu_memory_utilization, which is the share of the machine's memory here, would"
+    " have to be at most {share} to start beside what is there.",
     "message_advice.shorter": "max_model_len {fits:count} or less fits as things are.",
     "message_advice.more_cache": "The cache would need {missing:size} more.",
     "message_advice.raise_utilization": "Raising gpu_memory_utilization helps only if the card has more that is free.",

@@ -63,6 +63,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.reckoned": "The engine reckoned that the model does not fit; the card refused nothing.",
     "message_proofs.startup": "{used:size} of the card's {total:size} was in use before the engine started; it wanted"
     " {wanted:size}.",
+    "message_proofs.startup_host": "{used:size} of the {total:size} of the machine's memory that the engine saw was in"
+    " use before it started; it wanted {wanted:size}. No card is involved.",
     "message_proofs.kv_cache": "The cache for one request of {length:count} tokens needs {needed:size}; {left:size} is"
     " left for it.",
     "message_proofs.length": "The cache holds {fits:count} tokens, one request may have {length:count}.",

@@ -53,6 +53,8 @@ _BY_WORDS = (
 _OF_TORCH = re.compile(r"RuntimeError|AcceleratorError|torch|kernel\s?errors\s?might", re.IGNORECASE)
 """Others print ``CUDA error: out of memory`` as well: engines in C++, whose memory torch cannot record."""
 _HOST = "free -h"
+_ON_HOST = ("ollama.system", "vllm.startup_host")
+"""Engines' checks of the machine's memory."""
 _SHARED = "df -h /dev/shm"
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
 _SCHEDULERS = (
@@ -102,7 +104,7 @@ def next_commands_after(message: OomMessage) -> list[str]:
     if message.reading.wording in _NOT_OF_THE_CARD or _its_own(message):
         return []
     if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
-        return [_HOST] if message.reading.wording == "ollama.system" else _processes(message)
+        return [_HOST] if message.reading.wording in _ON_HOST else _processes(message)
     if kind in ("host-ram", "pinned-host"):
         return [_SHARED if message.reading.wording == "host.shared" else _HOST]
     if kind == "oom-killer":

@@ -179,6 +179,15 @@ def test_the_share_that_would_start_is_rounded_down(text: str, share: str):
     assert share in say(found.advice[0])
 
 
+def test_an_engine_on_processors_compares_the_machines_memory():
+    (found,) = read(
+        "Available memory on node 1 (4.75/18.0 GiB) on startup is less than desired CPU memory utilization (0.92,"
+        " 16.56 GiB). On the CPU backend, the `--gpu-memory-utilization` flag controls the fraction of CPU memory"
+    ).messages
+    assert (found.kind, found.reading.device, proven(found)) == ("serving-budget", None, {"startup_host"})
+    assert "0.26" in say(found.advice[0])
+
+
 LOADING = (
     "Traceback (most recent call last):\n"
     '  File "serve.py", line 9, in <module>\n    model.to("cuda")\n'

@@ -91,7 +91,8 @@ WORDINGS = (
         "cuda-driver",
         "device.refused",
         "outofgpumemory",
-        r"Out of GPU memory (?: trying to allocate <requested> | (?= Stacktrace) | (?! \w))",
+        r"""(?<! run) (?<! runs) (?<! ran) (?<! running) Out of GPU memory
+            (?: trying to allocate <requested> | (?= Stacktrace) | (?! \w))""",
     ),
     Wording(
         "cuda-driver",

@@ -170,7 +170,9 @@ WORDINGS = (
         "oom-killer",
         "killed.slurm",
         "oom-kill|oom_kill",
-        r"Detected \d+ oom [-_] kill (?: event \(s\))? .{0,60}? (?: StepId= [\w.+]+ | cgroup) | oom [-_] kill event in",
+        r"""Detected \d+ oom [-_] kill (?: event \(s\))? .{0,60}?
+            (?: StepId= (?: (?P<step> \d+ \. (?: batch | extern | interactive | \d+)) | [\w.+]+) | cgroup)
+          | oom [-_] kill event in""",
     ),
     Wording(
         "oom-killer",

@@ -33,12 +33,20 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
+        "largestfreeblock",
+        r"""Out of memory error on GPU (?P<device>\d+) \. Cannot allocate <requested:letter> memory \.
+            Memory pool state: [^:]{1,80}? Paddle memory state: allocated= <allocated:letter> ,
+            reserved= <reserved:letter> \. GPU memory state: available= <free:letter> , total= <total:letter>""",
+    ),
+    Wording(
+        "other",
+        "other.program",
         "outofmemoryerrorongpu",
         r"""Out of memory error on GPU (?P<device>\d+)
-            (?: \. Cannot allocate <requested:letter> (?: GPU)? memory
-            (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated
-                (?: \( actual using allocated memory [\d.]{1,20} [KMG]?B \) )? and)?
-            available memory is (?: only)? <free:letter> )?""",
+            (?: \. Cannot allocate <requested:letter>
+                (?: (?: GPU)? memory (?: on GPU \d+)? , (?: <allocated:letter> memory has been allocated
+                    (?: \( actual using allocated memory [\d.]{1,20} [KMG]?B \) )? and)?
+                    available memory is (?: only)? <free:letter> )? )?""",
     ),
     Wording(
         "other",
@@ -63,7 +71,16 @@ WORDINGS = (
         r"Failed to allocate memory for \w{1,60} with size <requested:bytes> and alignment",
     ),
     Wording(
-        "other", "other.program", "allocationfailedforsize", r"PT_DEVMEM Allocation failed for size:: <requested:bytes>"
+        "other",
+        "other.program",
+        "allocationfailedforsize",
+        r"PT_DEVMEM (?P<fatal> Allocation failed) for size:: <requested:bytes>",
+    ),
+    Wording(
+        "other",
+        "other.program",
+        "memoryfordefragment",
+        r"PT_DEVMEM OOM: (?P<fatal> No enough memory for defragment)",
     ),
     Wording("other", "other.warning", "largealloc", r"tcmalloc: large alloc <requested:bytes> bytes"),
     Wording(
@@ -203,7 +220,9 @@ WORDINGS = (
         "other.program",
         "outofgpumemorytrying",
         r"""Out of GPU memory trying to allocate <requested>
-            .{0,20}? GPU memory usage: [\d.]+% \( [\d.]+ [KMG]iB / <total> \)""",
+            .{0,20}? GPU memory usage: [\d.]+% \( [\d.]+ (?: [KMG]iB | bytes) / <total> \)
+            (?: Memory pool usage: <allocated> \( <reserved> reserved \)
+                (?: Memory limit: (?: soft= [\d.]+ [KMG]iB ,?)? (?: hard= <allowed>)? )? )?""",
     ),
     Wording(
         "other",

@@ -63,7 +63,7 @@ WORDINGS = (
         "pinned.refused",
         "hostalloc|mallochost|hostmalloc|hostregister|allochost",
         rf"""{_CALL} .{{0,60}}? (?: out of memory | OUT_OF_MEMORY | MemoryAllocation) | out of memory .{{0,40}}? {_CALL}
-          | {_CALL} [`'")]{{0,3}} (?: has)? fail (?: ed | s) (?: : OS call failed)?
+          | {_CALL} (?<! IoMemory) [`'")]{{0,3}} (?: has)? fail (?: ed | s) (?: : OS call failed)?
           | fail (?: ed | s | ure) (?: on | in | at | of) [`'"]? {_CALL}""",
     ),
 )

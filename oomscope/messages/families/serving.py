@@ -20,9 +20,11 @@ ANCHORS = (
     b"allocate any layers", b"any model layers", b"memory layout cannot",
     b"capacity of block_manager", b"cpu swap space", b"too large swap space",
     b"than available vram", b"than available ram", b"free space in the kv cache", b"memory slot for batch",
-    b"memory for the kv cache",
+    b"memory for the kv cache", b"desired cpu memory",
 )  # fmt: skip
 
+FIT = "llama.fit"
+"""A warning: llama.cpp found no settings that fit, and loads the model all the same."""
 _ITEM = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "uint8": 1, "int8": 1}
 """Bytes of one element, by torch's names of types; any float8 has one."""
 
@@ -63,7 +65,9 @@ def _with_budget(reading: Reading, match: re.Match[str]) -> Reading:
 
 
 _REFUSED_ABOVE = re.compile(
-    r"(?:bufferofsize\d{1,20}|OutOf(?:Device|Host)?Memory|failed:outofmemory)\W?(?:llama_\w{1,40}:)?\Z", re.IGNORECASE
+    r"(?:bufferofsize\d{1,20}|OutOf(?:Device|Host)?Memory|failed:outofmemory)[\W]{0,4}"
+    r"(?:llama_\w{1,40}:)?(?:failedtoinitializethecontext:)?\Z",
+    re.IGNORECASE,
 )
 
 
@@ -80,6 +84,14 @@ WORDINGS = (
         "onstartupislessthandesired",
         r"""Free memory on device (?: [a-z]+ : (?P<device>\d+))? \(? <free:bare> / <total> \) on startup is less than
             desired GPU memory utilization \( <utilization:number> , <requested> \)""",
+        unit="GiB",
+    ),
+    Wording(
+        "serving-budget",
+        "vllm.startup_host",
+        "onstartupislessthandesired",
+        r"""Available memory on node (?P<node>\d{1,4}) \(? <free:bare> / <total> \) on startup is less than desired CPU
+            memory utilization \( <utilization:number> , <requested> \)""",
         unit="GiB",
     ),
     Wording(
@@ -245,7 +257,7 @@ WORDINGS = (
     ),
     Wording(
         "serving-budget",
-        "llama.fit",
+        FIT,
         "failedtofitparams",
         r"""(?: projected to use <requested> of device memory vs \. <free> of free device memory .{0,360}? )?
             failed to fit params to free device memory""",

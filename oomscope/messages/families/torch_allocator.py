@@ -27,12 +27,12 @@ _LONGEST = 4_000
 """Characters after the head; a card that many processes share makes the longest message."""
 
 _CLAUSES = {
-    "total": compiled(r"<a>total capac | total capaci?ty of <b>"),
+    "total": compiled(r"<a>total (?: capac | ;) | total capaci?ty of <b>"),
     "free": compiled(r"<a>free | of which <b>is free"),
     "allocated": compiled(r"<a>already allocated | Of the allocated memory <b>is allocated by PyTorch"),
     "allowed": compiled(r"<a>allowed"),
     "process_in_use": compiled(r"this process has <a>memory in use"),
-    "private_pools": compiled(r"with <a>allocated in private pools"),
+    "private_pools": compiled(r"<a>allocated in private pools"),
     "unallocated": compiled(r"<a>is reserved by PyTorch but unallocated | <b>cached"),
     "in_total": compiled(r"<a>reserved in total by PyTorch"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oomscope.messages.families.serving import FIT
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
 from oomscope.model.note import Note, note
@@ -12,6 +13,7 @@ def judge(message: OomMessage) -> Judgement:
     judgement = Judgement()
     by_wording = {
         "vllm.startup": _startup,
+        "vllm.startup_host": _startup_on_host,
         "vllm.kv_cache": _cache,
         "vllm.length": _length,
         "cache.tokens": _tokens,
@@ -19,6 +21,7 @@ def judge(message: OomMessage) -> Judgement:
         "ollama.system": _system,
         "ollama.layers": _reckoned,
         "engine.estimate": _reckoned,
+        FIT: _reckoned,
     }
     judge_one = by_wording.get(message.reading.wording)
     if judge_one is not None:
@@ -39,14 +42,24 @@ def _budget(message: OomMessage) -> Note:
 
 
 def _startup(message: OomMessage, judgement: Judgement) -> None:
+    _compared_at_start(message, judgement, "message_proofs.startup", "message_advice.utilization")
+    judgement.cannot_tell.append(note("message_gaps.who_on_card"))
+
+
+def _startup_on_host(message: OomMessage, judgement: Judgement) -> None:
+    """On processors: a node is one of the machine's memory, and the setting is named after a card all the same."""
+    _compared_at_start(message, judgement, "message_proofs.startup_host", "message_advice.utilization_host")
+    judgement.cannot_tell.append(note("message_gaps.host"))
+
+
+def _compared_at_start(message: OomMessage, judgement: Judgement, proof: str, advice: str) -> None:
     total, free, wanted = (message.figure(name) for name in ("total", "free", "requested"))
     if total is None or free is None or wanted is None:
         return
     used = total - free
     if used.low > 0:
-        judgement.proves.append(note("message_proofs.startup", used=used.value, total=total.value, wanted=wanted.value))
-    judgement.advice.append(note("message_advice.utilization", **_share(free.low, total.high)))
-    judgement.cannot_tell.append(note("message_gaps.who_on_card"))
+        judgement.proves.append(note(proof, used=used.value, total=total.value, wanted=wanted.value))
+    judgement.advice.append(note(advice, **_share(free.low, total.high)))
 
 
 def _share(free: int, total: int) -> dict[str, str]:
