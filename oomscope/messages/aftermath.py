@@ -1,12 +1,12 @@
-"""What only comes of a failure that was printed before: a code that is passed on, a program that ends its processes."""
+"""What only goes with a failure: a code that is passed on, a program that ends its processes, a warning before it."""
 
 from __future__ import annotations
 
 import re
 
-from oomscope.messages.families import device
-from oomscope.messages.kinds import NOBODY
-from oomscope.messages.merge import NEAR
+from oomscope.messages.families import device, serving
+from oomscope.messages.kinds import DEVICE, NOBODY
+from oomscope.messages.merge import NEAR, NEAR_SAME
 from oomscope.messages.records import OomMessage
 
 SIGNAL = "killed.signal"
@@ -49,3 +49,8 @@ def ends_program(failure: OomMessage | None, new: OomMessage) -> bool:
         and failure.refused_by != NOBODY
         and new.line - failure.line <= NEAR
     )
+
+
+def only_warned(warning: OomMessage, new: OomMessage) -> bool:
+    """Whether `warning` says that an engine found no settings that fit, and `new` is the refusal that came of it."""
+    return warning.reading.wording == serving.FIT and new.refused_by == DEVICE and new.line - warning.line <= NEAR_SAME

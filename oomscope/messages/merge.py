@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,6 +18,10 @@ _VAGUE = ("nccl.unhandled", tensorflow.STATS)
 """What a later line makes clear: why NCCL failed, and what TensorFlow wanted besides its table."""
 _ELLIPSIS = ".…`*'\""
 """With what a quotation ends that was cut off."""
+_LEFT_OUT = re.compile(r"(?<=\w)(?:\.{3}|…).*", re.DOTALL)
+"""Where a program breaks a text off: what follows is no part of it."""
+_OWN = ("shape", "step", "fatal")
+"""What a request has for its own: the tensor, the step of a job, the last words of a program."""
 _SURE = 3
 """So many equal figures are no coincidence."""
 
@@ -39,6 +44,8 @@ def absorbed(last: OomMessage, new: OomMessage, *, raised_once: bool) -> OomMess
     one, two = last.reading.figures, new.reading.figures
     if _is_cut_copy(last, new):
         return replace(last, times=last.times + 1)
+    if _is_cut_copy(new, last):
+        return replace(new, line=last.line, times=last.times + 1, rank=_first(last.rank, new.rank))
     if len(one) >= _SURE and dict(one) == dict(two):
         return replace(last, times=last.times + 1) if raised_once or not gap else None
     if gap > NEAR or not _agree(one, two, reworded=last.reading.wording != new.reading.wording):
@@ -67,7 +74,7 @@ def repeats(earlier: OomMessage, between: OomMessage, new: OomMessage) -> bool:
 def _is_cut_copy(last: OomMessage, new: OomMessage) -> bool:
     """Whether `new` is a copy of `last` that ends in the midst of a sentence, as where an excerpt ends."""
     one, two = last.reading.figures, new.reading.figures
-    told = _told(new)
+    told = _LEFT_OUT.sub("", _told(new))
     begun = told.rstrip(_ELLIPSIS)
     if told == f"{begun}." and _told(last).startswith(told):
         return False  # the sentence is finished: a whole copy
@@ -82,7 +89,10 @@ def _told(message: OomMessage) -> str:
 
 
 def _names_others(last: Reading, new: Reading) -> bool:
-    """Whether both name a process, and not the same; what calls the kernel's killer has none killed yet."""
+    """Whether both name what is theirs, and not the same; what calls the kernel's killer has none killed yet."""
+    own = [(last.values.get(name), new.values.get(name)) for name in _OWN]
+    if any(one is not None and two is not None and one != two for one, two in own):
+        return True
     before, after = (reading.values.get("pid") or reading.values.get("pid2") for reading in (last, new))
     return before is not None and (before != after if after is not None else "name" in new.values)
 

@@ -68,7 +68,7 @@ class _Collector:
         places = self._places.setdefault((found.owner, message.kind, vague), [])
         if places and (_absorb(into, places[-1], found) or _is_repeated(into, places, found)):
             return
-        if into and into[-1] is self._lately.get(found.owner) and _only_mentions(into[-1], message):
+        if into and into[-1] is self._lately.get(found.owner) and _only_announces(into[-1], message):
             into.pop()
         if len(into) >= MOST_MESSAGES:
             self.left_out += 1
@@ -78,6 +78,11 @@ class _Collector:
             self._lately[found.owner] = message
         places.append((len(into) - 1, found))
         del places[:-_TWO]
+
+
+def _only_announces(last: OomMessage, new: OomMessage) -> bool:
+    """Whether `last` tells nothing but that `new` may come, or has."""
+    return _only_mentions(last, new) or aftermath.only_warned(last, new)
 
 
 def _only_mentions(last: OomMessage, new: OomMessage) -> bool:

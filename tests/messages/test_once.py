@@ -23,6 +23,12 @@ def test_a_copy_that_is_cut_off_is_no_second_failure(cut: int, end: str):
     assert message.times == 2
 
 
+@pytest.mark.parametrize("end", ["...', 'name': 'OutOfMemoryError', 'text': '", "…\n\n"])
+def test_a_copy_that_is_cut_off_before_the_whole_one_is_no_second_failure(end: str):
+    (message,) = read(f"{{'error': '{MESSAGE[: ADVICE - 62]}{end}{MESSAGE}'}}").messages
+    assert (message.times, number(message, "allocated")) == (2, round(18.25 * GIB))
+
+
 def test_a_cut_message_with_another_size_is_another_failure():
     assert len(read(f"{MESSAGE}\nagain: {MESSAGE.replace('3.25', '3.75')[: ADVICE + 20]}").messages) == 2
 
@@ -61,6 +67,32 @@ def test_what_is_only_reported_again_or_elsewhere_may_be_another_failure(log: st
 def test_what_a_cache_was_refused_is_the_memory_that_refused(refusal: str):
     (message,) = read(f"{refusal}\nllama_kv_cache_init: failed to allocate buffer for kv cache\n").messages
     assert (message.kind == "serving-budget", number(message, "requested")) == (False, 1792 * MIB)
+
+
+FIT = "common_fit_params: failed to fit params to free device memory: n_gpu_layers already set by user to 99, abort"
+REFUSED = "ggml_vulkan: Device memory allocation of size 1879048192 failed."
+
+
+def test_an_engine_that_found_no_settings_that_fit_has_but_warned_of_the_refusal_that_follows():
+    (message,) = read(f"{FIT}\n{'loading' * 9}\n{REFUSED}\n").messages
+    assert (message.kind, message.line) == ("cuda-driver", 3)
+    assert [one.kind for one in read(f"{FIT}\n").messages] == ["serving-budget"]
+    assert [one.kind for one in read(f"{REFUSED}\n{FIT}\n").messages] == ["cuda-driver", "serving-budget"]
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "other"),
+    [
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId={}. Some of the step tasks have been OOM Killed.",
+         "4711.0", "4711.batch"),
+        ("ResourceExhaustedError: OOM when allocating tensor with shape[{},64]", "4711", "4712"),
+        ("RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM {}", "Allocation failed for size::939524096 (896)MB",
+         "OOM: No enough memory for defragment."),
+    ],
+)  # fmt: skip
+def test_what_names_another_tensor_or_step_is_another_failure(text: str, one: str, other: str):
+    assert len(read(f"{text.format(one)}\nprose\n{text.format(other)}\n").messages) == 2
+    assert len(read(f"{text.format(one)}\nprose\n{text.format(one)}\n").messages) == 1
 
 
 def test_the_exact_size_counts_where_the_rounded_one_is_printed_first():
