@@ -10,6 +10,7 @@ from operator import itemgetter
 from oomscope.frozen import frozen
 from oomscope.messages import aftermath
 from oomscope.messages.families import LAST_RESORT, WORDINGS, host
+from oomscope.messages.in_source import is_in_source
 from oomscope.messages.merge import NEAR, absorbed, repeats
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
@@ -189,7 +190,9 @@ def readings(text: str) -> list[Reading]:
         for reading in list(wording.read(text, lowered, taken)):
             if all(reading.end <= other.start or other.end <= reading.start for other in taken):
                 taken.append(reading)
-    told = (one for one in taken if not _only_names(one, taken, text) and not is_supposed(one, text))
+    told = (
+        one for one in taken if not (_only_names(one, taken, text) or is_supposed(one, text) or is_in_source(one, text))
+    )
     return sorted(told, key=lambda reading: reading.start)
 
 

@@ -21,6 +21,8 @@ _ENCOUNTERED = re.compile(
     re.IGNORECASE,
 )
 """``if you run into``, right before what would be met."""
+_DEALT_WITH = re.compile(rf"(?:propagat|handl|simulat|mock)(?:e|es|ing)(?:an?|any|the)?{_QUOTES}\Z", re.IGNORECASE)
+"""What a program does with such a failure, whenever there is one."""
 _IF = re.compile(rf"if(?:an?|any|the)?{_QUOTES}\Z", re.IGNORECASE)
 _OCCURS = re.compile(
     r"[\"'`*)’”」]*(?:errors?|issues?|problems?|exceptions?|s)?[\"'`*)’”」]*"
@@ -40,7 +42,7 @@ def is_supposed(reading: Reading, text: str) -> bool:
     if reading.figures or reading.device is not None:
         return False
     start = max(0, reading.start - _BEFORE)
-    if _ENCOUNTERED.search(text, start, reading.start):
+    if _ENCOUNTERED.search(text, start, reading.start) or _DEALT_WITH.search(text, start, reading.start):
         return True
     after = _OCCURS.match(text, reading.end, reading.end + _AFTER)
     return after is not None and _IF.search(text, start, reading.start) is not None

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from oomscope.messages.literals import joined
 from oomscope.messages.prefixes import comment_mark, names_nobody, owner_of, rank_in, split_prefix
 
 _COLOUR = re.compile(
@@ -189,7 +190,7 @@ def _lines(raw: bytes, offset: int, number: int) -> Iterator[Line]:
     physical = raw.split(b"\n")
     mark = ""
     for count, (line, shown) in enumerate(
-        zip(physical, _plain(raw.decode("utf-8", "replace")).split("\n"), strict=True)
+        zip(physical, joined(_plain(raw.decode("utf-8", "replace")).split("\n")), strict=True)
     ):
         within = 0
         for piece in _pieces(shown):
