@@ -45,7 +45,7 @@ _PATTERN_AFTER = re.compile(r"[^\"'`]{0,30}?(?:\[\^(?!\w{1,10}\])|\\{1,2}[sdwb][
 _MATCHES = re.compile(
     rf"""(?: match (?:es|ing)? | detect\w{{0,3}} | pars (?:es|ing) | recogni[sz]\w{{1,3}} )
          (?: (?! but | fail | crash ) [\w'’-] ){{0,30}} (?: lines? | messages? | errors? | texts? | output )
-         ,? (?: e\.g\. | for example | such as | like ) [:,]?
+         (?: [\w'’-]{{0,30}} ,? (?: e\.g\. | for example ) | ,? (?: such as | like ) ) [:,]?
          (?: {_QUOTE} [^"'`]{{1,160}} {_QUOTE} [,;]? (?:or)? ){{0,4}} {_QUOTE} \Z""",
     re.VERBOSE | re.IGNORECASE,
 )

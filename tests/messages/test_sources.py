@@ -53,6 +53,7 @@ def test_other_literals_are_other_texts(between: str):
         r'OOM = re.compile(r"CUDA out of memory\. Tried to allocate ([\d.]+) GiB")',
         '# Matches the kernel\'s lines, e.g.:\n#   "Out of memory: Killed process 77 (python) total-vm:..."\n'
         '#   "Memory cgroup out of memory: Killed process 78 (sh) total-vm:..."',
+        '# Parses messages of a kill, for example "Out of memory: Killed process 77 (python) total-vm:..."',
         "- `CUDNN_STATUS_NOT_INITIALIZED (1)`: not set up\n- `CUDNN_STATUS_ALLOC_FAILED (2)`: no resources\n"
         "- `CUDNN_STATUS_BAD_PARAM (3)`: wrong",
         "CUDA_ERROR_INVALID_VALUE = 1,\nCUDA_ERROR_OUT_OF_MEMORY = 2,\nCUDA_ERROR_NOT_INITIALIZED = 3,",
