@@ -15,6 +15,13 @@ _POOLS = {"graph": "the pool of a CUDA graph", "mempool": "a MemPool"}
 _ANOTHER = "another {retained:bytes}[, and {others} more {more:bytes}]."
 
 
+def _unread(values: Mapping[str, Any]) -> str:
+    kept = f"{holder(values['holder'])} keeps alive {format_bytes(values['retained'])}"
+    read = ", ".join(values["reads"] or ())
+    rest = f"of it only {read} is read again" if read else "no running code reads it again"
+    return f"{kept} of the {format_bytes(values['live'])} in use, and {rest}."
+
+
 def _drivers(values: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{DRIVER_PHRASES.get(slug, slug)} {format_bytes(count)}" for slug, count in values["parts"])
     return f"{format_bytes(values['live'])} are in use ({parts}); {format_bytes(values['size'])} more did not fit."
@@ -185,8 +192,7 @@ CAUSES: dict[str, Sentence] = {
     "that no module holds any more, their gradients, and their optimizer state.",
     "causes.retained.finished": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use for calls "
     "that have ended.",
-    "causes.retained.unread": "{holder:holder} keeps alive {retained:bytes} of the {live:bytes} in use, and no running "
-    "code reads it again[, except for {reads:list}].",
+    "causes.retained.unread": _unread,
     "causes.retained.by_hooks": "Hooks that are still registered on it keep {retained:bytes} of that.",
     "causes.retained.graph": "{holder:holder} keeps the autograd graph that it was computed with: {retained:bytes} "
     "of the {live:bytes} in use. No backward is to come: the code that still reads {holder:holder} runs under "
@@ -294,7 +300,7 @@ CAUSES: dict[str, Sentence] = {
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
     "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
     "causes.pass.gathers": "The loop[ in {loop:place}] keeps what its passes make until it ends[, for the backward at "
-    "{backward:place}]: {passes:n pass/passes} so far[, and {before} in its last run].",
+    "{backward:place}]: {passes:n pass/passes} so far[; its last run had {before}].",
     "causes.pass.left": lambda values: (
         f"{holder(values['holder'])} still keeps {format_bytes(values['bytes'])} of the pass before."
         if values["holder"]

@@ -232,7 +232,7 @@ _LEAST_OF_SEVERAL = ("shard_optimizer_state",)
 """Advice that names several ways; what it saves is of the one that saves least."""
 _MOST_OF_SEVERAL = ("bound_what_is_kept.holder", "bound_what_is_kept")
 """The same, where it depends on how much of it is left."""
-ENOUGH_SO_FAR = "enough for this request"
+ENOUGH_SO_FAR = "enough for this request, later ones unknown"
 SO_FAR_EXPLAINED = "What comes after this request is not known."
 """What stands once below pieces of advice that are enough so far."""
 

@@ -18,7 +18,7 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
     if values.get("set_at"):
         cap += f" (set at {place(values['set_at'])})"
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"Raise the {cap} to {format_limit(values['least'])} or more{how}."
+    return f"Raise the {cap} to {format_limit(values['least'])}, which leaves room for holes{how}."
 
 
 def _smaller_steps(values: Mapping[str, Any]) -> str:
@@ -33,7 +33,8 @@ _WAYS = {
     "in pieces.",
     "pairs": "Compute the pairs at {place} in pieces, and reduce each piece (to a sum, to the nearest) before the "
     "next.",
-    "sorted": "Sort at {place} in pieces, and keep only what is needed of each: the order takes 8 bytes an element.",
+    "sorted": "Sort piece by piece in {place}, and keep only what you need of each: its indices take 8 bytes an "
+    "element.",
     "copies": "Use `expand` instead of copies at {place}, or work in pieces.",
     "broadcast": "Make {place} work in pieces: its operands are broadcast to {size}.",
 }

@@ -8,7 +8,7 @@ from typing import Any
 from oomscope.units import format_bytes, plural
 from oomscope.wording.accelerate import free_memory
 from oomscope.wording.remedy_words import RemedyWords
-from oomscope.wording.template import kept, place, without_inner_workings
+from oomscope.wording.template import holder, place, without_inner_workings
 
 _NO_BACKWARD = "none, if nothing later calls backward on them"
 
@@ -16,7 +16,7 @@ _NO_BACKWARD = "none, if nothing later calls backward on them"
 def _names(values: Mapping[str, Any]) -> str:
     """The holder, and others that the same passes fill."""
     more = (without_inner_workings(one.rpartition(": ")[2]) for one in values.get("others") or ())
-    return " and ".join([kept(values["holder"]), *(f"`{name}`" for name in more)])
+    return " and ".join([holder(values["holder"]), *(f"`{name}`" for name in more)])
 
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
@@ -37,13 +37,13 @@ def _bound_holder(values: Mapping[str, Any]) -> str:
         what = _part_of_item(part)
     if values.get("others"):
         return f"Limit the size of {_names(values)}, empty them, or move what they keep to the CPU (`.cpu()`)."
-    return f"Limit the size of {kept(values['holder'])}, empty it, or move {what} to the CPU (`.cpu()`)."
+    return f"Limit the size of {holder(values['holder'])}, empty it, or move {what} to the CPU (`.cpu()`)."
 
 
 def _keep_no_models(values: Mapping[str, Any]) -> str:
     if call := free_memory(values["holder"]):
-        return f"Call `{call}` at the end of each pass: it lets go of {kept(values['holder'])}, and of optimizers."
-    return f"Store numbers, or a `state_dict()` on the CPU, in {kept(values['holder'])}, and not the models."
+        return f"Call `{call}` at the end of each pass: it lets go of {holder(values['holder'])}, and of optimizers."
+    return f"Store numbers, or a `state_dict()` on the CPU, in {holder(values['holder'])}, and not the models."
 
 
 def _many_places(values: Mapping[str, Any]) -> str:
@@ -66,13 +66,13 @@ def _no_grad(values: Mapping[str, Any]) -> str:
 
 def _detach_tensors(values: Mapping[str, Any]) -> str:
     if not values["own"]:
-        return f"Store `.detach()` of each tensor in {kept(values['holder'])}{_no_grad(values)}."
+        return f"Store `.detach()` of each tensor in {holder(values['holder'])}{_no_grad(values)}."
     stay = f"`.detach()` alone would leave {format_bytes(values['own'])} on the device"
-    return f"Store `.detach().cpu()` of each tensor in {kept(values['holder'])}: {stay}."
+    return f"Store `.detach().cpu()` of each tensor in {holder(values['holder'])}: {stay}."
 
 
 def _detach_number(values: Mapping[str, Any]) -> str:
-    adds = f"Add a number to {kept(values['holder'])} and not the tensor: take `.item()` of the value"
+    adds = f"Add a number to {holder(values['holder'])} and not the tensor: take `.item()` of the value"
     if values.get("called"):
         adds += f" at {place(values['called'])}"
     if values["backward"] == "unknown":
@@ -83,8 +83,8 @@ def _detach_number(values: Mapping[str, Any]) -> str:
 def _detach_state(values: Mapping[str, Any]) -> str:
     if values["is_state"]:
         each = "`.detach()` every tensor in it"
-        return f"Detach {kept(values['holder'])} before each pass ({each}){_no_grad(values)}."
-    through = f"through it, {kept(values['holder'])} reaches the graphs of all passes"
+        return f"Detach {holder(values['holder'])} before each pass ({each}){_no_grad(values)}."
+    through = f"through it, {holder(values['holder'])} reaches the graphs of all passes"
     return f"Detach the state of the recurrent layer before it goes into the next pass (`h = h.detach()`): {through}."
 
 
@@ -100,7 +100,7 @@ def _detach_something(values: Mapping[str, Any]) -> str:
 
 GROWING: dict[str, RemedyWords] = {
     "detach_what_is_kept.numbers": RemedyWords(
-        lambda values: f"Store `.item()` of each value in {kept(values['holder'])}{_no_grad(values)}.",
+        lambda values: f"Store `.item()` of each value in {holder(values['holder'])}{_no_grad(values)}.",
         "Each is one number, and keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
         "none, if nothing later calls backward on them",
         "faq",
@@ -113,7 +113,7 @@ GROWING: dict[str, RemedyWords] = {
     ),
     "detach_what_is_kept.holder": RemedyWords(
         lambda values: (
-            f"Store `.detach()` of each tensor in {kept(values['holder'])}, or `.item()` of one that is a number"
+            f"Store `.detach()` of each tensor in {holder(values['holder'])}, or `.item()` of one that is a number"
             f"{_no_grad(values)}."
         ),
         "Each tensor in it keeps the autograd graph that made it[: {per_pass:bytes} a pass].",
@@ -135,7 +135,7 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "detach_what_is_kept.carried": RemedyWords(
-        lambda values: f"Store `.detach()` of what goes into {kept(values['holder'])}{_no_grad(values)}.",
+        lambda values: f"Store `.detach()` of what goes into {holder(values['holder'])}{_no_grad(values)}.",
         "It is carried on, and its graph reaches back through all passes[: {per_pass:bytes} each].",
         "none, if nothing later calls backward on it",
         "faq",
@@ -143,7 +143,7 @@ GROWING: dict[str, RemedyWords] = {
     "detach_what_is_kept.gradient": RemedyWords(
         "Set all gradients to `None` in each pass (`model.zero_grad(set_to_none=True)`), also of parameters that the "
         "optimizer does not have.",
-        "A backward with `create_graph=True` leaves in {holder:kept} a gradient that keeps its graph[: "
+        "A backward with `create_graph=True` leaves in {holder:holder} a gradient that keeps its graph[: "
         "{per_pass:bytes} a pass].",
         "none",
         "faq",
@@ -155,7 +155,7 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "backward_each_pass": RemedyWords(
-        "Call `backward()` in every pass instead of once on what {holder:kept} keeps: gradients add up.",
+        "Call `backward()` in every pass instead of once on what {holder:holder} keeps: gradients add up.",
         "It keeps the graphs of {passes:n pass/passes} until then: {bytes:bytes}.",
         "none: the gradients are the same, up to rounding",
         "faq",
@@ -169,7 +169,7 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.reached": RemedyWords(
-        "Limit the size of {holder:kept} and of what else keeps the same tensors, empty them, or move what they keep "
+        "Limit the size of {holder:holder} and of what else keeps the same tensors, empty them, or move what they keep "
         "to the CPU (`.cpu()`).",
         "{bytes:bytes} is reached through it, and could go.",
         "what is dropped is lost; what is moved takes a copy back where the device needs it",
@@ -191,20 +191,20 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "bound_what_is_kept.methods": RemedyWords(
-        "Take the methods of what is no longer used out of {holder:kept}, or store each as a `weakref.WeakMethod`.",
+        "Take the methods of what is no longer used out of {holder:holder}, or store each as a `weakref.WeakMethod`.",
         "Each method keeps its object, with all that it holds: {bytes:bytes} in all.",
         "none",
         "faq",
     ),
     "bound_what_is_kept.hooks": RemedyWords(
-        "Remove hooks from {holder:kept} that are not needed any more: keep what registering returns, and call its "
+        "Remove hooks from {holder:holder} that are not needed any more: keep what registering returns, and call its "
         "`remove()`.",
         "Hooks that were registered again and again keep {bytes:bytes}.",
         "none",
         "",
     ),
     "bound_what_is_kept.abandoned": RemedyWords(
-        "End what fills {holder:kept} when its reader stops early, and empty it: nobody takes from it any more.",
+        "End what fills {holder:holder} when its reader stops early, and empty it: nobody takes from it any more.",
         "It keeps {bytes:bytes} that could go.",
         "none",
         "",
@@ -224,7 +224,7 @@ GROWING: dict[str, RemedyWords] = {
         "faq",
     ),
     "copy_view": RemedyWords(
-        "Store `.clone()` of each view in {holder:kept}: a view keeps the whole tensor that it is a part of.",
+        "Store `.clone()` of each view in {holder:holder}: a view keeps the whole tensor that it is a part of.",
         "{bytes:bytes} of what it keeps alive is outside the views.",
         "a copy as large as what is seen of it",
         "",

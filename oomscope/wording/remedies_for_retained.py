@@ -8,11 +8,11 @@ from typing import Any
 
 from oomscope.wording.accelerate import free_memory
 from oomscope.wording.remedy_words import RemedyWords
-from oomscope.wording.template import kept, place, work
+from oomscope.wording.template import holder, place, work
 
 
 def _drop_graph(values: Mapping[str, Any]) -> str:
-    drop = f"et go of {kept(values['holder'])} before the next pass (`del`)"
+    drop = f"et go of {holder(values['holder'])} before the next pass (`del`)"
     if values["backward"] == "none":
         return f"Run the loop under `torch.no_grad()`, for it calls no backward; or l{drop}."
     return f"L{drop}" + (
@@ -37,7 +37,7 @@ def _release(values: Mapping[str, Any]) -> str:
     if values.get("stored"):
         how = "store `.detach()` of it, or compute it under `torch.no_grad()`," if values["graph"] else ""
         return (
-            f"Do not keep {kept(values['holder'])}: {how or 'put it into a local variable'} where it is stored, at "
+            f"Do not keep {holder(values['holder'])}: {how or 'put it into a local variable'} where it is stored, at "
             f"{place(values['stored'])}, or set it to `None` before {before or 'the work that follows'}."
         )
     if not before:
@@ -47,7 +47,7 @@ def _release(values: Mapping[str, Any]) -> str:
 
 def _with_others(values: Mapping[str, Any]) -> str:
     """The variable, with others that keep some of the same: it is not free before they go, too."""
-    known = kept(values["holder"])
+    known = holder(values["holder"])
     names = dict.fromkeys(one.rpartition(": ")[2] for one in values.get("others") or ())
     others = [f"`{name}`" for name in names if name != values["holder"].rpartition(": ")[2]]
     if not others:
@@ -66,8 +66,8 @@ def _release_rest(values: Mapping[str, Any]) -> str:
     when = f"before {before}" if before else "once it has been used"
     reads = ", ".join(values["reads"])
     return (
-        f"Let go of {kept(values['holder'])} {when}: put what is still read ({reads}) into variables of its own, "
-        "and `del` the rest."
+        f"Let go of {holder(values['holder'])} {when}: put what is still read ({reads}) into a variable of its own, "
+        f"then `del {re.split(r'[.[]', values['holder'].rpartition(': ')[2])[0]}`."
     )
 
 
@@ -81,13 +81,13 @@ def _way_out(name: str) -> str:
 def _release_training(values: Mapping[str, Any]) -> str:
     before = work(values["before"]) or "the work that follows"
     if call := free_memory(values["holder"]):
-        return f"Call `{call}` before {before}: it lets go of {kept(values['holder'])}."
+        return f"Call `{call}` before {before}: it lets go of {holder(values['holder'])}."
     if values["holder"] and "hooks[" in values["holder"]:
-        return f"Let go of {kept(values['holder'])} before {before}: {_way_out(values['holder'])}."
+        return f"Let go of {holder(values['holder'])} before {before}: {_way_out(values['holder'])}."
     if values["holder"]:
         return (
             "Keep only what is read later (a score, a `state_dict()` on the CPU), and not "
-            f"{kept(values['holder'])}; or `del` it before {before}."
+            f"{holder(values['holder'])}; or `del` it before {before}."
         )
     return (
         f"Let go of the optimizer and the gradients of the loop in {place(values['place'])} once it has ended, before "
@@ -99,7 +99,7 @@ def _release_training(values: Mapping[str, Any]) -> str:
 def _release_optimizer(values: Mapping[str, Any]) -> str:
     before = "before the new one makes its states"
     if values["holder"]:
-        return f"Let go of {kept(values['holder'])} {before}: {_way_out(values['holder'])}."
+        return f"Let go of {holder(values['holder'])} {before}: {_way_out(values['holder'])}."
     return (
         f"Let go of the former optimizer {before}: `del` what refers to it (a scheduler, a list, an attribute), or "
         "go on with it, at another learning rate."
@@ -110,7 +110,7 @@ def _release_model(values: Mapping[str, Any]) -> str:
     where = f" made at {place(values['place'])}" if values["place"] else ""
     before = work(values["before"]) or "the next one is made"
     if values["holder"]:
-        return f"Let go of {kept(values['holder'])} before {before}: {_way_out(values['holder'])}."
+        return f"Let go of {holder(values['holder'])} before {before}: {_way_out(values['holder'])}."
     return (
         f"Let go of the model{where}, or of its gradients and its optimizer, before {before}: `del` what refers to "
         "them, and break reference cycles that keep them."
@@ -119,7 +119,7 @@ def _release_model(values: Mapping[str, Any]) -> str:
 
 RETAINED: dict[str, RemedyWords] = {
     "forget_exception": RemedyWords(
-        "Keep no exception in {holder:kept} once it is handled: store its text instead, `del` it, or empty its "
+        "Keep no exception in {holder:holder} once it is handled: store its text instead, `del` it, or empty its "
         "frames (`traceback.clear_frames(error.__traceback__)`).",
         "Its traceback holds the frames of calls that have ended, and with them every local tensor.",
         "a debugger no longer sees those variables",
@@ -133,21 +133,21 @@ RETAINED: dict[str, RemedyWords] = {
         "traceback",
     ),
     "drop_optimizer": RemedyWords(
-        "Let go of {holder:kept} once its training is over[, before {before:work}]: `del` what refers to it, or keep "
+        "Let go of {holder:holder} once its training is over[, before {before:work}]: `del` what refers to it, or keep "
         "only the numbers that are still read.",
         "It keeps the model that it trained, its gradients and its states.",
         "none, if that training does not go on",
         "optimizers",
     ),
     "drop_optimizer.parameters": RemedyWords(
-        "Take parameters that are not trained any more out of {holder:kept} (`param_groups` and `state`), or make a "
+        "Take parameters that are not trained any more out of {holder:holder} (`param_groups` and `state`), or make a "
         "new optimizer.",
         "It keeps parameters that no module holds any more, with their gradients and states.",
         "none, if they are not trained again",
         "optimizers",
     ),
     "release_closure": RemedyWords(
-        "Unregister {holder:kept} when its call ends[, before {before:work}] (`atexit.unregister`, a hook's "
+        "Unregister {holder:holder} when its call ends[, before {before:work}] (`atexit.unregister`, a hook's "
         "`remove()`), or let it refer to no more than it reads.",
         "It keeps the variables of a call that has ended.",
         "none",
@@ -179,7 +179,7 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "release_results.collection": RemedyWords(
-        "Empty {holder:kept} once what it was filled for is computed, or fill it with copies on the CPU (`.cpu()`).",
+        "Empty {holder:holder} once what it was filled for is computed, or fill it with copies on the CPU (`.cpu()`).",
         "A loop that has ended left {bytes:bytes} in it.",
         "none, if it is not read again",
         "faq",
@@ -208,12 +208,12 @@ RETAINED: dict[str, RemedyWords] = {
     "release_history": RemedyWords(
         "Let the notebook forget what its cells have shown: `%reset -f out`, and end the line with `;` or print "
         "`x.shape` instead of showing `x`.",
-        "{holder:kept} keeps {bytes:bytes}.",
+        "{holder:holder} keeps {bytes:bytes}.",
         "`Out[…]` is empty",
         "",
     ),
     "cancel_deferred_call": RemedyWords(
-        "Cancel {holder:kept} once it is not needed (`cancel()`, `atexit.unregister`, another handler for a signal, "
+        "Cancel {holder:holder} once it is not needed (`cancel()`, `atexit.unregister`, another handler for a signal, "
         "`detach()` for `weakref.finalize`), or hand it no tensors.",
         "It keeps {bytes:bytes} until its time has come.",
         "none",
@@ -226,7 +226,7 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "release_variable.hooks": RemedyWords(
-        "Remove the hooks from {holder:kept} once they have done their work: keep what registering returns, and call "
+        "Remove the hooks from {holder:holder} once they have done their work: keep what registering returns, and call "
         "its `remove()`.",
         "What they keep, and what keeps them, no running code reads again: {bytes:bytes}.",
         lambda values: "none" if values.get("proven") else "none, if no code that runs later reads it",
@@ -254,7 +254,7 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "release_variable.graph": RemedyWords(
-        "Compute {holder:kept} under `torch.no_grad()`[, at {place:place}], or keep `.detach()` of it.",
+        "Compute {holder:holder} under `torch.no_grad()`[, at {place:place}], or keep `.detach()` of it.",
         "No backward goes through it any more, but its graph keeps {bytes:bytes}.",
         "none",
         "faq",
@@ -272,7 +272,8 @@ RETAINED: dict[str, RemedyWords] = {
         "faq",
     ),
     "drop_last_pass": RemedyWords(
-        "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as {holder:kept}].",
+        "Let go of what a pass has made before the next one begins[: `del` what refers to it, such as "
+        "{holder:holder}].",
         "{bytes:bytes} of the pass before are still alive.",
         "none, if they are not read again",
         "faq",

@@ -67,7 +67,7 @@ _REGISTERED = re.compile(r"(?:(?P<called>[\w.]+) \()?a (?P<kind>partial|method) 
 
 
 def holder(way: str) -> str:
-    """The way to an object as people say it: ```metric.outputs` (in main)``, ```keep` (special.py)``."""
+    """The way to an object as people say it: ```metric.outputs```, ```losses` (in main)``, ```keep` (special.py)``."""
     if registered := _REGISTERED.match(way):
         kind, called = registered["kind"], registered["called"]
         unseen = f"a {kind} that only C code holds"
@@ -82,13 +82,10 @@ def holder(way: str) -> str:
         return f"`sys.{name}`"
     if not colon or "→" in name:
         return f"`{without_inner_workings(way)}`"
-    return f"`{name}` ({where})" if where.endswith(".py") else f"`{name}` (in {where})"
-
-
-def kept(way: str) -> str:
-    """The same in advice: an attribute is filled in its own class, whoever holds it."""
-    said = holder(way)
-    return re.sub(r"^(`[\w.\[\]*'\"…]*\.[\w.\[\]*'\"…]+`) \(in [^()]*\)$", r"\1", said)
+    if where.endswith(".py"):
+        return f"`{name}` ({where})"
+    # An attribute is filled in its own class, whoever's variable leads to it.
+    return f"`{name}`" if "." in name and not name.startswith("self.") else f"`{name}` (in {where})"
 
 
 def name_of_way(way: str) -> str:
@@ -138,7 +135,6 @@ _KINDS: Mapping[str, Callable[[Any], str]] = {
     "percent": lambda share: f"{share:.0%}",
     "place": place,
     "holder": holder,
-    "kept": kept,
     "list": ", ".join,
     "work": work,
 }

@@ -41,7 +41,7 @@ def test_the_object_and_the_line_are_named_with_half_of_its_bytes():
     assert advice.enough is True
     assert advice.saves_bytes is not None
     assert 3 << 30 < advice.saves_bytes < 4 << 30
-    assert advice_text(advice).action.startswith("Keep `job.cache` (in main) in float32: `.float()` for what __call__")
+    assert advice_text(advice).action.startswith("Keep `job.cache` in float32: `.float()` for what __call__")
 
 
 @pytest.mark.parametrize(("was", "now"), [("float64", "float32"), ("float32", "float64"), ("float64", "int64")])

@@ -233,8 +233,8 @@ def test_a_card_that_is_mostly_free_does_not_fill_the_bar():
 @pytest.mark.parametrize(
     ("saves", "enough", "said"),
     [
-        (2 * GIB, True, "saves 2.00 GiB · enough for this request"),
-        (None, True, "enough for this request"),
+        (2 * GIB, True, f"saves 2.00 GiB · {ENOUGH_SO_FAR}"),
+        (None, True, ENOUGH_SO_FAR),
         (2 * GIB, None, "saves 2.00 GiB · not certain to be enough alone"),
         (None, None, ""),
         (None, False, "not enough alone"),
@@ -255,7 +255,7 @@ def test_what_is_enough_for_passes_that_have_fitted_is_enough_alone():
     assert effect_text(advice, replace(oom, verdict=fitted)) == "saves 2.00 GiB · enough alone"
 
 
-@pytest.mark.parametrize(("spare", "said"), [(0, "enough alone"), (-1, "enough for this request")])
+@pytest.mark.parametrize(("spare", "said"), [(0, "enough alone"), (-1, ENOUGH_SO_FAR)])
 def test_what_is_enough_for_the_next_step_of_an_optimizer_as_well_is_enough_alone(spare: int, said: str):
     oom = sample_findings("oom_activations").devices[0].oom
     assert oom is not None
@@ -358,7 +358,7 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     assert leak is not None
     assert effect_text(grows, leak) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)
-    assert words.action == "Raise the cap of 4.00 GiB to 5.00 GiB or more."
+    assert words.action == "Raise the cap of 4.00 GiB to 5.00 GiB, which leaves room for holes."
     needed = (
         "Of the new cap, 4.50 GiB is what the program is expected to reserve; the rest is for more holes{}. "
         "The card has 9.00 GiB free."

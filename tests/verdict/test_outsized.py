@@ -77,7 +77,7 @@ def told(text: str) -> tuple[RecordedSource, ...]:
         ("    d = torch.cdist(x, y)", "Compute the pairs at train (train.py:31) in pieces"),
         ("    d = x[:, :, None, :] - y[:, None, :, :]", "Make train (train.py:31) work in pieces: its operands are"),
         ("    d = x.unsqueeze(1) - y", "Make train (train.py:31) work in pieces: its operands are broadcast to "),
-        ("    d = x.argsort(dim=1)", "Sort at train (train.py:31) in pieces"),
+        ("    d = x.argsort(dim=1)", "Sort piece by piece in train (train.py:31)"),
         ("    d = x.repeat(1, n)", "Use `expand` instead of copies at train (train.py:31)"),
         ("    d = f(x[0], y)  # x[None]", None),
         ("    d = table[None](x)", "Make train (train.py:31) work in pieces: its operands are"),

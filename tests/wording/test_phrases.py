@@ -124,7 +124,7 @@ def test_a_slug_without_a_label_is_shown_as_it_is():
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ("main: batch._store._mapping['edge_index']", "`batch.edge_index` (in main)"),
+        ("main: batch._store._mapping['edge_index']", "`batch.edge_index`"),
         (
             "encoder._forward_hooks[1].__self__.opt",
             "`opt` of the object whose method is a forward hook of `encoder`",

@@ -47,6 +47,8 @@ class Culprit:
     excerpt: Excerpt | None
 
 
+_MADE_ELSEWHERE = ("shard_optimizer_state", "shard_parameters", "drop_gradients")
+"""Advice on what a line makes and another line decides on: ``opt.step()`` is not the one to change."""
 HARDLY_ALL = 0.9
 """Of what grows: a line that makes less of it is told with the others."""
 
@@ -67,7 +69,11 @@ def culprit(device: DeviceFindings, shorten: Shorten, sources: Sources) -> Culpr
         return None
     where = found.where
     advice = () if oom is None else (one for one in oom.verdict.advice if not one.refuted)
-    changed = {at for one in advice if oom is not None and (at := line_of_advice(oom, one, sources)) is not None}
+    changed = {
+        at
+        for one in advice
+        if oom is not None and one.slug not in _MADE_ELSEWHERE and (at := line_of_advice(oom, one, sources)) is not None
+    }
     return Culprit(
         shorten(where.file),
         where.line,

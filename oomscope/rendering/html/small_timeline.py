@@ -290,7 +290,7 @@ def _earlier(device: DeviceFindings, failed: list[int], axis: _Axis, right: floa
 
 def _begin(axis: TimeAxis, zero: str) -> str:
     before = axis.after_zero(0)
-    return "start" if before is None else f"start, {format_duration(abs(before))} before {zero} (time not to scale)"
+    return "start" if before is None else f"from {format_duration(abs(before))} before {zero} (time not to scale)"
 
 
 def _percent(value: float) -> str:
