@@ -136,6 +136,39 @@ def test_the_line_is_the_culprits_in_programs(name: str, line: int, note: str):
     assert (found.line, found.note) == (line, note)
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "note"),
+    [
+        ("recsys_grid", 104, "stored in search.best.optimizer here"),
+        ("lesion_seg", 56, "stored in meters.ap.target here, 32.0 MiB more every pass"),
+        ("report_coder", 86, "stored in losses here"),
+        ("token_index", 64, "64 blocks made here lie between the free pieces"),
+    ],
+)
+def test_the_line_to_change_is_found_through_what_it_stores(name: str, line: int, note: str):
+    findings = analyze(load(PROGRAMS / f"{name}.pickle.xz"), whatif=False)
+    assert findings.main is not None
+    found = culprit(findings.main, shortener(findings.snapshot.stacks), Sources(findings.snapshot))
+    assert found is not None
+    assert (found.line, found.note, found.to_change) == (line, note, True)
+
+
+def test_what_an_earlier_training_left_is_a_part_of_its_own():
+    findings = analyze(load(PROGRAMS / "recsys_grid.pickle.xz"), whatif=False)
+    assert findings.main is not None
+    first = live_parts(findings.main, str).parts[0]
+    assert first.label == "search.best.optimizer"
+    assert first.bytes == next(iter(findings.main.oom.verdict.headline)).values["retained"]  # type: ignore[union-attr]
+
+
+def test_where_the_request_was_made_stands_beside_its_size_and_what_is_not_sure_at_the_top():
+    sure = render_html(analyze(load(PROGRAMS / "lesion_seg.pickle.xz"), whatif=False))
+    assert "confidence</a></p>" not in sure
+    unsure = render_html(analyze(load(PROGRAMS / "token_index.pickle.xz"), whatif=False))
+    assert '<a href="#how">medium confidence</a></p>' in unsure
+    assert "</strong> in one piece at encode_shard (token_index.py:84)" in unsure
+
+
 def test_where_nothing_is_known_to_grow_the_line_that_stores_is_shown_or_else_the_one_that_made_most():
     device = held_by_a_list().main
     assert device is not None
