@@ -80,9 +80,9 @@ EACH, PIXELS = 8 * 512 * 32 * 32 * 4, 32 * 32
 """Bytes of the queries of 8 images of 32 × 32 pixels and 512 channels in one head."""
 
 
-def between(layers: list[tuple[int, int]]) -> set[int]:
+def between(layers: list[tuple[int, int]], stages: int = 3) -> set[int]:
     """The sizes that are scores between `layers`, each with its bytes and stack, and one as large as the queries."""
-    scores = [(8 * PIXELS * PIXELS * 4, 90)] * 3 + [(EACH, 91)]
+    scores = [(8 * PIXELS * PIXELS * 4, 90)] * stages + [(EACH, 91)]
     made = [*layers, *scores, (EACH, 92), (EACH, 93)]
     linear = np.array([True] * len(layers) + [False] * len(scores) + [True, False])
     size, stack = (np.array([one[part] for one in made], np.int64) for part in (0, 1))
@@ -101,6 +101,15 @@ def between(layers: list[tuple[int, int]]) -> set[int]:
 )
 def test_queries_keys_and_values_of_three_lines_or_one_or_one_layer(layers: list[tuple[int, int]]):
     assert between(layers) == {8 * PIXELS * PIXELS * 4}
+
+
+@pytest.mark.parametrize("layers", [[(EACH, 1), (2 * EACH, 2)], [(2 * EACH, 1), (EACH, 2)]])
+def test_queries_beside_keys_and_values_of_one_layer_where_only_a_softmax_is_as_large_as_their_product(
+    layers: list[tuple[int, int]],
+):
+    assert between(layers, 2) == {8 * PIXELS * PIXELS * 4}
+    assert between(layers, 1) == set()
+    assert between([(EACH, 1)] * 3, 2) == set()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ FIXED_CROPS = 16 * 6 * 37 * 384 * 4
 
 @pytest.mark.parametrize(
     ("program", "allocated", "reserved"),
-    [("vitdet", 0.006, 0.06), ("t5", 0.002, 0.002), ("unet3d", 0.008, 0.13), ("dino", 0.013, 0.026)],
+    [("vitdet", 0.006, 0.06), ("t5", 0.002, 0.002), ("unet3d", 0.008, 0.13), ("dino", 0.0015, 0.027)],
 )
 def test_peaks_are_as_near_as_the_note_says_and_in_range(program: str, allocated: float, reserved: float):
     ROUND.check(program, (), allocated, reserved)

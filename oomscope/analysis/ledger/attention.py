@@ -11,7 +11,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.paths import module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import told
-from oomscope.analysis.plan.hints import BATCH
+from oomscope.analysis.plan.kinds import BATCH
 from oomscope.model import BoolArray
 from oomscope.model.ordering import among, ascending
 

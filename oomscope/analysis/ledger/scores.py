@@ -10,7 +10,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan import scores
-from oomscope.analysis.plan.hints import BATCH, LENGTH, SIDE, kind_of
+from oomscope.analysis.plan.kinds import BATCH, LENGTH, SIDE, kind_of
 from oomscope.analysis.plan.pairs import Made, of_pairs
 from oomscope.analysis.plan.scores import between_projections, pixels, softmaxes_by_name
 from oomscope.analysis.plan.windows import windows as tokens_of_windows
@@ -37,7 +37,7 @@ def of_triples(run: Run) -> BoolArray:
 def told(run: Run, kind: str) -> set[int]:
     """The values that the steps of the recording were told of parameters of a kind."""
     shapes = [step.shape for step in run.study.snapshot.recorded.steps]
-    values = {value for shape in shapes for name, value in shape.items() if kind_of(name) == kind}
+    values = {value for shape in shapes for name, value in shape.items() if kind_of(name, shape) == kind}
     return {value for value in values if isinstance(value, int)}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
 from oomscope.analysis.plan.cards import Card, cap, card, fit, largest
-from oomscope.analysis.plan.hints import guessable
+from oomscope.analysis.plan.kinds import guessable
 from oomscope.analysis.plan.predicting import Peaks, at_peak, predict, unmatched_share
 from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready, nearest
 from oomscope.analysis.plan.records import (

@@ -7,7 +7,7 @@ from math import gcd
 
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.replay import Replay
-from oomscope.analysis.plan.hints import BATCH, UNKNOWN, kind_of
+from oomscope.analysis.plan.kinds import BATCH, UNKNOWN, kind_of
 from oomscope.analysis.plan.predicting import Peaks, at_peak, slack, survives
 from oomscope.analysis.plan.recordings import Shape
 from oomscope.analysis.plan.records import CardFit, Largest
@@ -120,7 +120,7 @@ def largest(
 
 def _step(scaled: Scaled, parameter: str, value: int) -> int:
     """In what steps a value is searched for: of a length, as fine as those that were recorded."""
-    if kind_of(parameter) in (BATCH, UNKNOWN):
+    if kind_of(parameter, scaled.parameters) in (BATCH, UNKNOWN):
         return 1
     known = [shape[parameter] for shape in scaled.recording.shapes if parameter in shape]
     common = gcd(value, *known)

@@ -12,12 +12,17 @@ from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD,
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.reductions import filled_by
+from oomscope.analysis.plan.widths import widths_of
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, BoolArray, IntArray, package_path
 
 _SPARSE = re.compile(r"^_?(make_)?sparse(_adam)?$|coalesce")
 _CONSTANT = (PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE, WORKSPACE)
+_CONVOLUTION = re.compile(r"^torch/nn/modules/conv\.py$")
+_RECURRENT = re.compile(r"^torch/nn/modules/rnn\.py$")
+_LAYERS = re.compile(r"^torch/nn/modules/(linear|conv|sparse|normalization|batchnorm|instancenorm|rnn)\.py$")
+_DROPOUT = re.compile(r"dropout")
 _PROJECTS = re.compile(r"^_in_projection")
 _ATTENTION = re.compile(r"^multi_head_attention_forward$")
 MOST_GRADIENTS = 16
@@ -25,6 +30,8 @@ MOST_GRADIENTS = 16
 LEAST_COPIES = 4
 SMALL_WEIGHT = 64 << 10
 """Bytes up to which a parameter is a vector, which no product casts."""
+LEAST_VECTOR = 64
+"""Bytes of a vector that tells how many channels something has."""
 SMALL = 4096
 """Bytes below which it does not matter how a request grows."""
 LEAST_WORKSPACE = 1 << 20
@@ -51,10 +58,14 @@ class Facts:
         self.of_rows &= ~np.isin(self.size, weights) & (self.size >= SMALL)
         self.fixed &= ~self.of_rows
         # A convolution's workspace holds its input or output in another layout, its weights, and a few bytes to align.
-        # What cuDNN keeps of a recurrent layer for its backward begins with a few bytes, too.
-        self.padded = (recording.at_once & (self.size >= LEAST_WORKSPACE)) | _made_by(
-            study, stack, "torch/nn/modules/rnn.py"
-        )
+        # What cuDNN keeps of a recurrent layer for its backward begins with a few bytes, too, and may hold its weights.
+        kept = self.size[_made_by(study, stack, _RECURRENT)]
+        self.kept_by_kernels = np.isin(self.size, kept) & (self.size >= LEAST_WORKSPACE)
+        self.padded = (recording.at_once & (self.size >= LEAST_WORKSPACE)) | np.isin(self.size, kept)
+        self.convolved = _made_by(study, stack, _CONVOLUTION)
+        self.layered = _made_by(study, stack, _LAYERS)
+        self.vectors = _vectors(self.size[category == PARAMETER])
+        self.widths = widths_of(self.size[category == PARAMETER], self.vectors)
         self.filled_by = filled_by(recording)
         self.steps = len({unit.step for unit in recording.units if unit.step >= 0})
         self.inputs = (category == INPUT) & ~refused
@@ -68,8 +79,15 @@ class Facts:
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.
         self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
         self.like_weight &= ~(self.backward & np.isin(self.size, _too_many(self, self.size[category == PARAMETER])))
+        self.dropout = _in_function(study, stack, _DROPOUT)
         self.projects = _in_function(study, stack, _PROJECTS)
         self.copies = _copies(self, weights, recording)
+
+
+def _vectors(parameters: IntArray) -> list[int]:
+    """How many channels vectors of weights may have, such as those of a norm, in 32 or in 16 bits."""
+    small = np.unique(parameters[(parameters >= LEAST_VECTOR) & (parameters <= SMALL_WEIGHT)])
+    return sorted({one // item for one in small.tolist() for item in (4, 2)}, reverse=True)
 
 
 def _too_many(facts: Facts, parameters: IntArray) -> IntArray:
@@ -102,10 +120,10 @@ def _in_function(study: DeviceStudy, stack: IntArray, name: re.Pattern[str]) -> 
     return found
 
 
-def _made_by(study: DeviceStudy, stack: IntArray, file: str) -> BoolArray:
-    """bool[requests]: which have a frame of a file of torch."""
+def _made_by(study: DeviceStudy, stack: IntArray, file: re.Pattern[str]) -> BoolArray:
+    """bool[requests]: which have a frame of such a file of torch."""
     stacks = study.snapshot.stacks
-    inside = [any(package_path(frame.filename) == file for frame in stacks[one]) for one in range(len(stacks))]
+    inside = [any(file.match(package_path(one.filename) or "") for one in stacks[row]) for row in range(len(stacks))]
     found: BoolArray = np.array([*inside, False])[stack]
     return found
 

@@ -7,27 +7,23 @@ the scores of attention; the side of an image counts squared.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import gcd
 
 import numpy as np
 
 from oomscope.analysis.plan.facts import SMALL, Facts
+from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
 from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, of_pairs
+from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS
-from oomscope.analysis.plan.squares import squares, squares_of_images, unnamed_squares
+from oomscope.analysis.plan.squares import of_two_places, squares, squares_of_images, unnamed_squares
+from oomscope.analysis.plan.strides import strided
+from oomscope.analysis.plan.widths import has_known_width
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
-BATCH, LENGTH, SIDE, UNKNOWN = "batch", "length", "side", "unknown"
-_NAMES = (
-    (BATCH, re.compile(r"batch|^bs$|^b$|^n$|micro|samples?$|images$|sequences$|requests$", re.IGNORECASE)),
-    (SIDE, re.compile(r"side|image|img|resolution|^res$|crop|^size$|pixels", re.IGNORECASE)),
-    (LENGTH, re.compile(r"seq|len|tokens|context|^ctx$|^[stlhw]$|steps$|frames|time|height|width|points|nodes",
-                        re.IGNORECASE)),
-)  # fmt: skip
 A_FEW = 1 / 16
 """Of a length: so many tokens may a padding add."""
 OF_AN_IMAGE, OF_A_VOLUME = 2, 3
@@ -40,19 +36,16 @@ PYRAMID, OF_A_PLACE = 8, 512
 """Levels, and bytes that an input has for each place of them at most."""
 
 
-def kind_of(parameter: str) -> str:
-    """What the name of a parameter says of it: `BATCH`, `LENGTH`, `SIDE` or `UNKNOWN`."""
-    return next((kind for kind, pattern in _NAMES if pattern.search(parameter)), UNKNOWN)
-
-
 @frozen(eq=False)
 class Hints:
     """For each request, the likely degree of each parameter, with the least and the greatest that may be.
 
     Attributes:
-        degree, low, high: int8[requests, parameters].
+        degree, low, high: int64[requests, parameters].
         of_rows: bool[requests], which an optimizer makes of the rows of sparse gradients.
         filled_by: int64[requests], what a reduction that fills the card would take of a larger one, else 0.
+        carried: bool[requests, parameters], whether its size tells how it grows: it has the parameter as a factor, or
+            what the program makes of it, or it is what does not grow.
     """
 
     degree: IntArray
@@ -60,59 +53,124 @@ class Hints:
     high: IntArray
     of_rows: BoolArray
     filled_by: IntArray
+    carried: BoolArray
 
 
 def hints(recording: Recording, parameters: Sequence[str]) -> Hints:
     """What `recording` alone tells."""
     facts = Facts(recording)
     columns = [_column(facts, recording, name) for name in parameters]
-    stacked = [np.stack([column[row] for column in columns], axis=1) for row in range(3)]
-    return Hints(stacked[0], stacked[1], stacked[2], facts.of_rows, facts.filled_by)
+    degree, low, high = (np.stack([one[part] for one in columns], axis=1) for part in (_DEGREE, _LOW, _HIGH))
+    carried = np.stack([column[_CARRIED] > 0 for column in columns], axis=1)
+    return Hints(degree, low, high, facts.of_rows, facts.filled_by, carried)
 
 
-def _column(facts: Facts, recording: Recording, name: str) -> tuple[IntArray, IntArray, IntArray]:
-    """int8[requests] each: the degree in one parameter, the least, the greatest."""
+_DEGREE, _LOW, _HIGH, _CARRIED = range(4)
+
+
+def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
+    """int64[4, requests]: the degree in one parameter, the least, the greatest; whether the size tells it."""
     value = _values(recording, name, len(facts.size))
-    kind = kind_of(name)
+    kind = kind_of(name, [one for shape in recording.shapes for one in shape])
     usual = (OF_A_VOLUME if _is_of_volumes(facts, recording, value) else OF_AN_IMAGE) if kind == SIDE else 1
-    known = value > 1
-    value = np.maximum(value, 1)
-    free = ~facts.fixed & (recording_values(recording, name) | known)
-    divides = (facts.size % value == 0) | facts.padded if kind != SIDE else np.ones(len(value), np.bool_)
-    degree = np.where(free & divides, usual, 0)
-    high = np.where(free, usual, 0)
-    degree[facts.of_rows & free] = usual
-    low = degree.copy()
-    low[facts.of_rows] = 0
+    free = ~facts.fixed & (recording_values(recording, name) | (value > 1))
+    at = _At(np.maximum(value, 1), _samples(recording, len(value)), free)
+    shorter = strided(facts, at.value, at.samples) if kind == LENGTH else []
+    divides = np.ones(len(value), np.bool_)
+    if kind != SIDE:
+        divides = (facts.size % at.value == 0) | facts.padded | _divided(facts.size, shorter)
+    found = np.zeros((4, len(value)), np.int64)
+    found[_DEGREE] = np.where(free & (divides | facts.of_rows), usual, 0)
+    found[_HIGH] = np.where(free, usual, 0)
+    found[_LOW] = np.where(facts.of_rows, 0, found[_DEGREE])
+    found[_LOW, facts.kept_by_kernels & (facts.size % at.value != 0)] = 0
     unsure = ((facts.backward & facts.like_weight) | facts.copies) & free
-    degree[unsure] = 0
-    low[unsure] = 0
+    found[_DEGREE, unsure] = found[_LOW, unsure] = 0
     if kind == SIDE:
-        low[~_of_an_image(facts.size, value)] = 0
-        beside, joined = _beside_an_image(facts, recording, value)
-        degree[beside & free] = 0
-        low[(beside | joined) & free] = 0
-        if usual == OF_AN_IMAGE:
-            scores = squares_of_images(facts, value, free)
-            degree[scores] = high[scores] = 2 * usual
-            low[scores] = usual
+        _of_side(found, facts, recording, at, usual)
+    else:
+        found[_CARRIED] = divides
     if kind == LENGTH:
-        near = _about_as_long(facts.size, free & divides & ~facts.padded, free & ~divides)
-        degree[near] = usual
-        named, unnamed = squares(facts, value, free), unnamed_squares(facts, value, free)
-        square = named | unnamed
-        degree[square] = 2
-        high[square | (free & _as_large_as_a_softmax(facts))] = 2
-        low[square & ~facts.attention] = 1
-        made = Made(facts.size, facts.linear, facts.forward & facts.framed)
-        pairs, triangles = of_pairs(made, recording, value, _samples(recording, len(value)))
-        for found, power in ((pairs & free, PAIRS), (triangles & free, TRIANGLES)):
-            degree[found], high[found] = power, power
-            low[found] = 1
+        _of_length(found, facts, recording, at, divides, shorter)
     full = (facts.filled_by > 0) & free
-    degree[full] = 0
-    low[full] = high[full] = usual
-    return degree.astype(np.int8), low.astype(np.int8), np.maximum(high, degree).astype(np.int8)
+    found[_DEGREE, full] = 0
+    found[_LOW, full] = found[_HIGH, full] = usual
+    found[_HIGH] = np.maximum(found[_HIGH], found[_DEGREE])
+    found[_CARRIED] |= ~free | unsure | full | facts.of_rows | recording.at_once
+    return found
+
+
+def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual: int) -> None:
+    """What the side of an image tells beside that what is made of images grows with its square."""
+    free = at.free
+    of_image = _of_an_image(facts.size, at.value)
+    found[_LOW, ~of_image] = 0
+    beside, joined = _beside_an_image(facts, recording, at.value)
+    found[_DEGREE, beside & free] = 0
+    found[_LOW, (beside | joined) & free] = 0
+    found[_CARRIED] = beside | joined | _of_its_places(facts.size, at)
+    if usual == OF_AN_IMAGE:
+        tokens = tokens_of(facts, at.value, at.samples, free)
+        of_tokens = made_of(facts.size, tokens, at.samples)
+        found[_LOW, of_tokens & free] = usual
+        found[_DEGREE, free & (tokens > 0) & ~of_tokens & ~of_image] = 0
+        scores = squares_of_images(facts, at.value, free) | _squares_of(facts, tokens, free)
+        found[_DEGREE, scores] = found[_HIGH, scores] = 2 * usual
+        found[_LOW, scores] = usual
+        found[_CARRIED] |= of_tokens | scores
+
+
+def _of_length(
+    found: IntArray, facts: Facts, recording: Recording, at: _At, divides: BoolArray, shorter: Sequence[IntArray]
+) -> None:
+    """What a length tells: what is nearly as long as what it divides, and what grows with its square or cube.
+
+    So does the square of one of `shorter`, what convolutions leave of it.
+    """
+    value, free = at.value, at.free
+    near = _about_as_long(facts.size, free & divides & ~facts.padded, free & ~divides)
+    found[_DEGREE, near] = 1
+    if facts.widths:
+        lengths = (value, *shorter)
+        known = np.any([has_known_width(facts.size, one, at.samples, facts.widths) for one in lengths], axis=0)
+        found[_LOW, free & ~known & (facts.size >= SMALL) & ~facts.padded] = 0
+    square = of_two_places(facts, value, at.samples, free)
+    for length in (value, *shorter):
+        square |= _squares_of(facts, length, free)
+    found[_DEGREE, square] = 2
+    found[_HIGH, square | (free & _as_large_as_a_softmax(facts))] = 2
+    found[_LOW, square & ~facts.attention] = 1
+    made = Made(facts.size, facts.linear, facts.forward & facts.framed)
+    pairs, triangles = of_pairs(made, recording, value, at.samples)
+    for rows, power in ((pairs & free, PAIRS), (triangles & free, TRIANGLES)):
+        found[_DEGREE, rows] = found[_HIGH, rows] = power
+        found[_LOW, rows] = 1
+    found[_CARRIED] |= near
+
+
+@frozen(eq=False)
+class _At:
+    """At which value of a parameter each request was made, 1 where it is not known; at which batch; and which may vary.
+
+    int64[requests] both, and bool[requests].
+    """
+
+    value: IntArray
+    samples: IntArray
+    free: BoolArray
+
+
+def _squares_of(facts: Facts, tokens: IntArray, free: BoolArray) -> BoolArray:
+    """Scores of so many tokens, whether or not a name tells them."""
+    return np.asarray((tokens > 1) & (squares(facts, tokens, free) | unnamed_squares(facts, tokens, free)))
+
+
+def _divided(size: IntArray, lengths: Sequence[IntArray]) -> BoolArray:
+    """Which sizes one of `lengths` divides."""
+    found = np.zeros(len(size), np.bool_)
+    for length in lengths:
+        found |= (length > 1) & (size % np.maximum(length, 1) == 0)
+    return found
 
 
 def _as_large_as_a_softmax(facts: Facts) -> BoolArray:
@@ -146,10 +204,10 @@ def _is_of_volumes(facts: Facts, recording: Recording, side: IntArray) -> bool:
     sides = {len(tensor.shape) for tensor in tensors if tensor.category == "parameter" and tensor.shape}
     if sides & {IMAGE_KERNEL, VOLUME_KERNEL}:
         return VOLUME_KERNEL in sides
-    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
-    if not batches or not facts.inputs.any():
+    batch = batch_among(recording.shapes)
+    if batch is None or not facts.inputs.any():
         return False
-    samples = np.maximum(_values(recording, batches[0], len(side)), 1)
+    samples = np.maximum(_values(recording, batch, len(side)), 1)
     return bool((facts.inputs & (side > HALVINGS) & (facts.size >= samples * side**3)).any())
 
 
@@ -162,6 +220,16 @@ def _of_an_image(size: IntArray, side: IntArray) -> BoolArray:
     return found
 
 
+def _of_its_places(size: IntArray, at: _At) -> BoolArray:
+    """Which are so many values for each place of the image, or of it halved again and again, as rounded up or down."""
+    found = np.zeros(len(size), np.bool_)
+    for power in range(HALVINGS + 1):
+        for part in (at.value >> power, -(-at.value // (1 << power))):
+            places = np.where(part >= LEAST_PATCH, part * part, 0)
+            found |= made_of(size, places, at.samples)
+    return found
+
+
 def _beside_an_image(facts: Facts, recording: Recording, side: IntArray) -> tuple[BoolArray, BoolArray]:
     """What has a length that does not depend on the side, as text has, and what joins both.
 
@@ -170,11 +238,11 @@ def _beside_an_image(facts: Facts, recording: Recording, side: IntArray) -> tupl
     """
     tensors = recording.study.snapshot.recorded.tensors
     widths = {width for one in tensors if one.category == "parameter" for width in one.shape or () if width > 1}
-    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
+    batch = batch_among(recording.shapes)
     found, joined = np.zeros(len(side), np.bool_), np.zeros(len(side), np.bool_)
-    if not widths or not batches:
+    if not widths or batch is None:
         return found, joined
-    samples = np.maximum(_values(recording, batches[0], len(side)), 1)
+    samples = np.maximum(_values(recording, batch, len(side)), 1)
     each = np.where(facts.size % samples == 0, facts.size // samples, 1)
     known = {*widths, *np.unique(side[side > 1]).tolist()}
     sides = np.unique(side[side > 1]).tolist()
@@ -227,8 +295,8 @@ def _without(size: int, known: Iterable[int]) -> int:
 
 def _samples(recording: Recording, count: int) -> IntArray:
     """int64[requests]: the batch at which each was made; 0 where no parameter is one."""
-    batches = [name for shape in recording.shapes for name in shape if kind_of(name) == BATCH]
-    return _values(recording, batches[0], count) if batches else np.zeros(count, np.int64)
+    batch = batch_among(recording.shapes)
+    return np.zeros(count, np.int64) if batch is None else _values(recording, batch, count)
 
 
 def _values(recording: Recording, name: str, count: int) -> IntArray:
@@ -242,8 +310,3 @@ def _values(recording: Recording, name: str, count: int) -> IntArray:
 def recording_values(recording: Recording, name: str) -> BoolArray:
     """bool[requests]: which were made at a known value of a parameter."""
     return np.asarray(_values(recording, name, recording.program.requests) > 0)
-
-
-def guessable(parameters: Sequence[str], varied: Mapping[str, bool]) -> list[str]:
-    """The parameters that the recordings do not vary and whose names do not say how sizes depend on them."""
-    return [name for name in parameters if not varied[name] and kind_of(name) == UNKNOWN]

@@ -10,7 +10,8 @@ import numpy as np
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
 from oomscope.analysis.plan.facts import LEAST_WORKSPACE
-from oomscope.analysis.plan.hints import SIDE, hints, kind_of
+from oomscope.analysis.plan.hints import hints
+from oomscope.analysis.plan.kinds import SIDE, kind_of
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit
@@ -38,7 +39,8 @@ class Scaled:
         which: int64[requests], the model of each; -1: of a fixed size.
         matched: bool[requests], which were found at another shape too, or could be: see `is_alone`.
         value: int64[requests, parameters], the shape that each was made at; 0: not known.
-        degree: int8[requests, parameters], how each grows by what it is.
+        degree: int64[requests, parameters], how each grows by what it is.
+        carried: bool[requests, parameters], whether its size tells how it grows with each: see `hints`.
         copies: bool[requests], the workspaces of kernels.
         workspace: bool[requests], those of them whose size no recording bears out.
         varied: the parameters that differ between the shapes that were seen.
@@ -52,6 +54,7 @@ class Scaled:
     matched: BoolArray
     value: IntArray
     degree: IntArray
+    carried: BoolArray
     copies: BoolArray
     workspace: BoolArray
     varied: tuple[str, ...]
@@ -147,6 +150,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
         matched=matched,
         value=value,
         degree=told.degree,
+        carried=told.carried,
         copies=copies,
         workspace=workspace,
         varied=varied,

@@ -94,18 +94,21 @@ def between_projections(
         packed = int(size[before[0]]) == PROJECTIONS * each
         layers = [one for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
         made = size[np.concatenate(layers)]
-        three = made[made * SMALL >= each][-PROJECTIONS:].tolist()
-        if packed or three == [each] * PROJECTIONS:
-            found += [part[size[part] == one] for one in _scores_among(size[part], each, set(told))]
+        made = made[made * SMALL >= each]
+        if packed or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:
+            found += [part[size[part] == one] for one in _scores_among(size[part], each, set(told), STAGES)]
+        elif made[-2:].tolist() in ([each, 2 * each], [2 * each, each]):
+            # Keys and values are one layer. So few are as large by chance that a product and its softmax are enough.
+            found += [part[size[part] == one] for one in _scores_among(size[part], each, set(told), STAGES - 1)]
     return np.concatenate(found)
 
 
-def _scores_among(sizes: IntArray, each: int, told: set[int]) -> list[int]:
+def _scores_among(sizes: IntArray, each: int, told: set[int], stages: int) -> list[int]:
     """Those of `sizes` that can be scores of queries of `each` bytes, of a whole number of channels a head."""
     return [
         one
         for one, count in zip(*(column.tolist() for column in np.unique(sizes, return_counts=True)), strict=True)
-        if one > LARGER * each and count >= STAGES and any(_is_of_heads(one, each, tokens) for tokens in told)
+        if one > LARGER * each and count >= stages and any(_is_of_heads(one, each, tokens) for tokens in told)
     ]
 
 

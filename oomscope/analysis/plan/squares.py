@@ -6,13 +6,20 @@ import numpy as np
 
 from oomscope.analysis.plan.calls import module_of, path_of
 from oomscope.analysis.plan.facts import Facts
-from oomscope.analysis.plan.scores import HALVINGS, between_projections, pixels, softmaxes_by_name, written_out
+from oomscope.analysis.plan.scores import (
+    HALVINGS,
+    LEAST_TOKENS,
+    between_projections,
+    pixels,
+    softmaxes_by_name,
+    written_out,
+)
 from oomscope.analysis.plan.windows import windows
 from oomscope.model import BoolArray, IntArray
 
 MASK = 4
 """Times as many bytes has a float32 as a truth value."""
-_ITEM_SIZES = (4, 2, 8, 1)
+_ITEM_SIZES, _FLOATS = (4, 2, 8, 1), (4, 2)
 
 
 def squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray:
@@ -50,6 +57,26 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
     return found & free
 
 
+def of_two_places(facts: Facts, length: IntArray, samples: IntArray, free: BoolArray) -> BoolArray:
+    """A number for each pair of places and nothing beside, as distances between points: no layer makes its size.
+
+    Nor does a dropout alone, whose masks may be of anything four times as large.
+
+    Args:
+        facts: what is known of each request.
+        length: int64[requests], at which each was made; 0: not known.
+        samples: int64[requests], likewise the batch; 0: not known, taken for one.
+        free: bool[requests], which may depend on the length.
+    """
+    exact = np.zeros(len(length), np.bool_)
+    for item in _FLOATS:
+        exact |= facts.size == np.maximum(samples, 1) * length * length * item
+    exact &= free & (length >= LEAST_TOKENS)
+    made = facts.forward & ~facts.dropout
+    sizes = np.setdiff1d(np.unique(facts.size[made & exact]), np.unique(facts.size[made & facts.layered]))
+    return np.asarray(exact & np.isin(facts.size, sizes))
+
+
 def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArray:
     """Scores by which the pixels of an image attend to one another, and what the backward makes of their size.
 
@@ -63,7 +90,7 @@ def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArra
         scores = between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, pixels([one]))
         others = facts.size[here & ~np.isin(facts.stack, np.unique(facts.stack[scores]))]
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
-        found |= (side == one) & np.isin(facts.size, [*sizes, *(sizes // MASK)] if len(sizes) else [])
+        found |= (side == one) & np.isin(facts.size, np.union1d(sizes, np.setdiff1d(sizes // MASK, others)))
         found[scores] = True
     return found & free
 

@@ -12,7 +12,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from oomscope.analysis.plan.hints import BATCH, kind_of
+from oomscope.analysis.plan.kinds import BATCH, kind_of
 from oomscope.analysis.plan.polynomials import EXACT, Evidence, Law, Model, Point, Polynomial, Powers, power, spread
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
@@ -54,7 +54,8 @@ def in_steps(
     """
     found = list(models)
     for axis, name in enumerate(parameters):
-        if kind_of(name) == BATCH or all(len({point[axis] for point in one.points}) == 1 for one in evidence):
+        varied = any(len({point[axis] for point in one.points}) > 1 for one in evidence)
+        if kind_of(name, parameters) == BATCH or not varied:
             continue
         fitting = {row: some for row, one in enumerate(evidence) if (some := _candidates(one, models[row], axis))}
         sure = _determined(fitting, evidence, lines)

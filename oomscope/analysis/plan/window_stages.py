@@ -13,7 +13,7 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import BUFFER, PARAMETER
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.plan.hints import BATCH, SIDE, kind_of
+from oomscope.analysis.plan.kinds import BATCH, SIDE, kind_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import softmaxes_by_name
 from oomscope.analysis.whatif.extraction import by_request
@@ -54,7 +54,7 @@ def window_stages(recording: Recording) -> WindowStages | None:
     """The windows of a recording of one shape; None where it has none, or pads them itself."""
     if len(recording.shapes) != 1:
         return None
-    named = {kind_of(name): name for name in recording.shapes[0]}
+    named = {kind_of(name, recording.shapes[0]): name for name in recording.shapes[0]}
     if BATCH not in named or SIDE not in named:
         return None
     batch, side = (recording.shapes[0][named[kind]] for kind in (BATCH, SIDE))

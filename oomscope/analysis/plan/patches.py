@@ -1,0 +1,68 @@
+"""How many tokens a transformer makes of an image, where no halved side tells: patches, and a few tokens beside them.
+
+Of 224 pixels in patches of 16 there are 196 and one more. Few widths have such a factor, so what it divides has it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.plan.facts import Facts
+from oomscope.analysis.plan.scores import pixels
+from oomscope.model import BoolArray, IntArray
+
+SMALLEST, LARGEST = 4, 64
+"""Sides of a patch, in pixels."""
+BESIDE = (1, 0, 2, 5)
+"""Tokens that stand for the whole image: one of a class, one of a teacher, registers."""
+LEAST_TOKENS, LEAST_ODD = 26, 13
+NEARLY, LEAST_SHARE = 0.98, 0.25
+"""Of the bytes that a forward makes: so much is made of such tokens at least."""
+HALF = 2
+"""Bytes of the smallest number of an activation."""
+
+
+def tokens_of(facts: Facts, side: IntArray, samples: IntArray, free: BoolArray) -> IntArray:
+    """int64[requests]: the tokens of an image of the side that each request was made at; 0: not known.
+
+    Args:
+        facts: what is known of each request.
+        side: int64[requests], at which each was made; 0: not known.
+        samples: int64[requests], likewise the batch; 0: not known, taken for one.
+        free: bool[requests], which may depend on the side.
+    """
+    found = np.zeros(len(side), np.int64)
+    for one in np.unique(side[free & (side > 1)]).tolist():
+        rows = free & facts.forward & (side == one)
+        total = float(facts.size[rows].sum())
+        shares = {
+            tokens: float(facts.size[rows & made_of(facts.size, np.full(len(side), tokens), samples)].sum())
+            for tokens in _possible(one)
+        }
+        most = max(shares.values(), default=0.0)
+        if most >= LEAST_SHARE * total > 0:
+            # What divides as much and has the rarest factor; of its multiples the smallest.
+            fitting = [tokens for tokens, share in shares.items() if share >= NEARLY * most]
+            found[side == one] = max(fitting, key=lambda tokens: (_odd(tokens), -tokens))
+    return found
+
+
+def made_of(size: IntArray, tokens: IntArray, samples: IntArray) -> BoolArray:
+    """bool[requests]: which are a whole number of values for each token."""
+    each = np.maximum(samples, 1) * np.maximum(tokens, 1) * HALF
+    return np.asarray((tokens > 0) & (size >= each) & (size % each == 0))
+
+
+def _possible(side: int) -> list[int]:
+    """Numbers of tokens with a factor that is rare, of patches that divide a side."""
+    halved = pixels([side]) | {side * side}
+    counts = [
+        (side // patch) ** 2 + more for more in BESIDE for patch in range(SMALLEST, LARGEST + 1) if side % patch == 0
+    ]
+    return [
+        one for one in dict.fromkeys(counts) if one >= LEAST_TOKENS and _odd(one) >= LEAST_ODD and one not in halved
+    ]
+
+
+def _odd(number: int) -> int:
+    return number // (number & -number)
