@@ -21,6 +21,10 @@ PLAN: dict[str, Sentence] = {
         "{parameter} is {value} in every recording: how memory depends on it is inferred, and the range is wider. One "
         "more recording at another {parameter} would settle it"
     ),
+    "plan.not_told": (
+        "{parameter} is {value} in every recording, and nothing in them tells how memory depends on it: no other value "
+        "is predicted. One more recording at another {parameter} would do"
+    ),
     "plan.ends_early": (
         "Every recording ends with a request that failed: the program would have gone on, so peaks are lower bounds, "
         "and nothing is said to fit"

@@ -9,7 +9,7 @@ from oomscope.allocator.config import AllocatorConfig
 from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
 from oomscope.analysis.plan.cards import Card, cap, card, fit, largest
 from oomscope.analysis.plan.kinds import guessable
-from oomscope.analysis.plan.predicting import Peaks, at_peak, predict, unmatched_share
+from oomscope.analysis.plan.predicting import Peaks, at_peak, predict, unmatched_share, untold_share
 from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready, nearest
 from oomscope.analysis.plan.records import (
     Alignment,
@@ -47,6 +47,8 @@ __all__ = [
 MOST_RECORDINGS = 3
 MOST_ALONE = 0.25
 """Of the peak of a recording: what may lack a counterpart in the others. Kernels that come and go are far less."""
+MOST_UNTOLD = 0.25
+"""Of the peak of a recording: what may be of sizes that do not tell how they grow with what no recording varies."""
 
 
 def plan(
@@ -203,23 +205,43 @@ class _Planner:
 
     def check(self, shapes: Sequence[Shape]) -> None:
         """Refuse parameters whose effect nothing tells."""
-        known = [shape for one in self.recordings for shape in one.shapes]
-        for shape in known:
+        for shape in self._known:
             missing = [name for name in self.parameters if name not in shape]
             if missing:
                 raise RequestError(f"not every recording says what {missing[0]} was; name it in each --at.")
-        varied = {name: len({shape[name] for shape in known}) > 1 for name in self.parameters}
-        for name in guessable(self.parameters, varied):
-            if any(shape[name] != self.base[name] for shape in shapes):
-                if self.left_out:
-                    raise RequestError(
-                        f"{self.left_out[0]} failed too early to tell how the peak depends on {name}; record one more "
-                        f"run at another {name} that comes as far as the one at {name}={self.base[name]}."
-                    )
+        for name, share in self.untold.items():
+            if all(shape[name] == self.base[name] for shape in shapes):
+                continue
+            same = f"{name}={self.base[name]}"
+            if self.left_out:
                 raise RequestError(
-                    f"how memory depends on {name} cannot be told from recordings that all have "
-                    f"{name}={self.base[name]}; record one more step at another {name} and give it as well."
+                    f"{self.left_out[0]} failed too early to tell how the peak depends on {name}; record one more "
+                    f"run at another {name} that comes as far as the one at {same}."
                 )
+            why = f": {share:.0%} of the peak is of sizes that do not have {name} as a factor" if share < 1 else ""
+            raise RequestError(
+                f"how memory depends on {name} cannot be told from recordings that all have {same}{why}; record one "
+                f"more step at another {name} and give it as well."
+            )
+
+    @property
+    def _known(self) -> list[Shape]:
+        """The shapes of all recordings."""
+        return [shape for one in self.recordings for shape in one.shapes]
+
+    @property
+    def untold(self) -> dict[str, float]:
+        """The parameters whose effect nothing tells, and the share of the peak of which that is so.
+
+        No recording varies them, and neither their names nor the sizes say how these depend on them.
+        """
+        varied = {name: len({shape[name] for shape in self._known}) > 1 for name in self.parameters}
+        found = dict.fromkeys(guessable(self.parameters, varied), 1.0)
+        for name in self.parameters:
+            if not varied[name] and name not in found:
+                share = untold_share(self.scaled_from(self.recordings[0]), name)
+                found |= {name: share} if share > MOST_UNTOLD else {}
+        return found
 
     def check_alignment(self) -> None:
         """Refuse recordings of different programs.
@@ -287,22 +309,21 @@ class _Planner:
         self, on: Card, shapes: Sequence[Shape], configs: Sequence[tuple[str | None, AllocatorConfig]]
     ) -> list[Largest]:
         """The largest value of each parameter whose effect is known, the others as first asked for."""
-        known = [shape for one in self.recordings for shape in one.shapes]
-        varied = {name: len({shape[name] for shape in known}) > 1 for name in self.parameters}
-        skipped = guessable(self.parameters, varied)
         return [
             largest(self.scaled_for, config, setting, on, name, shapes[0])
             for setting, config in configs
             for name in self.parameters
-            if name not in skipped
+            if name not in self.untold
         ]
 
     def notes(self) -> tuple[Note, ...]:
         """What holds for all answers."""
-        known = [shape for one in self.recordings for shape in one.shapes]
-        values = {name: {shape[name] for shape in known} for name in self.parameters}
-        fixed = [name for name in self.parameters if len(values[name]) == 1 and len(known) > 1]
-        found = [note("plan.not_varied", parameter=name, value=values[name].pop()) for name in fixed]
+        values = {name: {shape[name] for shape in self._known} for name in self.parameters}
+        fixed = [name for name in self.parameters if len(values[name]) == 1 and name not in self.untold]
+        found = [
+            note("plan.not_varied", parameter=name, value=self.base[name]) for name in fixed if len(self._known) > 1
+        ]
+        found += [note("plan.not_told", parameter=name, value=self.base[name]) for name in self.untold]
         found += [
             note("plan.shape_from_tensors", file=one.name, batch=one.shapes[0]["batch"], tensors=one.inferred)
             for one in self.recordings

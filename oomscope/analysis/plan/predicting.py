@@ -33,10 +33,11 @@ class _Margins:
 _RECORDED = _Margins(0.0, 0.0)
 _BORNE_OUT = _Margins(0.002, 0.015)
 """Every size is: kernels add small blocks now and then."""
-_ASSUMED = _Margins(0.01, 0.03)
-"""A parameter was changed that no recording varies."""
+_ASSUMED = _Margins(0.01, 0.1)
+"""A parameter was changed that no recording varies: a few bytes that are off decide whether something fits a hole."""
 _WORKSPACES = _Margins(0.03, 0.11)
 """Workspaces are chosen anew at every shape, as those of convolutions are."""
+_ASSUMED_WORKSPACES = _Margins(0.03, 0.15)
 _STEPS = _Margins(0.01, 0.06)
 """Some sizes grow in steps and others do not, so that other ones fit into each other's holes."""
 _BLOCK, _SEGMENT = 512, 2 << 20
@@ -71,9 +72,11 @@ def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
         ends += [_replayed(scaled, one, config) for one in (least, most) if not np.array_equal(one, likely)]
     margins = _margins(scaled, shape, as_recorded=as_recorded)
     hole = _segment(likely[scaled.copies]) if not as_recorded else 0
+    allocated = _estimate(*_each("peak_allocated", central, ends), margins.allocated)
+    reserved = _estimate(*_each("peak_reserved", central, ends), margins.reserved, hole)
     return Peaks(
-        allocated=_estimate(*_each("peak_allocated", central, ends), margins.allocated),
-        reserved=_estimate(*_each("peak_reserved", central, ends), margins.reserved, hole),
+        allocated=allocated,
+        reserved=_as_wide_as(reserved, allocated) if _is_assumed(scaled, shape) else reserved,
         likely=likely,
         most=likely if as_recorded else most,
         workspaces=workspaces,
@@ -87,15 +90,20 @@ def _each(peak: str, central: Sequence[Replay], ends: Sequence[Replay]) -> tuple
 def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool) -> _Margins:
     if as_recorded:
         return _RECORDED
-    own = scaled.recording.shapes[-1]
-    assumed = any(shape[name] != own.get(name) for name in scaled.parameters if name not in scaled.varied)
+    assumed = _is_assumed(scaled, shape)
     margins = _ASSUMED if assumed else _BORNE_OUT
     if scaled.copies.any():
-        margins = _WORKSPACES
+        margins = _ASSUMED_WORKSPACES if assumed else _WORKSPACES
     elif scaled.in_steps:
         margins = _STEPS
     alone = unmatched_share(scaled)
     return _Margins(margins.allocated + alone, margins.reserved + alone)
+
+
+def _is_assumed(scaled: Scaled, shape: Shape) -> bool:
+    """Whether a parameter is other than it was in all recordings."""
+    own = scaled.recording.shapes[-1]
+    return any(shape[name] != own.get(name) for name in scaled.parameters if name not in scaled.varied)
 
 
 def unmatched_share(scaled: Scaled) -> float:
@@ -103,6 +111,14 @@ def unmatched_share(scaled: Scaled) -> float:
     size = scaled.recording.program.size
     live, _ = live_at_peak(scaled.recording.program, size)
     return float(size[live][~scaled.matched[live]].sum()) / max(float(size[live].sum()), 1.0)
+
+
+def untold_share(scaled: Scaled, parameter: str) -> float:
+    """Of the bytes at the recorded peak, those whose sizes do not tell how they grow with a parameter."""
+    size = scaled.recording.program.size
+    live, _ = live_at_peak(scaled.recording.program, size)
+    untold = ~scaled.carried[live, scaled.parameters.index(parameter)]
+    return float(size[live][untold].sum()) / max(float(size[live].sum()), 1.0)
 
 
 def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
@@ -119,6 +135,12 @@ def _estimate(central: list[int], ends: list[int], margin: float, hole: int = 0)
     low, high = min(*central, *ends, middle), max(*central, *ends, middle)
     room = max(round(middle * margin), hole)
     return Estimate(middle, max(min(low, middle - room), 0), max(high, middle + room))
+
+
+def _as_wide_as(reserved: Estimate, allocated: Estimate) -> Estimate:
+    """Reserved memory is no surer than what it is reserved for."""
+    low = min(reserved.low, reserved.bytes - (allocated.bytes - allocated.low))
+    return Estimate(reserved.bytes, low, max(reserved.high, reserved.bytes + allocated.high - allocated.bytes))
 
 
 def _segment(workspaces: IntArray) -> int:
