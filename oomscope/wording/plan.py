@@ -91,10 +91,12 @@ def fit_text(card: CardFit) -> str:
 
 
 def largest_text(found: Largest) -> str:
-    """``batch=24``, ``batch=4096 and more``, or ``not even batch=1``."""
+    """``batch=24``, ``batch=4096 or more``, ``batch=32, but not surely 25``, or ``no batch``."""
     if found.value is None:
         return clean(f"no {found.parameter}", 80)
     more = " or more" if found.bound else ""
+    if found.uncertain_from is not None:
+        more = f", but not surely {found.uncertain_from}"
     return clean(f"{found.parameter}={found.value}{more}", 80)
 
 

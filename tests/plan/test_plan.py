@@ -11,6 +11,7 @@ from oomscope.analysis.plan import plan_of
 from oomscope.analysis.plan.records import Plan
 from oomscope.errors import RequestError
 from oomscope.units import GIB, MIB
+from oomscope.wording.plan import largest_text
 from tests.plan.programs import Program, study
 
 Shape = tuple[int, int]
@@ -128,10 +129,22 @@ def test_workspaces_that_only_one_recording_has_are_told_and_the_rest_is_aligned
     assert answer.predictions[0].peak_allocated.bytes == pytest.approx(truth((12, 128), program)[0], rel=0.03)
 
 
+def test_the_largest_is_no_smaller_than_what_is_said_to_fit_although_one_between_may_not(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("oomscope.analysis.plan.cards._search", lambda *_: (5, False))
+    answer = planned([(4, 128), (6, 128)], [(4, 128), (8, 128), (8, 64)], gpus=[str(4 * GIB)])
+    assert [one.cards[0].fits for one in answer.predictions] == [True] * 3
+    batch, length = answer.largest
+    assert (batch.value, batch.uncertain_from, largest_text(batch)) == (8, 6, "batch=8, but not surely 6")
+    assert (length.value, length.uncertain_from) == (128, 69), "of 64 and 128 only the latter is at batch 4"
+
+
 def test_the_largest_that_fits_does_and_one_more_does_not():
     card = 4 * GIB
     answer = planned([(4, 128), (6, 128)], [(4, 128)], gpus=[str(card)])
     found = next(one for one in answer.largest if one.parameter == "batch")
+    assert found.uncertain_from is None
     usable = card - 768 * MIB
     assert found.value is not None
     assert truth((found.value, 128))[1] - (found.headroom or 0) <= usable

@@ -130,7 +130,7 @@ def plan_of(
     whole = not all(one.ends_early for one in recordings)
     for number, on in enumerate(cards if whole else ()):
         progress("replaying", (len(shapes) + number) / (len(shapes) + len(cards)), on.name)
-        found += planner.largest(on, shapes, configs)
+        found += planner.largest(on, shapes, configs, predictions)
     return Plan(
         device=studies[0][1].index,
         sources=tuple(source_of(one) for one in recordings),
@@ -306,15 +306,28 @@ class _Planner:
         )
 
     def largest(
-        self, on: Card, shapes: Sequence[Shape], configs: Sequence[tuple[str | None, AllocatorConfig]]
+        self,
+        on: Card,
+        shapes: Sequence[Shape],
+        configs: Sequence[tuple[str | None, AllocatorConfig]],
+        predictions: Sequence[Prediction],
     ) -> list[Largest]:
-        """The largest value of each parameter whose effect is known, the others as first asked for."""
-        return [
-            largest(self.scaled_for, config, setting, on, name, shapes[0])
-            for setting, config in configs
-            for name in self.parameters
-            if name not in self.untold
-        ]
+        """The largest value of each parameter whose effect is known, the others as first asked for.
+
+        It is no smaller than what is predicted to fit.
+        """
+        found = []
+        for setting, config in configs:
+            fitting = [
+                row.shape
+                for row in predictions
+                if row.setting == setting and any(one.gpu == on.name and one.fits for one in row.cards)
+            ]
+            for name in self.parameters:
+                alike = [one[name] for one in fitting if {**shapes[0], name: one[name]} == one]
+                if name not in self.untold:
+                    found.append(largest(self.scaled_for, config, setting, on, name, shapes[0], alike))
+        return found
 
     def notes(self) -> tuple[Note, ...]:
         """What holds for all answers."""

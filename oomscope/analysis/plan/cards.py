@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import gcd
 
 from oomscope.allocator.config import AllocatorConfig
@@ -88,8 +88,12 @@ def largest(
     on: Card,
     parameter: str,
     base: Shape,
+    known: Sequence[int] = (),
 ) -> Largest:
-    """The largest value of `parameter`, the others as in `base`, that fits a card for certain."""
+    """The largest value of `parameter`, the others as in `base`, that fits a card for certain.
+
+    Of `known` values each is known to fit. Where some smaller value need not, the result says which.
+    """
 
     def on_card(value: int) -> Replay:
         shape = {**base, parameter: value}
@@ -100,6 +104,9 @@ def largest(
     subject = scaled(base)
     step = _step(subject, parameter, base[parameter])
     value, bound = _search(lambda value: on_card(value).survived, max(base[parameter] // step, 1), step)
+    uncertain = None
+    if max(known, default=0) > (value or 0):
+        uncertain, value, bound = (value or 0) + step, max(known), False
     others = {name: other for name, other in base.items() if name != parameter}
     beyond = {**base, parameter: (value or 0) + step}
     failing, phase = at_peak(scaled(beyond).recording, scaled(beyond).sizes(beyond)[LIKELY])
@@ -115,6 +122,7 @@ def largest(
         at_peak=failing,
         phase=phase,
         bound=bound,
+        uncertain_from=uncertain,
     )
 
 

@@ -85,6 +85,7 @@ class Largest:
         at_peak: bytes by category at the peak of the first value that may not fit: what then sets the limit.
         phase: in which phase that peak lies.
         bound: whether the search ended at its own bound: larger values fit as well.
+        uncertain_from: a smaller value that is not certain to fit, where what fits is not in order; None: it is.
     """
 
     gpu: str
@@ -97,6 +98,7 @@ class Largest:
     at_peak: Mapping[str, int]
     phase: str
     bound: bool = False
+    uncertain_from: int | None = None
 
 
 @frozen
