@@ -121,7 +121,9 @@ WORDS: Mapping[str, LedgerWords] = {
         "no clipping by the norm of all gradients, no accumulation",
     ),
     "no_grad": LedgerWords(
-        "no_grad: the forward alone", "`with torch.no_grad():`, or `torch.inference_mode()`", "nothing can be trained"
+        "no_grad around what nothing trains",
+        "`with torch.no_grad():`, or `torch.inference_mode()`",
+        "nothing within can be trained",
     ),
     "bound_holder": LedgerWords(
         "nothing kept from pass to pass where memory grows",

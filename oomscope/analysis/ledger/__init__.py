@@ -39,6 +39,7 @@ from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Effect, Ledger
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.settings import RAISE_CAP, raised_cap, setting_row, settings_worth_trying
 from oomscope.analysis.ledger.to_come import enough, less, outlook
+from oomscope.analysis.ledger.untrained import untrained
 from oomscope.analysis.plan.records import Estimate
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy
@@ -62,7 +63,7 @@ WITH_VALUE = {accumulate.SLUG: accumulate.DEFAULT, fused_loss.SLUG: fused_loss.D
 _UNSEEN_SIZES = (autocast.SLUG, bf16.SLUG, adafactor.SLUG, adam_8bit.SLUG, zero3.SLUG, fsdp.SLUG)
 """They rest on sizes that the recording does not show."""
 _ONLY_IF_ASKED = (no_grad.SLUG,)
-"""It makes another program of one that trains."""
+"""It makes another program of one that trains, but for what goes backward and is not trained."""
 _SHARDED = (zero1.SLUG, zero2.SLUG, zero3.SLUG, fsdp.SLUG)
 _STATE_LEFT = {
     sgd.SLUG: 0.0, adafactor.SLUG: 0.1, offload_state.SLUG: 0.0, sgd_momentum.SLUG: 0.5, bf16.SLUG: 0.5,
@@ -141,7 +142,8 @@ def ledger_of(
     """
     case = _Case(Run(study), limit)
     case.run.allowance.steps = None if wanted else budget
-    asked = wanted or [(slug, WITH_VALUE.get(slug)) for slug in EDITS if slug not in _ONLY_IF_ASKED or not case.trains]
+    listed = EDITS if case.has_graph_for_nothing else [slug for slug in EDITS if slug not in _ONLY_IF_ASKED]
+    asked = wanted or [(slug, WITH_VALUE.get(slug)) for slug in listed]
     rows, skipped, left_out = _tried(case, asked, wanted is not None, progress)
     if not wanted and case.run.allowance.is_left:
         cap = raised_cap(case.run, case.outlook, case.base)
@@ -250,9 +252,9 @@ class _Case:
         self.base = _replay(run, run.draft, Limit()).peak_allocated
 
     @property
-    def trains(self) -> bool:
-        """Whether there is a backward."""
-        return self.run.trains
+    def has_graph_for_nothing(self) -> bool:
+        """Whether nothing is trained, or a part goes backward that is not."""
+        return not self.run.trains or untrained(self.run) is not None
 
 
 def _best_row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:

@@ -12,10 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.ledger.draft import NEVER, SPACING
+from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.untrained import untrained
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
 
@@ -128,8 +130,10 @@ def _is_one_module(run: Run, calls: list[Block]) -> bool:
 def _trained(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
     """The loops over blocks that are trained, where any are: a frozen network in a loss is not the model.
 
-    Where gradients are zeroed in place, only the first step leaves any.
+    Nor is one before it. Where gradients are zeroed in place, only the first step leaves any.
     """
+    if (part := untrained(run)) is not None:
+        loops = [loop for loop in loops if not any(part.forward[call.rows].any() for call in loop)]
     with_own = {
         int(run.stack[call.rows[0]])
         for loop in loops
@@ -146,16 +150,6 @@ def _leaves_gradients(run: Run, call: Block, shortly: int = 0) -> bool:
     weights = run.begin[run.gradients & run.like_parameter & run.during(BACKWARD)]
     ends = run.end[call.inner]
     return bool(((weights > ends.min()) & (weights < ends.max() + shortly * SPACING)).any())
-
-
-def forwards(run: Run) -> list[IntArray]:
-    """The framed requests of each forward: between two there is a backward, or another step begins."""
-    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0))
-    backward = np.cumsum(run.during(BACKWARD))[rows]
-    parts: list[IntArray] = np.split(
-        rows, np.flatnonzero((np.diff(run.step[rows]) != 0) | (np.diff(backward) != 0)) + 1
-    )
-    return [part for part in parts if len(part)]
 
 
 def block_of(run: Run, rows: IntArray, depth: int) -> Block:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
-from oomscope.analysis.ledger.blocks import forwards
 from oomscope.analysis.ledger.casts import autocast_copies
 from oomscope.analysis.ledger.draft import NEVER, SPACING
+from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Part, Path, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray

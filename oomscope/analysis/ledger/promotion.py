@@ -6,7 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.blocks import forwards
+from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, IntArray
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
-from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, forwards
+from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray, package_path

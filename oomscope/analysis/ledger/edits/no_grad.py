@@ -12,26 +12,37 @@ from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.untrained import untrained
 from oomscope.model import BoolArray, IntArray
 
 SLUG = "no_grad"
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
-    """No backward, no gradients, no optimizer; activations live as long as Python holds them."""
+    """No backward, no gradients, no optimizer; activations live as long as Python holds them.
+
+    Where a network goes backward that nothing trains, that is all which runs without a graph.
+    """
     if not run.saved.any():
         return None
-    gone = run.during(BACKWARD, OPTIMIZER) | run.of(GRADIENT, OPTIMIZER_STATE)
+    part = untrained(run)
+    gone = run.during(BACKWARD, OPTIMIZER) | run.of(GRADIENT, OPTIMIZER_STATE) if part is None else part.backward
     draft = run.draft.without(gone)
-    rows = np.flatnonzero(run.saved)
-    # Of what one call makes, the first is its result; indices, masks and statistics are for the backward alone.
-    beside = np.append(np.array([False]), (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]))
-    beside &= ~np.isin(rows - 1, autocast_copies(run))
-    ends = np.where(beside, draft.begin[rows] + SPACING, held_until(run)[rows])
-    ends = np.where(_outlives(run, rows), draft.end[rows], np.minimum(ends, draft.end[rows]))
+    rows = np.flatnonzero(run.saved if part is None else run.saved & part.forward)
+    ends = _let_go(run, rows)
     return Edited(
         draft.lasting(rows, end=ends), (draft.lasting(rows, end=_with_features(run, rows, ends)),), doubt=0.02
     )
+
+
+def _let_go(run: Run, rows: IntArray) -> IntArray:
+    """When Python lets go of what a forward made in `rows`."""
+    # Of what one call makes, the first is its result; indices, masks and statistics are for the backward alone.
+    beside = np.append(np.array([False]), (np.diff(rows) == 1) & (run.stack[rows[1:]] == run.stack[rows[:-1]]))
+    beside &= ~np.isin(rows - 1, autocast_copies(run))
+    ends = np.where(beside, run.begin[rows] + SPACING, held_until(run)[rows])
+    found: IntArray = np.where(_outlives(run, rows), run.end[rows], np.minimum(ends, run.end[rows]))
+    return found
 
 
 def _with_features(run: Run, rows: IntArray, ends: IntArray) -> IntArray:

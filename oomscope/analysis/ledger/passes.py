@@ -1,0 +1,19 @@
+"""The forwards of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import IntArray
+
+
+def forwards(run: Run) -> list[IntArray]:
+    """The framed requests of each forward: between two there is a backward, or another step begins."""
+    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0))
+    backward = np.cumsum(run.during(BACKWARD))[rows]
+    parts: list[IntArray] = np.split(
+        rows, np.flatnonzero((np.diff(run.step[rows]) != 0) | (np.diff(backward) != 0)) + 1
+    )
+    return [part for part in parts if len(part)]
