@@ -7,16 +7,20 @@ docs/plan.md.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of
 from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.edits.checkpoint import _beside_blocks
 from oomscope.analysis.ledger.untrained import untrained
 from tests.ledger.rounds import run, study
 
 STAGES = 16
 """Stages of the U-Net."""
+CONVOLUTIONS = 7
 
 
 def test_an_encoder_whose_gradients_nothing_zeroes_is_not_trained():
@@ -53,3 +57,13 @@ def test_blocks_of_what_is_not_trained_are_not_made_again():
     found = blocks(latent)
     assert len(found) == STAGES * latent.steps
     assert not any(part.forward[block.rows].any() for block in found)
+
+
+def test_layers_that_a_loop_calls_as_the_blocks_are_called_are_each_made_again():
+    """Each convolution and its activation, of which only the first has a norm between."""
+    speech = run("wav2vec")
+    beside = [call for call in _beside_blocks(speech, blocks(speech)) if speech.step[call.rows[0]] == 1]
+    assert len(beside) == CONVOLUTIONS
+    assert all(int(after.rows[0]) == int(call.rows[-1]) + 1 for call, after in pairwise(beside))
+    halved = [int(speech.size[call.output]) for call in beside]
+    assert all(after * 2 <= size for size, after in pairwise(halved))

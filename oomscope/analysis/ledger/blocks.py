@@ -215,7 +215,7 @@ def _function(path: Path, depth: int) -> tuple[str, str, int]:
     return file, name, sum(one < line for part in path[:depth] for at, one, _ in part if at == file)
 
 
-def _layer(path: Path, depth: int) -> str:
+def called(path: Path, depth: int) -> str:
     """What is called at a depth: the file of a layer of torch, or a module of the program; "" where nothing is."""
     if len(path) <= depth:
         return ""
@@ -315,7 +315,7 @@ class _Tree:
         call may leave some out, and may add something up itself. A container has but one line for all that it holds.
         """
         paths = [self.known[stacks[place]] for place in places]
-        layers = [_layer(path, depth + 1) for path in paths]
+        layers = [called(path, depth + 1) for path in paths]
         begins = [False, *(layer == layers[0] != before for before, layer in pairwise(layers))]
         calls: list[list[str]] = [[]]
         for begin, layer in zip(begins, layers, strict=True):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
-from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks
+from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, called
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.passes import forwards
@@ -104,11 +105,33 @@ def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
         for row in (one for one in rows.tolist() if one not in inside):
             path = known[int(run.stack[row])]
             for parent, depth in parents:
-                if len(path) > depth + 1 and module_of(path[:depth]) == parent:
+                if len(path) > depth and module_of(path[:depth]) == parent:
                     calls.setdefault((number, path[:depth], module_of(path[: depth + 1]), depth), []).append(row)
-    beside = [block_of(run, np.array(rows), depth) for (*_, depth), rows in calls.items()]
-    beside = [block for block in beside if len(block.inner) > 1]
-    return [block for block in beside if run.size[block.inner].sum() >= least or _is_called_through(run, block, found)]
+    beside = [
+        block_of(run, one, depth)
+        for (*_, depth), rows in calls.items()
+        if any(len(known[one]) > depth + 1 for one in run.stack[rows].tolist())
+        for one in _calls_of_a_loop(known, run.stack, np.array(rows), depth + 1)
+    ]
+    large = [len(block.inner) > 1 and int(run.size[block.inner].sum()) >= least for block in beside]
+    return [
+        block
+        for block, counts in zip(beside, large, strict=True)
+        if counts or (len(block.inner) and _is_called_through(run, block, found))
+    ]
+
+
+def _calls_of_a_loop(known: dict[int, Path], stack: IntArray, rows: IntArray, depth: int) -> list[IntArray]:
+    """What a line calls in a loop, cut where the layer that the first call begins with comes again, behind others.
+
+    Such calls are too small to be blocks, as a convolution and its activation are. A container has several layers of a
+    kind.
+    """
+    if _OF_TORCH.match(known[int(stack[rows[0]])][depth - 1][0][0]):
+        return [rows]
+    layers = [called(known[one], depth) for one in stack[rows].tolist()]
+    begins = [place for place, (before, layer) in enumerate(pairwise(layers), 1) if layer == layers[0] != before]
+    return np.split(rows, begins)
 
 
 def _is_called_through(run: Run, call: Block, found: Sequence[Block]) -> bool:
