@@ -8,19 +8,26 @@ docs/plan.md.
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of
+from oomscope.analysis.ledger.biased import learned
 from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.edits.checkpoint import _beside_blocks
+from oomscope.analysis.ledger.matmuls import _next_product, _products_of_copies, attentions, between_products
 from oomscope.analysis.ledger.untrained import untrained
 from tests.ledger.rounds import run, study
 
 STAGES = 16
 """Stages of the U-Net."""
 CONVOLUTIONS = 7
+SCORES_OF_IMAGES = 22
+"""Calls of attention in each step of the U-Net: to the image itself and to the caption, in eleven transformers."""
 
 
 def test_an_encoder_whose_gradients_nothing_zeroes_is_not_trained():
@@ -67,3 +74,52 @@ def test_layers_that_a_loop_calls_as_the_blocks_are_called_are_each_made_again()
     assert all(int(after.rows[0]) == int(call.rows[-1]) + 1 for call, after in pairwise(beside))
     halved = [int(speech.size[call.output]) for call in beside]
     assert all(after * 2 <= size for size, after in pairwise(halved))
+
+
+def test_scores_without_a_name_lie_between_products_that_copy_what_they_are_given():
+    """``.softmax(dim=-1)`` is a method of a tensor."""
+    latent, speech = run("latent"), run("wav2vec")
+    assert len(attentions(latent)) == SCORES_OF_IMAGES * latent.steps
+    assert len(attentions(speech)) == 12 * speech.steps
+    assert all(len(call.scores) == 5 for call in attentions(speech)), "made, scaled, a softmax, a mask, a dropout"
+    assert not attentions(run("dgcnn"))
+    assert not attentions(run("ssm"))
+
+
+def _line(sizes: list[int], stacks: list[int], saved: str, linear: str) -> Any:
+    """A forward of requests of MiB, the numbers of their stacks, which a backward needs and which layers make."""
+    flags = [np.array([one == "x" for one in text]) for text in (saved, linear)]
+    return SimpleNamespace(
+        size=np.array(sizes) << 20, stack=np.array(stacks), saved=flags[0], marked=lambda _: flags[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stacks", "saved", "linear", "found"),
+    [
+        ([6, 2, 2, 8, 8, 2, 2, 2], [0, 1, 1, 1, 2, 3, 3, 4], ".xx.xx..", "x......x", (3, 5)),
+        ([6, 2, 1, 4, 4, 1, 2, 2], [0, 1, 1, 1, 2, 3, 3, 4], ".xx.xx..", "x......x", (3, 5)),
+        ([6, 2, 2, 8, 8, 2, 2, 2], [0, 1, 2, 3, 4, 5, 5, 6], ".xx.xx..", "x......x", None),
+        ([6, 2, 2, 8, 8, 2, 2, 2], [0, 1, 1, 1, 2, 3, 3, 4], "....xx..", "x......x", None),
+        ([6, 2, 1, 4, 4, 2, 1, 2], [0, 1, 1, 1, 2, 3, 3, 4], ".xx.xx..", "x......x", (3, 3)),
+        ([6, 2, 2, 8, 8, 2, 2, 2], [0, 1, 1, 1, 2, 3, 3, 4], ".xx.xx..", "x....x.x", (3, 3)),
+    ],
+    ids=["to itself", "to something shorter", "of other lines", "of no copies", "no values", "a layer between"],
+)
+def test_the_second_product_copies_what_is_as_large_as_the_keys_and_makes_what_is_as_large_as_the_queries(
+    sizes: list[int], stacks: list[int], saved: str, linear: str, found: tuple[int, int] | None
+):
+    made = np.arange(len(sizes))
+    line = _line(sizes, stacks, saved, linear)
+    places = _products_of_copies(line, made).tolist()
+    assert places == ([found[0]] if found else [])
+    assert [_next_product(line, made, place) for place in places] == ([found[1]] if found else [])
+
+
+def test_a_bias_whose_gradient_is_summed_up_in_each_call_is_learned():
+    folding = run("folding")
+    scores = between_products(folding)
+    large = scores & (folding.size == folding.size[scores].max())
+    assert (learned(folding, scores) & large).sum() == large.sum() > 0
+    for program in ("latent", "wav2vec"):
+        assert not learned(run(program), between_products(run(program))).any()

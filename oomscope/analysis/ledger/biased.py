@@ -7,6 +7,7 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention import LEAST_SCORES
+from oomscope.analysis.ledger.matmuls import attentions, between_products
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import with_their_gradients
@@ -15,6 +16,8 @@ from oomscope.model import BoolArray
 
 MASK = 4
 """Times as large as the mask of a dropout is what is dropped, in full precision."""
+LEAST_BIAS = 64 << 10
+"""Bytes: smaller ones are of a factor of all scores."""
 PROJECTIONS = 3
 """Layers of a module that attends: queries, keys and values."""
 
@@ -22,7 +25,7 @@ PROJECTIONS = 3
 def attends(run: Run) -> BoolArray:
     """bool[requests]: softmaxes that go into products, dropouts of them, and the gradients of both.
 
-    Their module has layers of queries, keys and values.
+    Their module has layers of queries, keys and values. So what lies between the two products of attention.
     """
     known = paths(run)
     linear: dict[object, int] = {}
@@ -37,17 +40,17 @@ def attends(run: Run) -> BoolArray:
     for owner, row in zip(owners, made.tolist(), strict=True):
         softmaxes[owner] = softmaxes.get(owner, 0) + int(_is_softmax(known[int(run.stack[row])]))
     found[made] = [linear.get(owner, 0) >= PROJECTIONS * max(softmaxes[owner], 1) for owner in owners]
-    return with_their_gradients(run, found)
+    return with_their_gradients(run, found | between_products(run))
 
 
 def learned(run: Run, scores: BoolArray) -> BoolArray:
     """bool[requests]: those of `scores` that are as large as some to which a bias is added that has a gradient.
 
-    A table of relative places gives it with its heads innermost; fused kernels take a mask whose keys lie one next to
-    another. Its gradient is added up from call to call: it is there when the scores of the next call go backward, and
-    their own gradient is not.
+    A table of relative places gives it with its heads innermost, and so does a layer; fused kernels take a mask whose
+    keys lie one next to another. The gradient of a table's is added up from call to call: it is there when the scores
+    of the next call go backward, and their own gradient is not.
     """
-    sizes, made = set[int](), scores & run.during(FORWARD)
+    sizes, made = biased_by_layers(run), scores & run.during(FORWARD)
     for step in range(run.steps):
         for size in np.unique(run.size[made & (run.step == step)]).tolist():
             ends = np.sort(run.end[made & (run.step == step) & (run.size == size)])
@@ -58,6 +61,23 @@ def learned(run: Run, scores: BoolArray) -> BoolArray:
             if (calls > _of_one_call(run, made & (run.step == step) & (run.size == size))).any():
                 sizes |= {size, size // MASK}
     found: BoolArray = scores & np.isin(run.size, [*sizes])
+    return found
+
+
+def biased_by_layers(run: Run) -> set[int]:
+    """Bytes of scores to which each call adds a bias that a layer makes, as of pairs, and of their masks.
+
+    Their gradient is summed up, to that of the bias, before those of queries and keys are made of it.
+    """
+    found = set[int]()
+    for call in attentions(run):
+        softmax = call.scores[run.saved[call.scores]]
+        back = run.during(BACKWARD) & (run.begin > run.end[softmax].min()) & (run.begin < run.end[call.queries])
+        size = int(run.size[call.scores].max())
+        known = [size, int(run.size[call.queries]), int(run.size[call.keys])]
+        summed = run.size[back & (run.size >= LEAST_BIAS) & ~np.isin(run.size, known)]
+        if (size % summed == 0).any():
+            found |= {size, size // MASK}
     return found
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.losses import losses
+from oomscope.analysis.ledger.matmuls import between_products
 from oomscope.analysis.ledger.paths import Path
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import of_triples, written_out
@@ -25,7 +26,7 @@ def shares(run: Run, known: dict[int, Path]) -> FloatArray:
     follows, the copy is of what that makes, and takes its place.
     """
     found = np.zeros(len(run.size))
-    scores = written_out(run) | of_triples(run) | into_products(run, known)
+    scores = written_out(run) | of_triples(run) | into_products(run, known) | between_products(run)
     rows = np.flatnonzero(scores & run.saved & (run.end < NEVER) & _longest(run, scores))
     dropped = [_is_dropout(known[one]) for one in run.stack[rows].tolist()]
     for place, row in enumerate(rows.tolist()):
