@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oomscope.analysis.labels.kinds import OPTIMIZER_STATE, PARAMETER
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import EDITS, ledger_of
 from oomscope.analysis.ledger.biased import learned
 from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.edits.checkpoint import _beside_blocks
+from oomscope.analysis.ledger.loss_functions import _calls, made_for_losses
 from oomscope.analysis.ledger.matmuls import _next_product, _products_of_copies, attentions, between_products
 from oomscope.analysis.ledger.untrained import untrained
+from oomscope.model import Frame
 from tests.ledger.rounds import run, study
 
 STAGES = 16
@@ -28,6 +32,8 @@ STAGES = 16
 CONVOLUTIONS = 7
 SCORES_OF_IMAGES = 22
 """Calls of attention in each step of the U-Net: to the image itself and to the caption, in eleven transformers."""
+CANDIDATES = 8 * 179 * 101 * 256 * 4
+"""Bytes of what each masked frame is compared with: its own target, and a hundred others."""
 
 
 def test_an_encoder_whose_gradients_nothing_zeroes_is_not_trained():
@@ -123,3 +129,25 @@ def test_a_bias_whose_gradient_is_summed_up_in_each_call_is_learned():
     assert (learned(folding, scores) & large).sum() == large.sum() > 0
     for program in ("latent", "wav2vec"):
         assert not learned(run(program), between_products(run(program))).any()
+
+
+def test_what_a_function_makes_on_its_way_to_a_small_loss_is_made_in_pieces():
+    speech = run("wav2vec")
+    found = made_for_losses(speech)
+    assert np.count_nonzero(found & speech.during(FORWARD) & (speech.size == CANDIDATES)) == 4 * speech.steps
+    assert np.count_nonzero(found & speech.during(BACKWARD) & (speech.size == CANDIDATES)) >= 15 * speech.steps
+    assert not (found & speech.of(PARAMETER, OPTIMIZER_STATE)).any()
+    assert not speech.marked(Mark.LINEAR)[found].any()
+
+
+@pytest.mark.parametrize("program", ["latent", "pinn", "ddpm", "nerf"])
+def test_behind_a_model_that_ends_in_its_loss_nothing_is_made_in_pieces(program: str):
+    assert not made_for_losses(run(program)).any()
+
+
+def test_calls_of_a_function_are_told_apart_by_where_they_were_called():
+    outer = Frame("/programs/train.py", 9, "train")
+    loss = Frame("/site-packages/torch/nn/functional.py", 3504, "cross_entropy")
+    one, other = (Frame("/programs/train.py", line, "contrast") for line in (4, 5))
+    assert _calls([loss, one, outer]) == _calls([other, outer])
+    assert _calls([loss, one, outer])[0] != _calls([one, Frame("/programs/train.py", 10, "train")])[0]

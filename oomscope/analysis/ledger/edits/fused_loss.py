@@ -7,6 +7,7 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.loss_functions import made_for_losses
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
@@ -22,12 +23,13 @@ ALIKE = 0.02
 def edit(run: Run, value: int | None) -> Edited | None:
     """Everything as large as the logits, in either precision, is 1/n.
 
-    Each piece has a gradient of the weight that makes the logits, beside the sum of those before.
+    Each piece has a gradient of the weight that makes the logits, beside the sum of those before. Where the loss itself
+    is small, what the function that calls it makes is 1/n.
     """
-    rows = _logits(run)
+    rows, pieces = _logits(run), value or DEFAULT
     if not rows.any():
-        return None
-    pieces = value or DEFAULT
+        others = made_for_losses(run)
+        return Edited(run.draft.scaled(1 / pieces, others), doubt=0.15) if others.any() else None
     one, two = (run.draft.scaled(number / pieces, rows) for number in (1, 2))
     return Edited(_with_sums(run, rows, one), (one, _with_sums(run, rows, two)), doubt=0.06)
 
