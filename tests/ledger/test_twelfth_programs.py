@@ -7,9 +7,10 @@ docs/plan.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -23,7 +24,11 @@ from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.edits.checkpoint import _beside_blocks
 from oomscope.analysis.ledger.loss_functions import _calls, made_for_losses
 from oomscope.analysis.ledger.matmuls import _next_product, _products_of_copies, attentions, between_products
+from oomscope.analysis.ledger.paths import paths
+from oomscope.analysis.ledger.precision import _made
+from oomscope.analysis.ledger.products import _given_the_same, products_fed
 from oomscope.analysis.ledger.untrained import untrained
+from oomscope.analysis.ledger.written_norms import norms
 from oomscope.model import Frame
 from tests.ledger.rounds import run, study
 
@@ -151,3 +156,48 @@ def test_calls_of_a_function_are_told_apart_by_where_they_were_called():
     one, other = (Frame("/programs/train.py", line, "contrast") for line in (4, 5))
     assert _calls([loss, one, outer]) == _calls([other, outer])
     assert _calls([loss, one, outer])[0] != _calls([one, Frame("/programs/train.py", 10, "train")])[0]
+
+
+def _fed(program: str) -> Counter[tuple[int, int]]:
+    """By bytes of what a forward makes and how many products that goes into: how often, in one step."""
+    model = run(program)
+    rows = _made(model)
+    fed = products_fed(model, rows, paths(model), np.zeros(len(model.size), np.bool_), norms(model))
+    own = [(row, count) for row, count in zip(rows.tolist(), fed, strict=True) if model.step[row] == 1]
+    return Counter((int(model.size[row]), count) for row, count in own)
+
+
+def test_layers_of_other_widths_that_are_given_one_norm_are_each_given_a_copy():
+    """Queries of twelve heads, with keys and values of four."""
+    assert _fed("rotary")[8 * 768 * 768 * 4, 2] == 2 * 12, "attention and gated layers"
+
+
+def test_a_layer_of_positions_beside_queries_is_given_something_else():
+    """Its weight is a third as large as that of queries, keys and values, its result much smaller."""
+    normed = 4 * 600 * 768 * 4
+    packed = _fed("conformer")
+    assert packed[normed, 1] >= 12
+    assert not packed[normed, 3]
+
+
+@pytest.mark.parametrize(
+    ("saved", "sizes", "module", "layers"),
+    [
+        ("...", [9, 6, 9], "aaa", 3),
+        (".x.", [9, 6, 9], "aaa", 2),
+        ("...", [9, 6, 9], "aab", 2),
+        ("...", [9, 7, 9], "aaa", 1),
+    ],
+    ids=["all", "one is given the last one's", "of another module", "of no such width"],
+)
+def test_layers_that_follow_one_another_are_given_the_same(saved: str, sizes: list[int], module: str, layers: int):
+    size = np.array(sizes) << 20
+    weights = np.array([9, 6, 6 * 6]) << 18
+    line = SimpleNamespace(
+        size=size,
+        stack=np.arange(3),
+        saved=np.array([one == "x" for one in saved]),
+        trained=weights,
+        marked=lambda _: np.ones(3, np.bool_),
+    )
+    assert _given_the_same(cast("Any", line), np.arange(3), list(module), 0) == layers

@@ -7,10 +7,11 @@ import re
 import numpy as np
 
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.casts import next_of_another_stack
+from oomscope.analysis.ledger.casts import SMALL_WEIGHT, next_of_another_stack
 from oomscope.analysis.ledger.paths import Path, module_of
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 
 CONVOLUTION = re.compile(r"torch/nn/modules/conv\.py")
 NEEDS_INPUT = re.compile(r"layer_norm|group_norm|rms_norm|^(pow|log|norm|prod)$")
@@ -34,6 +35,7 @@ def products_fed(
     is_product = run.marked(Mark.LINEAR)[rows] | single
     stack, size = run.stack[rows], run.size[rows]
     owner, norm = [known[one][:-1] for one in stack.tolist()], norms[rows]
+    modules = [module_of(path) if path else None for path in owner]
     calls: dict[object, set[int]] = {}
     for one, path, product in zip(stack.tolist(), owner, is_product.tolist(), strict=True):
         if product and not CONVOLUTION.search(known[one][-1][0][0]):
@@ -53,8 +55,26 @@ def products_fed(
             alone = single[place + 1] or bool(CONVOLUTION.search(known[int(stack[place + 1])][-1][0][0]))
             many, lines = (0, 0) if alone else _products_of_call(known, is_product, stack, norm, begin, place + 1)
             many = many if many >= MANY_PRODUCTS or GATED <= many > lines else 2
-            found[fed] = max(several - 1 if alike and not alone else 1, many - 1)
+            alongside = 1 if alone else _given_the_same(run, rows, modules, place + 1)
+            found[fed] = max(several - 1 if alike and not alone else 1, many - 1, alongside)
     return found
+
+
+def _given_the_same(run: Run, rows: IntArray, module: list[object], product: int) -> int:
+    """How many layers of a module are given one thing: none behind the first is given what the last one made.
+
+    The backward of one that is would need that. Their weights are as large beside one another as their results.
+    """
+    last, layers, weights = product, {int(run.stack[rows[product]])}, ascending(run.trained[run.trained > SMALL_WEIGHT])
+    while last + 1 < len(rows) and not run.saved[rows[last]]:
+        row, first = int(rows[last + 1]), int(run.size[rows[product]])
+        scaled = weights * int(run.size[row])
+        alike = ((scaled % first == 0) & np.isin(scaled // first, weights)).any()
+        if not run.marked(Mark.LINEAR)[row] or module[last + 1] != module[product] or not alike:
+            break
+        last += 1
+        layers.add(int(run.stack[row]))
+    return len(layers)
 
 
 def _three_alike(place: int, other: IntArray, size: IntArray) -> bool:
