@@ -283,7 +283,8 @@ CAUSES: dict[str, Sentence] = {
     "causes.capacity.rising": "Each of the last passes needed about {bytes:bytes} more than the one before.",
     "causes.capacity.asked": "{size:bytes} more did not fit.",
     "causes.capacity.allocated": "{bytes:bytes} are in use; {size:bytes} more did not fit.",
-    "causes.capacity.as_larger": "The whole pass would take about {bytes:bytes}, if the rest of it is as much larger.",
+    "causes.capacity.as_larger": "The whole pass would take about {bytes:bytes}, if the rest of it grows in the "
+    "same proportion.",
     "causes.capacity.history": "L-BFGS is filling its history, {bytes:bytes} so far: two more tensors as large as the "
     "parameters each step, until it has `history_size` of them.",
     "causes.capacity.first_step": "The optimizer had made {made:bytes} of its {needs:bytes} of state in its first step."

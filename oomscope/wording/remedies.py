@@ -18,7 +18,7 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
     if values.get("set_at"):
         cap += f" (set at {place(values['set_at'])})"
     how = f": `torch.cuda.set_per_process_memory_fraction({values['fraction']:g})`" if values["fraction"] else ""
-    return f"Raise the {cap} to {format_limit(values['least'])}, which leaves room for holes{how}."
+    return f"Raise the {cap} to {format_limit(values['least'])}, with some room to spare{how}."
 
 
 def _smaller_steps(values: Mapping[str, Any]) -> str:

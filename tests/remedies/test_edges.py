@@ -405,6 +405,14 @@ def test_as_much_of_the_input_as_fits_is_told_where_it_is_known(
     assert advice_text(advice).action.startswith(said)
 
 
+@pytest.mark.parametrize(("share", "least"), [(0.1, 0.5), (0.7, 0.7)])
+def test_what_has_fitted_before_is_not_forbidden(share: float, least: float) -> None:
+    own = LargerInput("main: ids", (8, 1000), 16_000, 8000)
+    found = FailingPass(PLACE, 3, 3, ratio=2.0, grew_at=PLACE, began_at=PLACE, input=own)
+    (advice,) = bound_batch.propose(circumstances(failing_pass=found, share_that_fits=share))
+    assert advice.values["share"] == least
+
+
 @pytest.mark.parametrize(("ratio", "keeps", "advised"), [(1.0, True, True), (2.0, True, False), (1.0, False, False)])
 def test_what_has_changed_is_asked_for_where_a_pass_frees_less(ratio: float, keeps: bool, advised: bool) -> None:
     kept = KeepsMore(6000, 1000, PLACE) if keeps else None

@@ -391,7 +391,7 @@ def test_a_higher_cap_is_said_to_be_what_it_is():
     assert leak is not None
     assert effect_text(grows, leak) == "takes 1.00 GiB more · only delays it, by 10 passes"
     words = advice_text(grows)
-    assert words.action == "Raise the cap of 4.00 GiB to 5.00 GiB, which leaves room for holes."
+    assert words.action == "Raise the cap of 4.00 GiB to 5.00 GiB, with some room to spare."
     needed = (
         "Of the new cap, 4.50 GiB is what the program is expected to reserve; the rest is for more holes{}. "
         "The card has 9.00 GiB free."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from oomscope.analysis.passes.records import LargerInput
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 
@@ -25,8 +26,13 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "passes": found.completed,
         "stairs": found.staircase is not None,
         "variable": own.variable if own else None,
-        "share": circumstances.needs.share_that_fits,
+        "share": _share(circumstances.needs.share_that_fits, own),
         "elements": prod(own.shape) if own else None,
         "sides": len(own.shape) if own else None,
     }
     yield Advice(SLUG, values, None, True, at=place)
+
+
+def _share(fits: float | None, own: LargerInput | None) -> float | None:
+    """The share of the input that fits: no less than what a pass before had taken in, and fitted."""
+    return fits if fits is None or own is None else max(fits, 1 / own.ratio)
