@@ -230,7 +230,7 @@ def test_the_headline_of_hooks_names_the_module_and_the_advice_its_hooks(monkeyp
     one = circumstances(piled=Piled(grown=6000, passes=3, holder=kept_))
     (told, *_) = growth_cause.headline(one, outcome("growth"))
     assert say(told).startswith(
-        "4 hooks registered on `net.stem` (in train) keep alive 7.81 KiB of the 9.77 KiB in use"
+        "4 hooks registered on `net.stem` keep alive 7.81 KiB of the 9.77 KiB in use"
     )
     assert say(told).endswith(", each with a `seen` of its own.")
     (advice,) = bound_what_is_kept.propose(one)
