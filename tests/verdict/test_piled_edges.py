@@ -229,9 +229,7 @@ def test_the_headline_of_hooks_names_the_module_and_the_advice_its_hooks(monkeyp
     kept_ = suspect(name, "hooks", retained=8000, passes=3)
     one = circumstances(piled=Piled(grown=6000, passes=3, holder=kept_))
     (told, *_) = growth_cause.headline(one, outcome("growth"))
-    assert say(told).startswith(
-        "4 hooks registered on `net.stem` keep alive 7.81 KiB of the 9.77 KiB in use"
-    )
+    assert say(told).startswith("4 hooks registered on `net.stem` keep alive 7.81 KiB of the 9.77 KiB in use")
     assert say(told).endswith(", each with a `seen` of its own.")
     (advice,) = bound_what_is_kept.propose(one)
     assert (advice.slug, advice.values["holder"]) == ("bound_what_is_kept.hooks", "train: net.stem._forward_hooks")
