@@ -92,22 +92,11 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     entries = entries[stable_order(trace.address[entries])]
     action = trace.action[entries]
     first = _starts(trace.address[entries], action)
-    rows = len(first)
-    # Of a lifetime's entries, three at most, a request is one of the first two and its completion the last.
-    last = np.append(first[1:], len(entries))[:rows] - 1
-    second = np.minimum(first + 1, last)
-
-    begins, started = entries[first], action[first]
+    rows, begins = len(first), entries[first]
     address = trace.address[begins]
-    born = np.where(started == Action.ALLOC, begins, BEFORE)
-    request = np.where(action[second] == Action.FREE_REQUESTED, entries[second], -1)
-    request = np.where(started == Action.FREE_REQUESTED, begins, request)
-    gone = np.where(action[last] == Action.FREE_COMPLETED, entries[last], -1)
-    # A free that completes without a request was requested before the recording, unless requests are not recorded:
-    # then blocks from within it show that as well.
+    born, request, gone = _own_entries(entries, action, first)
     unrequested = (request < 0) & (gone >= 0)
-    skipped = bool((unrequested & (born != BEFORE)).any())
-    freed = np.where(unrequested & (skipped | (born != BEFORE)), gone, request)
+    freed = _freed(born, request, gone, unrequested)
 
     followed = np.zeros(rows, np.bool_)
     followed[:-1] = address[1:] == address[:-1]
@@ -118,13 +107,9 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
     gone = np.where(open_ & followed, np.where(freed >= 0, freed, begins_next), gone)
     freed = np.where((freed < 0) & ~unrequested, np.where(gone >= 0, gone, end), freed)
 
-    unended = np.flatnonzero(gone < 0)
-    gone[unended] = end
-    block = np.full(rows, -1, np.int64)
     active = np.flatnonzero(blocks.is_active)
-    found = _find(address[unended], blocks.address[active])
-    block[unended[found >= 0]] = active[found[found >= 0]]
-    missing = unended[found < 0]
+    block, missing = _held_at_the_end(np.flatnonzero(gone < 0), address, blocks.address, active)
+    gone[gone < 0] = end
     # The segments are read last and are right: what they do not hold ended at the last entry at the latest.
     gone[missing] = end - 1
     freed[missing] = np.minimum(freed[missing], end - 1)
@@ -140,6 +125,49 @@ def pair(trace: Trace, blocks: Blocks, block_stream: IntArray) -> Pairing:
         block=block,
     )
     return Pairing(_with_final_blocks(traced, blocks, block_stream, active, end), missing, overlapping)
+
+
+def _own_entries(
+    entries: IntArray, action: np.ndarray[tuple[int], np.dtype[np.uint8]], first: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The entries that allocate each lifetime, request its free and complete that; `BEFORE`, -1 and -1 for none.
+
+    Of a lifetime's entries, three at most, a request is one of the first two and its completion the last.
+    """
+    last = np.append(first[1:], len(entries))[: len(first)] - 1
+    second = np.minimum(first + 1, last)
+    begins, started = entries[first], action[first]
+    request = np.where(action[second] == Action.FREE_REQUESTED, entries[second], -1)
+    return (
+        np.where(started == Action.ALLOC, begins, BEFORE),
+        np.where(started == Action.FREE_REQUESTED, begins, request),
+        np.where(action[last] == Action.FREE_COMPLETED, entries[last], -1),
+    )
+
+
+def _freed(born: IntArray, request: IntArray, gone: IntArray, unrequested: BoolArray) -> IntArray:
+    """The entry at which each free was requested.
+
+    One that completes without a request was requested before the recording, unless requests are not recorded: then
+    blocks from within it show that as well.
+    """
+    skipped = bool((unrequested & (born != BEFORE)).any())
+    return np.where(unrequested & (skipped | (born != BEFORE)), gone, request)
+
+
+def _held_at_the_end(unended: IntArray, address: IntArray, at: IntArray, active: IntArray) -> tuple[IntArray, IntArray]:
+    """The final block of each lifetime, -1 where it ended; and those of the `unended` that no `active` block has.
+
+    Args:
+        unended: the rows that no entry ends.
+        address: int64[lifetimes].
+        at: int64[blocks], the address of each final block.
+        active: the numbers of the blocks that are in use.
+    """
+    block = np.full(len(address), -1, np.int64)
+    found = _find(address[unended], at[active])
+    block[unended[found >= 0]] = active[found[found >= 0]]
+    return block, unended[found < 0]
 
 
 def _starts(address: IntArray, action: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> IntArray:
