@@ -63,7 +63,7 @@ def is_in_source(reading: Reading, text: str) -> bool:
         reading: what a wording made of `text`.
         text: without blanks.
     """
-    if reading.figures or reading.device is not None:
+    if reading.was_printed:
         return False
     start, end = max(0, reading.start - _BEFORE), reading.end + _AFTER
     return (

@@ -42,6 +42,11 @@ class Reading:
     rank: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def was_printed(self) -> bool:
+        """Whether it has figures, which only a failure has, whoever quotes it."""
+        return bool(self.figures) or self.device is not None
+
 
 @frozen
 class OomMessage:

@@ -39,7 +39,7 @@ def is_supposed(reading: Reading, text: str) -> bool:
         reading: what a wording made of `text`.
         text: without blanks.
     """
-    if reading.figures or reading.device is not None:
+    if reading.was_printed:
         return False
     start = max(0, reading.start - _BEFORE)
     if _ENCOUNTERED.search(text, start, reading.start) or _DEALT_WITH.search(text, start, reading.start):

@@ -1,4 +1,4 @@
-"""Lines of Python that store into a name, told from their text: those to show for an object that a name keeps."""
+"""What lines of Python do, told from their text: those that store into a name are to show for what it keeps."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _NOTHING = (
 _EMPTY = re.compile(rf"{_NOTHING}\s*(#.*)?\Z")
 """What a name begins with: nothing is kept by that."""
 _ALL_EMPTY = re.compile(rf"{_NOTHING}\s*(?:,\s*{_NOTHING}\s*)+\Z")
+_SETS_A_CAP = re.compile(r"\bset_per_process_memory_fraction\(")
 _DEFINITION = re.compile(r"(\s*)(?:async\s+)?def\s+(\w+)\b")
 
 
@@ -65,6 +66,11 @@ def storing_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int
 def is_belonging(holder: str) -> bool:
     """Whether a way leads to a model or an optimizer, whose name is told without a function: ``search.best.model``."""
     return re.fullmatch(r"[A-Za-z_]\w*(?:\.\w+)+", holder) is not None and not holder.endswith(".py")
+
+
+def sets_a_cap(text: str) -> bool:
+    """Whether a line caps the memory of its process."""
+    return _SETS_A_CAP.search(text.partition("#")[0]) is not None
 
 
 def calling_lines(holder: str, kind: str, lines: Mapping[int, str]) -> tuple[int, ...]:

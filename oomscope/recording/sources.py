@@ -37,7 +37,6 @@ _SECRET = re.compile(
     r"(?i)((?:api[-_]?key|secret\w*|passw\w*|credential\w*|\w*auth\w*|\w*token)[\"']?\s*[=:]\s*)([\"']).*?\2"
 )
 
-_SETS_A_CAP = re.compile(r"^[^#]*\bset_per_process_memory_fraction\(")
 _MOST_FILES = 16  # of the reader's own, in which the line that sets a cap is looked for
 
 _STACKS = ("failing", "backward", "main")
@@ -157,9 +156,11 @@ def _places(payload: Mapping[str, Any], key: Mapping[str, Any], files: _Files) -
 
 def _cap_set(stacks: Mapping[str, Any], files: _Files) -> Iterator[Place]:
     """Where a file of the reader's own, named in a stack, caps the process's memory."""
+    from oomscope.model.storing import sets_a_cap
+
     for filename in _own_files(stacks):
         for number, text in enumerate(files.lines(filename), 1):
-            if _SETS_A_CAP.match(text):
+            if sets_a_cap(text):
                 yield filename, number
 
 

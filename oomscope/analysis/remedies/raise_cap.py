@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,13 +9,12 @@ import numpy as np
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
 from oomscope.analysis.verdict.shortage import MARGIN
-from oomscope.analysis.verdict.source_lines import only_line_with
+from oomscope.analysis.verdict.source_lines import only_line
 from oomscope.analysis.whatif.records import RECORDED
 from oomscope.model import Action
+from oomscope.model.storing import sets_a_cap
 
 SLUG = "raise_cap"
-
-SETS_A_CAP = re.compile(r"\bset_per_process_memory_fraction\(")
 
 PASSES_OF_ROOM = 10
 """Where memory grows, or each pass needs more than the last, a cap that lasts for fewer more passes is no help."""
@@ -45,7 +43,7 @@ def propose(circumstances: Circumstances) -> Iterator[Advice]:
         "passes": PASSES_OF_ROOM if lasting else None,
         "whole_pass": circumstances.needs.as_larger is not None,
     }
-    set_at = only_line_with(circumstances.sources, SETS_A_CAP)
+    set_at = only_line(circumstances.sources, sets_a_cap)
     yield Advice(SLUG, {**values, "set_at": set_at}, None, True, at=set_at)
 
 

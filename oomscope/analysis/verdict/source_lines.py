@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from oomscope.analysis.records import Location
 from oomscope.model.recorded_stacks import RecordedSource
@@ -17,14 +16,9 @@ def text_of(sources: Sequence[RecordedSource], where: Location) -> str:
     return ""
 
 
-def only_line_with(sources: Sequence[RecordedSource], pattern: re.Pattern[str]) -> Location | None:
-    """The one known line in which `pattern` is found; None where none or several have it. Its function is not known."""
-    found = {
-        (one.filename, one.first + at)
-        for one in sources
-        for at, text in enumerate(one.text)
-        if pattern.search(_code(text))
-    }
+def only_line(sources: Sequence[RecordedSource], is_it: Callable[[str], bool]) -> Location | None:
+    """The one known line whose text `is_it`; None where none or several are. Its function is not known."""
+    found = {(one.filename, one.first + at) for one in sources for at, text in enumerate(one.text) if is_it(text)}
     if len(found) != 1:
         return None
     ((file, line),) = found
