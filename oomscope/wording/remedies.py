@@ -23,7 +23,8 @@ def _raise_cap(values: Mapping[str, Any]) -> str:
 
 def _smaller_steps(values: Mapping[str, Any]) -> str:
     if values.get("accumulates"):
-        return f"Divide each micro-batch by {values['divisor']}, and accumulate the gradients of as many more."
+        divisor = values["divisor"]
+        return f"Divide each micro-batch by {divisor}, and accumulate the gradients of {divisor} times as many."
     some = f", if it has {values['samples']} samples or more" if values["samples"] else ""
     return f"Divide the batch by {values['divisor']} and accumulate the gradients of the parts{some}."
 

@@ -64,10 +64,10 @@ def _release_suspended(values: Mapping[str, Any]) -> str:
 def _release_rest(values: Mapping[str, Any]) -> str:
     before = work(values["before"])
     when = f"before {before}" if before else "once it has been used"
-    reads = ", ".join(values["reads"])
+    reads, variable = ", ".join(values["reads"]), re.split(r"[.[]", values["holder"].rpartition(": ")[2])[0]
     return (
         f"Let go of {holder(values['holder'])} {when}: put what is still read ({reads}) into a variable of its own, "
-        f"then `del {re.split(r'[.[]', values['holder'].rpartition(': ')[2])[0]}`."
+        f"then `del {variable}`."
     )
 
 

@@ -49,7 +49,7 @@ from oomscope.analysis.remedies import (
 from oomscope.analysis.remedies.refuted import MOSTLY_FIXED, refuted
 from oomscope.analysis.verdict.causes import CAUSE_MODULES
 from oomscope.analysis.verdict.idle_models import IdleModel
-from oomscope.analysis.verdict.piled import Piled
+from oomscope.analysis.verdict.piled import LoopFacts, Piled
 from oomscope.analysis.verdict.records import Advice, Asked
 from oomscope.analysis.verdict.walls import Wall
 from oomscope.analysis.whatif.records import SelfCheck, WhatIf, WhatIfRow
@@ -403,6 +403,13 @@ def test_as_much_of_the_input_as_fits_is_told_where_it_is_known(
     found = FailingPass(place, 3, 3, ratio=2.0, grew_at=place, began_at=place, input=own)
     (advice,) = bound_batch.propose(circumstances(failing_pass=found, share_that_fits=share))
     assert advice_text(advice).action.startswith(said)
+
+
+def test_where_gradients_are_accumulated_already_the_parts_are_to_be_smaller() -> None:
+    parts = LoopFacts(trains_within=True, optimizes_within=False)
+    (advice,) = smaller_batch.propose(circumstances(study=recorded_with(), trains=True, loop=parts))
+    said = "Divide each micro-batch by 2, and accumulate the gradients of 2 times as many."
+    assert advice_text(advice).action == said
 
 
 @pytest.mark.parametrize(("share", "least"), [(0.1, 0.5), (0.7, 0.7)])
