@@ -405,7 +405,8 @@ def test_as_much_of_the_input_as_fits_is_told_where_it_is_known(
     assert advice_text(advice).action.startswith(said)
 
 
-def test_where_gradients_are_accumulated_already_the_parts_are_to_be_smaller() -> None:
+def test_where_gradients_are_accumulated_already_the_parts_are_to_be_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_of_the_batch(monkeypatch, 2600)
     parts = LoopFacts(trains_within=True, optimizes_within=False)
     (advice,) = smaller_batch.propose(circumstances(study=recorded_with(), trains=True, loop=parts))
     said = "Divide each micro-batch by 2, and accumulate the gradients of 2 times as many."
