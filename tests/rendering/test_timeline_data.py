@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.records import CATEGORIES
+from oomscope.rendering.html import timeline_data
 from oomscope.rendering.html.chart_data import bytes_by_key, last_stretch, time_axis
 from oomscope.rendering.html.lifetime_keys import (
     EARLIER_SHARE,
@@ -16,7 +17,7 @@ from oomscope.rendering.html.lifetime_keys import (
     keys_of,
     told_rows,
 )
-from oomscope.rendering.html.timeline_data import MOST_BYTES, MOST_INSTANTS, bands_of, packed
+from oomscope.rendering.html.timeline_data import MOST_BYTES, MOST_CHOSEN, MOST_INSTANTS, bands_of, packed
 from oomscope.rendering.html.timelines import told_of
 from tests.rendering.packed import Row, unpacked
 from tests.samples import SAMPLES, sample_findings
@@ -94,6 +95,18 @@ def test_a_short_trace_keeps_every_instant_that_changes_anything():
     assert len(changing) <= MOST_INSTANTS
     assert set(changing.tolist()) <= {row.entry for row in rows}
     assert spec["entries"] == device.history.entries
+
+
+def test_of_a_longer_trace_the_instants_are_chosen_at_once_and_the_peak_is_among_them(monkeypatch):
+    device = sample_findings("oom_leak_total_loss").devices[0]
+    monkeypatch.setattr(timeline_data, "MOST_INSTANTS", 1_000)
+    monkeypatch.setattr(timeline_data, "MOST_CHOSEN", 800)
+    spec, rows = rows_of("oom_leak_total_loss")
+    assert not spec["whole"]
+    assert len(rows) < 1_000 < MOST_CHOSEN
+    peak = int(device.history.curves.allocated[1:].argmax())
+    assert peak in {row.entry for row in rows}
+    assert spec["tick"] == 1
 
 
 def test_every_instant_is_there_and_where_room_is_short_times_are_rounded_first():
