@@ -15,6 +15,7 @@ _CODES = ("host.errno", device.CODE)
 """Names of codes, which say neither what was asked for nor by whom."""
 _SOON = 8
 """Lines after a refusal in which a program names the code that came of it."""
+_IN_A_SENTENCE = re.compile(r"\w,? (?:still |the |an? |this )+[\"'`*]*(?:cuda )?out of memory\b", re.IGNORECASE)
 _BEFORE = 400
 """Characters before a kill in which a program says that it shuts down."""
 _SHUTS_DOWN = re.compile(
@@ -35,6 +36,18 @@ def passes_on(cause: OomMessage | None, new: OomMessage) -> bool:
         cause is not None
         and new.reading.wording in _CODES
         and cause.kind in ("cuda-driver", "pinned-host")
+        and new.line - cause.line <= _SOON
+    )
+
+
+def speaks_of(cause: OomMessage | None, new: OomMessage) -> bool:
+    """Whether `new` is how somebody calls the refusal `cause` in a sentence below it: words without a figure."""
+    return (
+        cause is not None
+        and _IN_A_SENTENCE.search(new.text) is not None
+        and not new.reading.was_printed
+        and "requested" in cause.reading.figures
+        and cause.kind != new.kind
         and new.line - cause.line <= _SOON
     )
 

@@ -60,7 +60,8 @@ class _Collector:
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
         message = found.message
-        if aftermath.passes_on(self._lately.get(found.owner), message):
+        lately = self._lately.get(found.owner)
+        if aftermath.passes_on(lately, message) or aftermath.speaks_of(lately, message):
             return
         if aftermath.ends_program(self.messages[-1] if self.messages else None, message):
             return
@@ -69,7 +70,7 @@ class _Collector:
         places = self._places.setdefault((found.owner, message.kind, vague), [])
         if places and (_absorb(into, places[-1], found) or _is_repeated(into, places, found)):
             return
-        if into and into[-1] is self._lately.get(found.owner) and _only_announces(into[-1], message):
+        if into and into[-1] is lately and _only_announces(into[-1], message):
             into.pop()
         if len(into) >= MOST_MESSAGES:
             self.left_out += 1

@@ -18,7 +18,7 @@ from oomscope.rendering.text import terminal
 from oomscope.rendering.text.fitted_table import FittedTable
 from oomscope.units import format_bytes
 from oomscope.wording import say
-from oomscope.wording.plan import EXPLAINED, shape_text
+from oomscope.wording.plan import EXPLAINED, least_text, shape_text
 
 SCHEMA_VERSION = 1
 _BAR = 40
@@ -92,22 +92,31 @@ def _section(table: Table) -> Iterator[RenderableType]:
 
 
 def _bars(plan: Plan) -> Iterator[RenderableType]:
-    """Reserved memory at each shape as a bar, with a mark for each card within the scale."""
+    """The peak at each shape as a bar, with a mark for each card within the scale.
+
+    Of reserved memory; of allocated memory where the peaks are lower bounds.
+    """
     if len(plan.predictions) < 2:
         return
     cards = {card.gpu: card.capacity for row in plan.predictions for card in row.cards}
-    peak = max(row.peak_reserved.high for row in plan.predictions)
+    if plan.at_least:
+        sizes = [row.peak_allocated.low for row in plan.predictions]
+        texts, peak = [least_text(row.peak_allocated) for row in plan.predictions], max(sizes)
+    else:
+        sizes = [row.peak_reserved.bytes for row in plan.predictions]
+        texts, peak = [*map(format_bytes, sizes)], max(row.peak_reserved.high for row in plan.predictions)
     near = [size for size in cards.values() if size <= 1.5 * peak]
     top = max([peak, *near])
     names = [shape_text(row.shape) for row in plan.predictions]
     longest = max(map(len, names))
-    for name, row in zip(names, plan.predictions, strict=True):
-        bar = list("█" * max(round(_BAR * row.peak_reserved.bytes / top), 1))
+    for name, size, text in zip(names, sizes, texts, strict=True):
+        bar = list("█" * max(round(_BAR * size / top), 1))
         line = bar + [" "] * (_BAR + 1 - len(bar))
-        for size in near:
-            line[min(round(_BAR * size / top), _BAR)] = "|"
-        yield Padding(Text(f"{name:<{longest}}  {''.join(line)} {format_bytes(row.peak_reserved.bytes)}"), (0, 0, 0, 2))
-    marks = ", ".join(f"{name} {format_bytes(size)}" for name, size in cards.items() if size in near)
+        for mark in near:
+            line[min(round(_BAR * mark / top), _BAR)] = "|"
+        yield Padding(Text(f"{name:<{longest}}  {''.join(line)} {text}"), (0, 0, 0, 2))
+    told = {name: format_bytes(size) for name, size in cards.items() if size in near}
+    marks = ", ".join(name if size in name else f"{name} {size}" for name, size in told.items())
     if marks:
         yield Padding(Text(f"| {marks}", style="dim"), (0, 0, 0, 2))
     yield Text()

@@ -29,7 +29,7 @@ def to_svg(plan: Plan) -> str:
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.subplots()
         for number, group in enumerate(_groups(plan, axis)):
-            _draw(axes, group, axis, _STYLES[number % len(_STYLES)])
+            _draw(axes, group, axis, _STYLES[number % len(_STYLES)], at_least=plan.at_least)
         for name, size in {card.gpu: card.capacity for row in plan.predictions for card in row.cards}.items():
             axes.axhline(size / GIB, color=palette.LIMIT.light, linewidth=1, linestyle="--")
             axes.annotate(
@@ -62,9 +62,15 @@ def _groups(plan: Plan, axis: str) -> list[list[Prediction]]:
     return [sorted(rows, key=lambda row: row.shape[axis]) for rows in found.values()]
 
 
-def _draw(axes: Axes, rows: list[Prediction], axis: str, style: str) -> None:
+def _draw(axes: Axes, rows: list[Prediction], axis: str, style: str, *, at_least: bool) -> None:
     others = ", ".join(plain_name(f"{name}={value}") for name, value in rows[0].shape.items() if name != axis)
     at = [row.shape[axis] for row in rows]
+    if at_least:  # what would have been reserved is not known then
+        lows = [row.peak_allocated.low / GIB for row in rows]
+        name = "allocated, at least"
+        axes.plot(at, lows, color=palette.BAR.light, marker="^", markersize=4, linestyle=style,
+                  label=f"{name}, {others}" if others else name)  # fmt: skip
+        return
     for name, colour in (("reserved", palette.RESERVED), ("allocated", palette.BAR)):
         peaks = [getattr(row, f"peak_{name}") for row in rows]
         axes.plot(at, [one.bytes / GIB for one in peaks], color=colour.light, marker="o", markersize=3, linestyle=style,

@@ -27,7 +27,8 @@ PLAN: dict[str, Sentence] = {
     ),
     "plan.ends_early": (
         "Every recording ends with a request that failed: the program would have gone on, so peaks are lower bounds, "
-        "and nothing is said to fit"
+        "and nothing is said to fit. Record one run at a smaller value that comes to its end (oomscope run --on exit) "
+        "and give it as well: then this is a prediction"
     ),
     "plan.failed_too_early": (
         "{file} failed long before the peak of the others, so it does not tell how that one grows: left out"

@@ -177,3 +177,23 @@ def test_whom_the_kernel_chose_is_told_however_long_the_paths_before_it_are(path
 def test_a_line_of_the_kernel_that_is_cut_off_is_a_kill_of_somebody():
     (message,) = read(CHOSEN.format("MEMCG", 4242, path="/x")[:120]).messages
     assert (message.kind, "pid" in message.reading.values) == ("oom-killer", False)
+
+
+@pytest.mark.parametrize(
+    ("below", "messages"),
+    [
+        ("Even with a batch size of 1, still cuda out of memory errors come.", 1),
+        ("I don't know why I get the CUDA out of memory error there.", 1),
+        ("RuntimeError: CUDA error: out of memory", 2),
+        ("\n" * 9 + "Even with a batch size of 1, still cuda out of memory errors come.", 2),
+    ],
+)
+def test_a_sentence_about_the_refusal_above_it_is_no_second_one(below: str, messages: int):
+    refused = "# failed to allocate 17.79G (19104890880 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+    assert len(read(f"{refused}\n\n{below}\n").messages) == messages
+
+
+@pytest.mark.parametrize(("built_in", "kind"), [("external/org_tensorflow/", "jax"), ("", "tensorflow")])
+def test_a_driver_that_refuses_jax_is_no_tensorflow(built_in: str, kind: str):
+    (message,) = read(f"E {built_in}tensorflow/stream_executor/cuda/{GROWTH[2:]}: out of memory\n").messages
+    assert (message.kind, number(message, "requested")) == (kind, 2 << 30)

@@ -68,6 +68,22 @@ def test_a_pass_is_compared_with_the_largest_before_it_as_well():
     assert (small.ratio, small.ratio_to_largest, small.is_larger) == (8.0, 1.0, False)
 
 
+def test_a_line_that_all_layers_share_is_compared_as_far_as_the_pass_has_come():
+    """Each layer asks on the same line for twice as much as the one before; the larger pass fails in its third."""
+    script = Script()
+    with script.call(50, "run"):
+        for scale in (2, 2, 6):
+            batch = script.at(31, scale)
+            kept = [script.at(32, scale * 2**layer) for layer in range(2)]
+            if scale > 2:
+                script.fails(32, scale * 4)
+                break
+            script.free(batch, *kept, *(script.at(32, scale * 2**layer) for layer in range(2, 5)))
+    found = failing(script)
+    assert found is not None
+    assert (found.ratio, found.ratio_to_largest, found.is_larger) == (3.0, 3.0, True)
+
+
 def test_passes_of_earlier_runs_of_the_loop_are_compared_with_too():
     script = Script()
     with script.call(50, "train"):

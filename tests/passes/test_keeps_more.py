@@ -41,6 +41,21 @@ def test_what_the_last_pass_had_freed_at_the_same_request() -> None:
     assert (found.ratio, found.is_larger, found.frees_less) == (1.0, False, True)
 
 
+def test_a_pass_that_asks_for_more_at_the_same_place_does_not_ask_for_the_same() -> None:
+    script = Script()
+    with script.call(50, "train"):
+        for number in range(4):
+            size = 60 if number == 3 else 20
+            alive = [script.layer(32, 10 + one, size) for one in range(5)]
+            if number == 3:
+                script.oom(size * MIB, script.layer_stack(32, 15))
+                break
+            script.free(*alive, script.layer(32, 15, size))
+            script.free(script.at(34, 8, *BACKWARD_CALL), script.at(35, 8, *OPTIMIZER_CALL))
+    made = diagnose(script.snapshot())
+    assert keeps_more(made.study, made.at) is None
+
+
 @pytest.mark.parametrize(("kept", "told"), [(1, False), (2, True), (5, True)])
 def test_twice_as_much_and_a_third_of_all_are_told(kept: int, told: bool) -> None:
     assert (rules.LEAST_RATIO, rules.LEAST_SHARE) == (2.0, 0.3)

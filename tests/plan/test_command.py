@@ -111,3 +111,18 @@ def test_of_a_run_that_failed_under_a_cap_lower_bounds_are_told_and_nothing_fits
     assert "≥" in out
     assert "cap 8.00 GiB" in out
     assert "yes" not in out
+    assert "Record one run at a smaller value that comes to its end" in " ".join(out.split())
+
+
+def test_what_is_drawn_of_lower_bounds_says_so_and_draws_no_reserved_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    failed, figure = str(programs()["note_completion"].path), tmp_path / "p.svg"
+    asked = ["plan", failed, "--at", "batch=96", "--for", "batch=40..48..8"]
+    assert run(asked) == DONE
+    bars = [line for line in capsys.readouterr().out.splitlines() if "█" in line]
+    assert len(bars) == 2
+    assert all("≥ " in line for line in bars)
+    assert run([*asked, "-f", "svg", "-o", str(figure)]) == DONE
+    assert "allocated, at least" in figure.read_text()
+    assert "reserved" not in figure.read_text()

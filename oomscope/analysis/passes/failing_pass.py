@@ -178,11 +178,20 @@ def _common_ratio(size: FloatArray, past: FloatArray) -> float | None:
 
 
 def _ratio_to_largest(study: DeviceStudy, run: LoopRun, entry: int, stack: int) -> float | None:
-    """By how much the most that `stack` asks for at once in this pass exceeds all that it has been given before."""
-    begin, entries = int(run.starts[run.completed(entry)]), _requests_of(study, stack, entry)
-    before = most_before(study, stack, begin) if stack >= 0 else 0
-    now = int(study.history.trace.size[entries[entries >= begin]].max(initial=0))
-    return round(now / before, 3) if before else None
+    """By how much the most that `stack` asks for at once in this pass exceeds all that it has been given before.
+
+    A line that all layers share asks for more further on: of an earlier pass counts what it asked there as early.
+    """
+    if stack < 0:
+        return None
+    entries = _requests_of(study, stack, entry)
+    entries = entries[entries >= run.begin]
+    size, number = study.history.trace.size[entries], np.searchsorted(run.starts, entries, side="right") - 1
+    nth = np.arange(len(entries)) - np.searchsorted(number, number)
+    is_now = number == run.completed(entry)
+    as_early = ~is_now & (nth < np.count_nonzero(is_now))
+    before = max(most_before(study, stack, run.begin), int(size[as_early].max(initial=0)))
+    return round(int(size[is_now].max(initial=0)) / before, 3) if before else None
 
 
 def _staircase(study: DeviceStudy, run: LoopRun, index: int, entry: int, stack: int) -> tuple[int, int] | None:

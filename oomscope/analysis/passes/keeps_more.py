@@ -11,6 +11,7 @@ import numpy as np
 from oomscope.analysis.labels.categories import ACTIVATION, INPUT, TEMPORARY
 from oomscope.analysis.passes.last_pass import fitted
 from oomscope.analysis.passes.records import KeepsMore
+from oomscope.analysis.passes.same_places import SAME
 from oomscope.analysis.records import Location
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import IntArray
@@ -38,6 +39,9 @@ def keeps_more(study: DeviceStudy, entry: int) -> KeepsMore | None:
     there = last.begin + np.flatnonzero(stack[last.begin : end] == stack[entry])
     if nth >= len(there):
         return None
+    asked = study.history.trace.size
+    if asked[entry] > asked[there[nth]] * (1 + SAME):
+        return None  # a larger pass holds more
     now, then = _held(study, begin, entry), _held(study, last.begin, int(there[nth]))
     size = study.history.size
     bytes_, before = int(size[now].sum()), int(size[then].sum())

@@ -157,3 +157,8 @@ class Plan:
     largest: tuple[Largest, ...]
     alignment: Alignment
     notes: tuple[Note, ...] = field(default=())
+
+    @property
+    def at_least(self) -> bool:
+        """Whether every recording ends with a request that failed, so that all peaks are lower bounds."""
+        return all(one.ends_early for one in self.sources)

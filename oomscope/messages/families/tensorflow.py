@@ -80,7 +80,7 @@ WORDINGS = (
         "fromdevice:",
         r"""failed to allocate <requested:letter> (?: \( (?P<exactly>\d+) bytes \) )? from device:
             (?: CUDA_ERROR_OUT_OF_MEMORY (?: : out of memory)? | HIP_?Error\w* (?: \(\d+\))?)""",
-        finish=with_exact,
+        finish=_whose,
     ),
     Wording(
         "tensorflow",

@@ -27,10 +27,9 @@ def predictions(plan: Plan) -> Table:
     cards = [card.gpu for card in plan.predictions[0].cards] if plan.predictions else []
     settings = any(row.setting for row in plan.predictions)
     headings = ("shape", *(["setting"] if settings else []), "allocated", "reserved", *(clean(card) for card in cards))
-    cut = all(one.ends_early for one in plan.sources)
-    rows = tuple(_row(row, settings=settings, cut=cut) for row in plan.predictions)
+    rows = tuple(_row(row, settings=settings, cut=plan.at_least) for row in plan.predictions)
     first = 2 if settings else 1
-    return Table(AT_LEAST if cut else TITLE, headings, rows, frozenset(range(first, len(headings))))
+    return Table(AT_LEAST if plan.at_least else TITLE, headings, rows, frozenset(range(first, len(headings))))
 
 
 def _row(row: Prediction, *, settings: bool, cut: bool) -> tuple[str, ...]:
