@@ -265,6 +265,9 @@ CAUSES: dict[str, Sentence] = {
     ),
     "causes.capacity.keeper": "{holder:holder} keeps {retained:bytes} of the {live:bytes} in use.",
     "causes.capacity.drivers": _drivers,
+    "causes.capacity.loading": (
+        "The checkpoint that is being loaded[ at {place:place}] takes {bytes:bytes} of it so far."
+    ),
     "causes.capacity.needs": _needs,
     "causes.capacity.nearly": _nearly,
     "causes.capacity.like_last": _like_last,

@@ -223,6 +223,13 @@ REMEDIES: dict[str, RemedyWords] = _WHAT_IS_KEPT | {
     "shard_parameters.small": RemedyWords(
         "Shard the model (FSDP).", "Its parameters are there all the time.", "communication", "sharding"
     ),
+    "load_on_cpu": RemedyWords(
+        'Load the checkpoint[ at {place:place}] on the CPU (`map_location="cpu"`): `load_state_dict` copies it to the '
+        "device.",
+        "It has put {bytes:bytes} on the device beside the tensors that it is to fill.",
+        "none",
+        "loading",
+    ),
     "load_once": RemedyWords(
         'Load the weights on the CPU (`map_location="cpu"`), or share them between the two copies.',
         "The model is on the device twice.",

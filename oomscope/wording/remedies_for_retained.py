@@ -71,6 +71,10 @@ def _release_rest(values: Mapping[str, Any]) -> str:
     )
 
 
+_METHOD = re.compile(r"(?P<list>[^→]+?)(?:\[\d+\])?\.__self__(?=\.|$)")
+"""A bound method that something keeps, as a list of callbacks does."""
+
+
 def _way_out(name: str) -> str:
     """How to let go of what leads to the object `name`; a hook goes by the handle that registering it returned."""
     if "hooks[" in name:
@@ -82,6 +86,8 @@ def _release_training(values: Mapping[str, Any]) -> str:
     before = work(values["before"]) or "the work that follows"
     if call := free_memory(values["holder"]):
         return f"Call `{call}` before {before}: it lets go of {holder(values['holder'])}."
+    if values["holder"] and (method := _METHOD.match(values["holder"])) and "hooks[" not in values["holder"]:
+        return f"Take its method out of {holder(method['list'])} before {before}: a bound method keeps its object."
     if values["holder"] and "hooks[" in values["holder"]:
         return f"Let go of {holder(values['holder'])} before {before}: {_way_out(values['holder'])}."
     if values["holder"]:

@@ -22,6 +22,7 @@ from oomscope.rendering.html.first_screen import fixes
 from oomscope.wording.page import before_note
 from oomscope.wording.template import work
 from oomscope.wording.verdict_text import advice_text
+from tests.verdict.known import programs
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "captures" / "programs"
 
@@ -145,6 +146,12 @@ def test_the_loop_that_the_recording_tells_is_the_one_to_let_go_before() -> None
 
 def test_what_a_pass_has_written_can_go_within_it() -> None:
     assert "before line 26 of main" in first_action(with_unread("baseline_tune", since="pass"))
+
+
+def test_what_a_list_of_callbacks_keeps_is_taken_out_of_the_list() -> None:
+    assert first_action(load(programs()["graph_stages"].path)).startswith(
+        "Take its method out of `EVENTS.handlers['report']` before line 173 of main: a bound method keeps its object."
+    )
 
 
 def test_work_is_told_by_its_kind() -> None:

@@ -115,6 +115,7 @@ CHECKS: dict[str, Check] = {
     "causes.growth.without_capped": lambda values, about: (
         0 <= values["needs"] <= values["limit"] and had_room(values, about)
     ),
+    "causes.capacity.loading": lambda values, about: within(values["bytes"], about.request.totals.active),
     "causes.capacity.first_step": lambda values, about: 0 <= values["made"] < values["needs"],
     "causes.capacity.history": lambda values, about: 0 < values["bytes"] <= about.request.totals.active,
     "causes.capacity.as_larger": lambda values, about: (

@@ -41,23 +41,45 @@ class LoadedCopies(NamedTuple):
 
 def find_loaded_copies(study: DeviceStudy, entry: int) -> LoadedCopies | None:
     """What a checkpoint keeps at `entry`; None where none was loaded twice over, or it is still being copied from."""
-    stacks, lifetimes = study.snapshot.stacks, study.history.lifetimes
-    loads = _through(stacks, [frame for frame in stacks.frames if _loads(frame)])
-    if not loads[:-1].any():
+    loads, asking = _through_loads(study), int(study.history.trace.stack[entry])
+    if loads[asking] or any(frame.name in _COPIES for frame in study.snapshot.stacks[asking]):
         return None
-    asking = int(study.history.trace.stack[entry])
-    if loads[asking] or any(frame.name in _COPIES for frame in stacks[asking]):
+    return _found(study, _twice(study, entry, loads))
+
+
+def find_loading(study: DeviceStudy, entry: int) -> LoadedCopies | None:
+    """What a load underway at `entry` has put on the card, beside tensors of the same sizes that it is to fill."""
+    loads, asking = _through_loads(study), int(study.history.trace.stack[entry])
+    if not loads[asking] or not len(_twice(study, entry, loads)):
         return None
+    lifetimes, caller_of = study.history.lifetimes, study.sites.caller_of
+    loads[:-1] &= caller_of == caller_of[asking]  # another load may have come before this one
+    return _found(study, np.flatnonzero(lifetimes.allocated_at(entry) & loads[lifetimes.stack]))
+
+
+def _through_loads(study: DeviceStudy) -> BoolArray:
+    """bool[stacks + 1]: which stacks go through the loading of a checkpoint."""
+    stacks = study.snapshot.stacks
+    return _through(stacks, [frame for frame in stacks.frames if _loads(frame)])
+
+
+def _twice(study: DeviceStudy, entry: int, loads: BoolArray) -> IntArray:
+    """Numbers of the lifetimes: what was loaded and is there a second time, among parameters and states."""
+    lifetimes = study.history.lifetimes
     alive = lifetimes.allocated_at(entry)
     rows = np.flatnonzero(alive & loads[lifetimes.stack])
     lasting = (study.categories == PARAMETER) | (study.categories == OPTIMIZER_STATE)
     others = np.flatnonzero(alive & lasting & ~loads[lifetimes.stack])
-    size = study.history.size
-    twice = _copied(size, rows, others, lifetimes.born[rows])
-    if len(twice) < LEAST_TENSORS or len(ascending(size[twice])) < LEAST_SIZES:
+    return _copied(study.history.size, rows, others, lifetimes.born[rows]) if len(rows) else rows
+
+
+def _found(study: DeviceStudy, rows: IntArray) -> LoadedCopies | None:
+    """`rows` with their bytes and the line that loads; None for so few that their sizes may be chance."""
+    size, stack = study.history.size[rows], study.history.lifetimes.stack[rows]
+    if len(rows) < LEAST_TENSORS or len(ascending(size)) < LEAST_SIZES:
         return None
-    largest = int(lifetimes.stack[twice[np.argmax(size[twice])]])
-    return LoadedCopies(int(size[twice].sum()), study.sites.location(int(study.sites.caller_of[largest])), twice)
+    largest = int(stack[np.argmax(size)])
+    return LoadedCopies(int(size.sum()), study.sites.location(int(study.sites.caller_of[largest])), rows)
 
 
 def _copied(size: IntArray, rows: IntArray, others: IntArray, born: IntArray) -> IntArray:

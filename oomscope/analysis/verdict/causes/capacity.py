@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oomscope.analysis.passes.loaded_copies import find_loading
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.causes.fragmentation import AS_MUCH_AGAIN, LASTING_PASSES
 from oomscope.analysis.verdict.circumstances import Circumstances
@@ -15,9 +16,9 @@ SLUG = "capacity"
 DECIDING = ("request", "active", "limit")
 REMEDIES = (
     "drop_last_pass", "backward_each_pass", "limit_calls_in_progress", "move_idle_model", "undo_change", "bound_batch",
-    "narrow_dtype", "allocator_setting", "split_request", "raise_cap", "fused_optimizer", "fused_attention",
-    "bound_what_is_kept", "smaller_batch", "checkpoint_activations", "chunk_loss", "shard_optimizer_state",
-    "drop_gradients", "shard_parameters", "load_once", "bound_cache",
+    "load_on_cpu", "narrow_dtype", "allocator_setting", "split_request", "raise_cap", "fused_optimizer",
+    "fused_attention", "bound_what_is_kept", "smaller_batch", "checkpoint_activations", "chunk_loss",
+    "shard_optimizer_state", "drop_gradients", "shard_parameters", "load_once", "bound_cache",
 )  # fmt: skip
 LOOKS_LIKE = ("list_that_was_filled_over_passes", "kept_exception", "neighbour_on_the_card")
 
@@ -303,7 +304,16 @@ def _filled_by(circumstances: Circumstances, *, told: bool) -> tuple[Note, ...]:
     parts = tuple((one.slug, one.bytes) for one in largest)
     if not parts:
         return (note("causes.capacity.allocated", bytes=allocated, size=size), *_largest_tensor(circumstances))
-    return (note("causes.capacity.drivers", parts=parts, live=allocated, size=size), *_largest_tensor(circumstances))
+    drivers = note("causes.capacity.drivers", parts=parts, live=allocated, size=size)
+    return (drivers, *_loading(circumstances), *_largest_tensor(circumstances))
+
+
+def _loading(circumstances: Circumstances) -> tuple[Note, ...]:
+    """What the load of a checkpoint, in which the request failed, has put beside the tensors that it is to fill."""
+    found = find_loading(circumstances.study, circumstances.request.entry)
+    if found is None or found.bytes < WORTH_NAMING * circumstances.request.totals.allocated:
+        return ()
+    return (note("causes.capacity.loading", bytes=found.bytes, place=found.place),)
 
 
 def _largest_tensor(circumstances: Circumstances) -> tuple[Note, ...]:
