@@ -94,11 +94,12 @@ def _like_last(values: Mapping[str, Any]) -> str:
 
 def _longer(values: Mapping[str, Any]) -> str:
     fitted = "the one" if values["completed"] == 1 else f"any of the {format_count(values['completed'])}"
+    fitted = f"{fitted} recorded before it" if values.get("is_part") else f"{fitted} that fitted"
     if values.get("variable"):
         has = _has_shape(values["variable"], values["shape"])
-        return f"{has} in this pass, {values['times']:.3g} × as large as in {fitted} that fitted."
+        return f"{has} in this pass, {values['times']:.3g} × as large as in {fitted}."
     where = f" at {place(values['place'])}" if values["place"] else ""
-    return f"This pass asks for {values['ratio']:.3g} × as much memory{where} as {fitted} that fitted."
+    return f"This pass asks for {values['ratio']:.3g} × as much memory{where} as {fitted}."
 
 
 def _larger_input(values: Mapping[str, Any]) -> str:
@@ -302,7 +303,10 @@ CAUSES: dict[str, Sentence] = {
     "causes.in_progress": "{calls:n call} of {place:place} were in progress at once[ and hold {bytes:bytes} of the "
     "{live:bytes} in use].",
     "causes.pass.first": "It failed in the first pass[ of the loop in {loop:place}].",
-    "causes.pass.after": "{completed:n pass/passes} of the loop[ in {loop:place}] had fitted before.",
+    "causes.pass.after": lambda values: (
+        f"{'At least ' if values.get('is_part') else ''}{plural(values['completed'], 'pass', 'passes')} of the loop"
+        f"{' in ' + place(values['loop']) if values['loop'] else ''} had fitted before."
+    ),
     "causes.pass.gathers": "The loop[ in {loop:place}] keeps what its passes make until it ends[, for the backward at "
     "{backward:place}]: {passes:n pass/passes} so far[; its last run had {before}].",
     "causes.pass.left": lambda values: (

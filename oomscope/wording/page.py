@@ -109,13 +109,15 @@ def _how_far(device: DeviceFindings, oom: Oom) -> str:
         # Two counts, one of passes of other runs of the loop or of another one, only puzzle.
         return f"one pass = one round of {_loop(next(iter(loops)))}" if len(loops) == 1 else ""
     finished = counted(oom, known)
-    number = f"pass {finished + 1:,}"
+    number = f"at least pass {finished + 1:,}" if known.is_part else f"pass {finished + 1:,}"
     told = {note.code for note in oom.verdict.headline}
     loop = known.loop
     if told.isdisjoint(_NAMES_THE_LOOP) and loop is not None and frame_kind(loop.file) is FrameKind.OWN:
         number = f"{number} of {_loop(loop)}"  # a trainer's loop tells nobody more
-    if not finished:
+    if known.is_first:
         return f"{number}, the first"
+    if not finished:
+        return ""
     if finished in oom.verdict.told_passes:
         return number  # the headline says so
     failed = any(_fails_earlier(other.verdict.failing_pass, known) for other in device.ooms)

@@ -12,7 +12,7 @@ from oomscope.analysis.passes.finished import finished_before, passes_of
 from oomscope.analysis.passes.growth import find_growth
 from oomscope.analysis.passes.loop_that_matters import constructs, loop_that_matters, pass_begins
 from oomscope.analysis.passes.records import CallsInProgress, FailingPass
-from oomscope.analysis.study import study_device
+from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.model import Action
 from oomscope.reading import load
 from tests.analysis.asking import diagnose
@@ -82,6 +82,27 @@ def test_a_line_that_all_layers_share_is_compared_as_far_as_the_pass_has_come():
     found = failing(script)
     assert found is not None
     assert (found.ratio, found.ratio_to_largest, found.is_larger) == (3.0, 3.0, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "is_part"),
+    [("wrapped", None, True), ("late", None, True), ("full", None, False), ("wrapped", 30, False), ("late", 36, True)],
+)
+def test_of_a_trace_that_begins_within_the_loop_there_may_be_more_passes(
+    monkeypatch: pytest.MonkeyPatch, kind: str, line: int | None, is_part: bool
+):
+    """A line of the function above the loop shows that it had not begun; one below it does not."""
+    monkeypatch.setattr(DeviceStudy, "history_kind", property(lambda _: kind))
+    script = Script()
+    with script.call(50, "train"):
+        if line is not None:
+            script.free(script.at(line, 4))
+        step(script, 2)
+        step(script, 2)
+        step(script, 16, fails=True)
+    found = failing(script)
+    assert found is not None
+    assert (found.completed, found.is_part, found.is_first) == (2, is_part, False)
 
 
 def test_passes_of_earlier_runs_of_the_loop_are_compared_with_too():

@@ -64,7 +64,7 @@ def circumstances(
         "share_that_fits": None,
         "state_to_come": (0, 0), "still_to_come": None, "next_step": None, "most": None, "at_work": 0, "made_so_far": 0,
         "rise": 0, "history_of_steps": 0, "as_larger": None, "last_call": None,
-        "larger_call": None, "times_the_largest": None,
+        "larger_call": None, "times_the_largest": None, "loading": None,
     }  # fmt: skip
     parts["movable_pins"] = more.get("pins", ())
     needs |= {name: more.pop(name) for name in needs if name in more}

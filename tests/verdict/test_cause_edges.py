@@ -641,6 +641,26 @@ def test_passes_of_all_runs_of_the_loop_have_fitted(before: int, said: str) -> N
     assert say(one).endswith(said)
 
 
+@pytest.mark.parametrize(
+    ("ratio", "completed", "said"),
+    [
+        (5.86, 4, "5.86 × as much memory as any of the 4 recorded before it."),
+        (5.86, 1, "5.86 × as much memory as the one recorded before it."),
+        (1.0, 4, "At least 4 passes of the loop in train (train.py:31) had fitted before."),
+    ],
+)
+def test_of_passes_before_the_recording_nothing_is_said(ratio: float, completed: int, said: str) -> None:
+    failing = FailingPass(stand_ins.PLACE, completed, completed, ratio=ratio, is_part=True)
+    (one,) = clauses.failing_pass(circumstances(failing_pass=failing))
+    assert say(one).endswith(said)
+
+
+def test_the_first_pass_of_a_recording_that_begins_in_the_loop_is_not_called_the_first() -> None:
+    failing = FailingPass(stand_ins.PLACE, 0, 0, is_part=True)
+    assert clauses.failing_pass(circumstances(failing_pass=failing)) == ()
+    assert not failing.is_first
+
+
 @pytest.mark.parametrize(("before", "code"), [(0, "causes.pass.first"), (1, "causes.pass.after")])
 def test_the_first_pass_of_a_later_run_is_not_the_first(before: int, code: str) -> None:
     failing = FailingPass(stand_ins.PLACE, 0, 0, before=before)

@@ -70,7 +70,18 @@ def find_failing_pass(study: DeviceStudy, entry: int) -> FailingPass | None:
         earlier_run_passes=gave_back_before(study, run, entry),
         before=_before(study, run),
         gathers_for=gathers_for(study, study.loops.location(run)),
+        is_part=_may_have_begun_before(study, run),
     )
+
+
+def _may_have_begun_before(study: DeviceStudy, run: LoopRun) -> bool:
+    """Whether the trace may begin within the loop: it is not whole, and shows no line of its function above that."""
+    if study.history_kind == "full":
+        return False
+    place, stacks = study.loops.location(run), study.history.trace.stack[: run.begin]
+    lines = (study.loops.line_within(run, stack) for stack in np.unique(stacks[stacks >= 0]).tolist())
+    within = [one for one in lines if one is not None and (one.file, one.function) == (place.file, place.function)]
+    return not any(one.line < place.line for one in within)
 
 
 def _chosen_at(study: DeviceStudy, began_at: Location) -> Location:

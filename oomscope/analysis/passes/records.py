@@ -123,6 +123,7 @@ class FailingPass:
         earlier_run_passes: how many passes the last run of the loop had that gave everything back; None for none.
         before: how many passes earlier runs of the loop had.
         gathers_for: the backward that is to come, after the loop, of what its passes make, as the recorder saw it.
+        is_part: whether the loop may have begun before the recording, so that there were more passes than are counted.
     """
 
     loop: Location | None
@@ -138,6 +139,12 @@ class FailingPass:
     earlier_run_passes: int | None = None
     before: int = 0
     gathers_for: Location | None = None
+    is_part: bool = False
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no pass has come before it."""
+        return not self.finished and not self.is_part
 
     @property
     def gathers(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomscope.analysis.passes.loaded_copies import find_loading
 from oomscope.analysis.remedies.effect import enough_by_sum
 from oomscope.analysis.verdict.circumstances import Circumstances
 from oomscope.analysis.verdict.records import Advice
@@ -14,7 +13,7 @@ SLUG = "load_on_cpu"
 
 def propose(circumstances: Circumstances) -> Iterator[Advice]:
     """Where the request failed in a load, beside tensors of the same sizes."""
-    found = find_loading(circumstances.study, circumstances.request.entry)
+    found = circumstances.needs.loading
     if found is not None:
         values = {"place": found.place, "bytes": found.bytes}
         yield Advice(SLUG, values, found.bytes, enough_by_sum(circumstances, found.bytes), at=found.place)

@@ -80,7 +80,7 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     found = circumstances.failing_pass
     if found is None:
         return ()
-    values = {"completed": found.finished, "loop": found.loop}
+    values = {"completed": found.finished, "loop": found.loop, **({"is_part": True} if found.is_part else {})}
     if found.staircase is not None:
         first, last = found.staircase
         stairs = note("causes.pass.staircase", first=first, last=last, place=found.grew_at, **values)
@@ -97,7 +97,9 @@ def failing_pass(circumstances: Circumstances) -> tuple[Note, ...]:
     if found.gathers:
         told = {"passes": found.completed, "loop": found.loop, "before": found.earlier_run_passes}
         return (note("causes.pass.gathers", backward=found.gathers_for, **told),)
-    return (note("causes.pass.first" if not found.finished else "causes.pass.after", **values),)
+    if found.is_part and not found.finished:
+        return ()  # a pass may have come before the recording began
+    return (note("causes.pass.first" if found.is_first else "causes.pass.after", **values),)
 
 
 def _larger_input(found: FailingPass) -> tuple[Note, ...]:

@@ -8,6 +8,7 @@ from oomscope.analysis.labels.categories import OPTIMIZER_STATE
 from oomscope.analysis.labels.model_cost import OPTIMIZER_STATES, make_bill
 from oomscope.analysis.passes.larger_pass import LargerPass, larger_pass
 from oomscope.analysis.passes.last_pass import at_work, came_as_far, most_needed, rise_of_needs, still_to_come
+from oomscope.analysis.passes.loaded_copies import LoadedCopies, find_loading
 from oomscope.analysis.passes.loop_that_matters import pass_begins
 from oomscope.analysis.passes.made_once import fills_a_history
 from oomscope.analysis.passes.records import NO_LONGER, FailingPass
@@ -105,6 +106,11 @@ class Needs:
         if self._failing_pass is not None and self._failing_pass.finished:
             return None
         return find_larger_call(self._study, self._request.entry)
+
+    @cached_property
+    def loading(self) -> LoadedCopies | None:
+        """What the load of a checkpoint, in which the request failed, has put beside the tensors that it is to fill."""
+        return find_loading(self._study, self._request.entry)
 
     @property
     def as_larger(self) -> int | None:

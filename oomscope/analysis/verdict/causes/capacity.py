@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.passes.loaded_copies import find_loading
 from oomscope.analysis.verdict import clauses
 from oomscope.analysis.verdict.causes.fragmentation import AS_MUCH_AGAIN, LASTING_PASSES
 from oomscope.analysis.verdict.circumstances import Circumstances
@@ -106,7 +105,7 @@ def headline(circumstances: Circumstances, tested: Tested) -> tuple[Note, ...]:
     the pass before where most is of that one, or how much larger this one is than those that fitted.
     """
     del tested
-    first = circumstances.failing_pass is not None and not circumstances.failing_pass.finished
+    first = circumstances.failing_pass is not None and circumstances.failing_pass.is_first
     kept, left, needs = _keeper(circumstances), _last_pass(circumstances), _needs(circumstances)
     calls = clauses.calls_in_progress(circumstances)
     idle = _idle(circumstances)
@@ -161,7 +160,7 @@ def _needs(circumstances: Circumstances) -> Note:
         "over": max(needs - low, 0),
         "about": request.limit.source == "bracket",
         "free": None if capped is None else capped.values["free"],
-        "completed": None if failing is None else failing.finished,
+        "completed": None if failing is None or not (failing.finished or failing.is_first) else failing.finished,
         "loop": None if failing is None or failing.finished else failing.loop,
         "function": None if circumstances.needs.last_call is None else circumstances.needs.last_call.function,
     }
@@ -309,8 +308,8 @@ def _filled_by(circumstances: Circumstances, *, told: bool) -> tuple[Note, ...]:
 
 
 def _loading(circumstances: Circumstances) -> tuple[Note, ...]:
-    """What the load of a checkpoint, in which the request failed, has put beside the tensors that it is to fill."""
-    found = find_loading(circumstances.study, circumstances.request.entry)
+    """The checkpoint in whose load the request failed, where it is much of what is in use."""
+    found = circumstances.needs.loading
     if found is None or found.bytes < WORTH_NAMING * circumstances.request.totals.allocated:
         return ()
     return (note("causes.capacity.loading", bytes=found.bytes, place=found.place),)
