@@ -130,10 +130,14 @@ def _is_one_module(run: Run, calls: list[Block]) -> bool:
 def _trained(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
     """The loops over blocks that are trained, where any are: a frozen network in a loss is not the model.
 
-    Nor is one before it. Where gradients are zeroed in place, only the first step leaves any.
+    Nor is one before it, unless it is the model once more. Where gradients are zeroed in place, only the first step
+    leaves any.
     """
     if (part := untrained(run)) is not None:
-        loops = [loop for loop in loops if not any(part.forward[call.rows].any() for call in loop)]
+        apart = [any(part.forward[call.rows].any() for call in loop) for loop in loops]
+        lines = {_line_of(run, loop) for loop, is_apart in zip(loops, apart, strict=True) if not is_apart}
+        pairs = zip(loops, apart, strict=True)
+        loops = [loop for loop, is_apart in pairs if not is_apart or _line_of(run, loop) in lines]
     with_own = {
         int(run.stack[call.rows[0]])
         for loop in loops
@@ -143,6 +147,11 @@ def _trained(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
     if not with_own:
         return loops
     return [loop for loop in loops if any(int(run.stack[call.rows[0]]) in with_own for call in loop)]
+
+
+def _line_of(run: Run, loop: list[Block]) -> object:
+    """The line of a module that calls the blocks of a loop."""
+    return paths(run)[int(run.stack[loop[0].rows[0]])][loop[0].depth - 1][-1]
 
 
 def _leaves_gradients(run: Run, call: Block, shortly: int = 0) -> bool:
