@@ -243,6 +243,12 @@ def _turns_of_which_some_end_early(lines: list[int]) -> list[int]:
     return turns
 
 
+def _follow_one_another(calls: list[list[int]], outer: list[list[int]]) -> bool:
+    """Whether some of `calls` are made in one of those that they are a part of: else each is made once by its module."""
+    number = {place: one for one, call in enumerate(outer) for place in call}
+    return len({number[call[0]] for call in calls}) < len(calls)
+
+
 class _Tree:
     """The calls of a forward, by the paths of its stacks. Beginnings of paths are numbers, to compare them quickly."""
 
@@ -259,15 +265,15 @@ class _Tree:
             stacks: the number of the stack of each.
             least: how deep a block is at least.
         """
-        pending = [(list(range(len(rows))), 1)]
+        pending = [([list(range(len(rows)))], 1)]
         found: list[tuple[list[list[int]], int]] = []
         while pending:
-            part, depth = pending.pop(0)
-            for alike in self._alike(part, stacks, depth):
-                if depth >= least and self._is_loop(alike, stacks, depth):
+            outer, depth = pending.pop(0)
+            for alike in self._alike([place for call in outer for place in call], stacks, depth):
+                if depth >= least and self._is_loop(alike, stacks, depth) and _follow_one_another(alike, outer):
                     found.append(([[rows[place] for place in call] for call in alike], depth))
                 else:
-                    pending.append(([place for call in alike for place in call], depth + 1))
+                    pending.append((alike, depth + 1))
         return found
 
     def _alike(self, part: list[int], stacks: list[int], depth: int) -> list[list[list[int]]]:
