@@ -15,7 +15,9 @@ import pytest
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of, overlooked, parse_remedy
 from oomscope.analysis.ledger.biased import attends, masks_for_biases
-from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.blocks import _follow_one_another, blocks
+from oomscope.analysis.ledger.edits.checkpoint import _keeps_result
+from oomscope.analysis.ledger.helpers import _of_containers, called_alike
 from oomscope.analysis.ledger.matmuls import attentions
 from oomscope.analysis.ledger.overlooked import some_are_left
 from oomscope.analysis.ledger.pairs import both
@@ -205,3 +207,68 @@ def test_weights_of_a_teacher_have_no_states():
     assert per_parameter(run("teacher")) == 2
     row = ledger_of(study("teacher"), [parse_remedy("sgd_momentum")]).rows[0]
     assert 0.005 < row.saves_bytes / ledger_of(study("teacher"), [parse_remedy("sdpa")]).peak_allocated < 0.015
+
+
+def test_layers_of_a_critic_that_judges_twice_are_no_blocks():
+    images = run("superres")
+    part = untrained(images)
+    assert part is not None
+    found = blocks(images)
+    assert len(found) == 16 * 2 * images.steps, "those of the generator, in either pass"
+    assert sum(bool(part.forward[one.rows].all()) for one in found) == 16 * images.steps
+
+
+@pytest.mark.parametrize(
+    ("calls", "outer", "found"),
+    [
+        ([[0, 1], [4, 5]], [[0, 1, 2], [4, 5, 6]], False),
+        ([[0, 1], [2, 3], [4, 5]], [[0, 1, 2, 3], [4, 5]], True),
+        ([[0, 1]], [[0, 1]], False),
+    ],
+    ids=["once in each", "twice in one", "alone"],
+)
+def test_blocks_follow_one_another_in_one_call(calls: list[list[int]], outer: list[list[int]], found: bool):
+    assert _follow_one_another(calls, outer) is found
+
+
+def test_what_goes_into_a_sum_is_no_result_that_a_backward_needs():
+    images = run("superres")
+    assert not any(_keeps_result(images, block) for block in blocks(images))
+    stages = [one for one in called_alike(images, blocks(images)) if len(one.inner) == 3]
+    assert stages and all(_keeps_result(images, one) for one in stages)  # noqa: PT018
+
+
+def test_what_the_function_calls_that_calls_the_blocks_is_made_again():
+    """Two upsamplings of the generator, and seven stages of the critic with more than a convolution in each call."""
+    images = run("superres")
+    passes = forwards(images)
+    found = called_alike(images, blocks(images))
+    numbers = [next(number for number, rows in enumerate(passes) if one.rows[0] in rows) for one in found]
+    assert [numbers.count(number) for number in range(len(passes))] == [2 + 2 * 7, 2 + 7] * images.steps
+    inside = {row for block in blocks(images) for row in block.rows.tolist()}
+    assert not any(inside & set(one.rows.tolist()) for one in found)
+
+
+@pytest.mark.parametrize("program", ["rotary", "bert", "latent", "convnext", "wavenet"])
+def test_nothing_is_called_alike_where_modules_call_their_blocks_themselves(program: str):
+    assert not called_alike(run(program), blocks(run(program)))
+
+
+@pytest.mark.parametrize(
+    ("file", "parts"), [("torch/nn/modules/container.py", [1, 4, 2]), ("programs/train.py", [7])], ids=["torch", "own"]
+)
+def test_containers_begin_with_a_layer_of_one_kind(file: str, parts: list[int]):
+    """A convolution alone, then one with its workspace and a norm of two, then one with a norm."""
+    convolution, norm = (("torch/nn/modules/" + name, 1, "forward") for name in ("conv.py", "norm.py"))
+    known = {
+        number: ((("train.py", 1, "run"),), ((file, 9, "forward"),), (one,))
+        for number, one in enumerate((convolution, norm))
+    }
+    stack = np.array([0, 0, 0, 1, 1, 0, 1])
+    line = SimpleNamespace(
+        stack=stack,
+        marked=lambda _: stack == 0,
+        recording=SimpleNamespace(at_once=np.arange(7) == 2),
+    )
+    found = _of_containers(cast("Any", line), cast("Any", known), np.arange(7), 1)
+    assert [len(part) for part in found] == parts

@@ -139,18 +139,15 @@ def _trained(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
         pairs = zip(loops, apart, strict=True)
         loops = [loop for loop, is_apart in pairs if not is_apart or _line_of(run, loop) in lines]
     with_own = {
-        int(run.stack[call.rows[0]])
+        _line_of(run, loop)
         for loop in loops
-        for call in loop
-        if len(call.inner) and _leaves_gradients(run, call, SHORTLY)
+        if any(len(call.inner) and _leaves_gradients(run, call, SHORTLY) for call in loop)
     }
-    if not with_own:
-        return loops
-    return [loop for loop in loops if any(int(run.stack[call.rows[0]]) in with_own for call in loop)]
+    return [loop for loop in loops if _line_of(run, loop) in with_own] or loops
 
 
 def _line_of(run: Run, loop: list[Block]) -> object:
-    """The line of a module that calls the blocks of a loop."""
+    """The line of a module that calls the blocks of a loop, from wherever the module is called."""
     return paths(run)[int(run.stack[loop[0].rows[0]])][loop[0].depth - 1][-1]
 
 
@@ -244,7 +241,7 @@ def _turns_of_which_some_end_early(lines: list[int]) -> list[int]:
 
 
 def _follow_one_another(calls: list[list[int]], outer: list[list[int]]) -> bool:
-    """Whether some of `calls` are made in one of those that they are a part of: else each is made once by its module."""
+    """Whether some of `calls` are made in one of the `outer` ones: else each is made once by its module."""
     number = {place: one for one, call in enumerate(outer) for place in call}
     return len({number[call[0]] for call in calls}) < len(calls)
 
