@@ -81,6 +81,25 @@ def biased_by_layers(run: Run) -> set[int]:
     return found
 
 
+def masks_for_biases(run: Run) -> BoolArray:
+    """bool[requests]: in place of masks that a fused kernel is given, softmaxes of scores that each have a bias.
+
+    Such a bias, as features of pairs give it, is as large as the scores. Its gradient is there for longer than queries
+    and keys, for a layer before needs it too. The kernel keeps the bias as a mask, and makes a gradient of it.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    for call in attentions(run):
+        softmax = call.scores[run.saved[call.scores]]
+        size = int(run.size[call.scores].max())
+        ends = run.end[[call.queries, call.keys]]
+        back = run.during(BACKWARD) & (run.size == size)
+        gradients = back & (run.begin > run.end[softmax].min()) & (run.begin < ends.min()) & (run.end > ends.max())
+        if gradients.any():
+            found[softmax[run.size[softmax] == size][:1]] = True
+            found |= back & (run.begin < run.end[gradients].max()) & (run.end > ends.max())
+    return found
+
+
 def _of_one_call(run: Run, made: BoolArray) -> int:
     """How many of what a forward `made` lie between one softmax and the next, at most."""
     known = paths(run)

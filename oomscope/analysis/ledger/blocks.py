@@ -130,19 +130,25 @@ def _is_one_module(run: Run, calls: list[Block]) -> bool:
 def _trained(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
     """The loops over blocks that are trained, where any are: a frozen network in a loss is not the model.
 
-    Nor is one before it. Where gradients are zeroed in place, only the first step leaves any.
+    Nor is one before it, unless it is the model once more. Where gradients are zeroed in place, only the first step
+    leaves any.
     """
     if (part := untrained(run)) is not None:
-        loops = [loop for loop in loops if not any(part.forward[call.rows].any() for call in loop)]
+        apart = [any(part.forward[call.rows].any() for call in loop) for loop in loops]
+        lines = {_line_of(run, loop) for loop, is_apart in zip(loops, apart, strict=True) if not is_apart}
+        pairs = zip(loops, apart, strict=True)
+        loops = [loop for loop, is_apart in pairs if not is_apart or _line_of(run, loop) in lines]
     with_own = {
-        int(run.stack[call.rows[0]])
+        _line_of(run, loop)
         for loop in loops
-        for call in loop
-        if len(call.inner) and _leaves_gradients(run, call, SHORTLY)
+        if any(len(call.inner) and _leaves_gradients(run, call, SHORTLY) for call in loop)
     }
-    if not with_own:
-        return loops
-    return [loop for loop in loops if any(int(run.stack[call.rows[0]]) in with_own for call in loop)]
+    return [loop for loop in loops if _line_of(run, loop) in with_own] or loops
+
+
+def _line_of(run: Run, loop: list[Block]) -> object:
+    """The line of a module that calls the blocks of a loop, from wherever the module is called."""
+    return paths(run)[int(run.stack[loop[0].rows[0]])][loop[0].depth - 1][-1]
 
 
 def _leaves_gradients(run: Run, call: Block, shortly: int = 0) -> bool:
@@ -234,6 +240,12 @@ def _turns_of_which_some_end_early(lines: list[int]) -> list[int]:
     return turns
 
 
+def _follow_one_another(calls: list[list[int]], outer: list[list[int]]) -> bool:
+    """Whether some of `calls` are made in one of the `outer` ones: else each is made once by its module."""
+    number = {place: one for one, call in enumerate(outer) for place in call}
+    return len({number[call[0]] for call in calls}) < len(calls)
+
+
 class _Tree:
     """The calls of a forward, by the paths of its stacks. Beginnings of paths are numbers, to compare them quickly."""
 
@@ -250,15 +262,15 @@ class _Tree:
             stacks: the number of the stack of each.
             least: how deep a block is at least.
         """
-        pending = [(list(range(len(rows))), 1)]
+        pending = [([list(range(len(rows)))], 1)]
         found: list[tuple[list[list[int]], int]] = []
         while pending:
-            part, depth = pending.pop(0)
-            for alike in self._alike(part, stacks, depth):
-                if depth >= least and self._is_loop(alike, stacks, depth):
+            outer, depth = pending.pop(0)
+            for alike in self._alike([place for call in outer for place in call], stacks, depth):
+                if depth >= least and self._is_loop(alike, stacks, depth) and _follow_one_another(alike, outer):
                     found.append(([[rows[place] for place in call] for call in alike], depth))
                 else:
-                    pending.append(([place for call in alike for place in call], depth + 1))
+                    pending.append((alike, depth + 1))
         return found
 
     def _alike(self, part: list[int], stacks: list[int], depth: int) -> list[list[list[int]]]:

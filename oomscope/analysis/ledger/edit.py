@@ -7,7 +7,7 @@ from typing import Protocol
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
-from oomscope.model import IntArray
+from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
 
@@ -22,6 +22,7 @@ class Edited:
         own: float64[requests], as what share of it the program itself has what was recorded, without copies; or None.
         given: the requests that go into what is made again, or None.
         again: int64[given], the moment from which that is.
+        forward_alone: bool[requests], what no backward makes again, for there is none, or None.
         halves: whether it makes what is computed be in 16 bits.
         beside_halves: the most likely program where another remedy does that, if it is another one; else None.
     """
@@ -32,6 +33,7 @@ class Edited:
     own: FloatArray | None = None
     given: IntArray | None = None
     again: IntArray | None = None
+    forward_alone: BoolArray | None = None
     halves: bool = False
     beside_halves: Draft | None = None
 

@@ -67,6 +67,7 @@ def _exclude(one: str, other: str) -> bool:
 def both(recorded: Draft, one: Edited, other: Edited) -> Edited:
     """The program that follows two remedies, with what either leaves open."""
     one, other = _beside(one, other), _beside(other, one)
+    one, other = _without_making_again(recorded, one, other), _without_making_again(recorded, other, one)
     drafts = [merged(recorded, one.likely, other.likely)]
     drafts += [merged(recorded, draft, other.likely) for draft in one.others]
     drafts += [merged(recorded, one.likely, draft) for draft in other.others]
@@ -81,6 +82,20 @@ def _beside(edited: Edited, other: Edited) -> Edited:
     if not other.halves or edited.beside_halves is None:
         return edited
     return replace(edited, likely=edited.beside_halves, others=(*edited.others, edited.likely))
+
+
+def _without_making_again(recorded: Draft, edited: Edited, other: Edited) -> Edited:
+    """A remedy without what it makes again or keeps for a backward, of what the `other` one runs without any."""
+    if other.forward_alone is None:
+        return edited
+    alone, count = other.forward_alone, len(recorded)
+    drafts = []
+    for draft in (edited.likely, *edited.others):
+        size, end, source = draft.size.copy(), draft.end.copy(), draft.source[count:]
+        size[count:][(source >= 0) & alone[source]] = 0
+        end[:count][alone] = np.minimum(end[:count], recorded.end)[alone]
+        drafts.append(replace(draft, size=size, end=end))
+    return replace(edited, likely=drafts[0], others=tuple(drafts[1:]))
 
 
 def _given_as_they_are(recorded: Draft, draft: Draft, own: FloatArray, given: IntArray, again: IntArray) -> Draft:

@@ -17,3 +17,12 @@ def forwards(run: Run) -> list[IntArray]:
         rows, np.flatnonzero((np.diff(run.step[rows]) != 0) | (np.diff(backward) != 0)) + 1
     )
     return [part for part in parts if len(part)]
+
+
+def backward_of(run: Run, passes: list[IntArray], number: int) -> IntArray:
+    """What is made backward behind a forward and before the next one."""
+    first = int(passes[number][-1])
+    last = int(passes[number + 1][0]) if number + 1 < len(passes) else len(run.size)
+    rows = np.arange(first + 1, last)
+    found: IntArray = rows[run.during(BACKWARD)[rows]]
+    return found

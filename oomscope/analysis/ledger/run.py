@@ -148,9 +148,17 @@ class Run:
 
     @cached_property
     def trained_alone(self) -> IntArray:
-        """int64: bytes of each gradient of the step that has most."""
-        sizes = [np.sort(self.size[self.gradients & (self.step == step)]) for step in range(self.steps)]
+        """int64: bytes of each gradient of the step that has most.
+
+        Without those of a twin of the model, an average of its weights, that no ``zero_grad`` reaches.
+        """
+        sizes = [np.sort(self.size[self._zeroed(self.gradients & (self.step == step))]) for step in range(self.steps)]
         return max(sizes, key=lambda one: int(one.sum()), default=np.zeros(0, np.int64))
+
+    def _zeroed(self, gradients: BoolArray) -> BoolArray:
+        """Those of a step's `gradients` that are let go, if they are about half of all or more; else all."""
+        let_go = gradients & (self.end < NEVER)
+        return let_go if self.size[let_go].sum() >= TRAINED * self.size[gradients].sum() else gradients
 
     @cached_property
     def trained(self) -> IntArray:

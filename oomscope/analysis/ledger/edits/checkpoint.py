@@ -13,6 +13,7 @@ from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, called
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.helpers import called_alike
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
@@ -42,7 +43,8 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return None
     beside = _beside_blocks(run, alone)
     through = [block for block in beside if _is_called_through(run, block, alone)]
-    every = _in_order(alone, beside)
+    through = _in_order(through, called_alike(run, alone, beside))
+    every = _in_order(alone, [*beside, *(call for call in through if call not in beside)])
     found = _in_order([_as_a_library_does(run, block) for block in alone], through)
     others = [_checkpointed(run, _in_order(alone, through), [False] * len(found))]
     likely = _checkpointed(run, found, [_keeps_result(run, block) for block in found])
@@ -223,9 +225,9 @@ def _keeps_result(run: Run, block: Block) -> bool:
     """Whether a block's last backward needs the block's result.
 
     That of some activations does. One in place makes nothing, and then the norm before it has made the result; a sum
-    of the block's own needs nothing.
+    of the block's own needs nothing. What that sum takes goes at once.
     """
-    if block.output < 0:
+    if block.output < 0 or not run.saved[block.output]:
         return False
     frames = run.study.snapshot.stacks[int(run.stack[block.output])]
     return any(_KEEPS_RESULT.search(frame.name) or _NORM.search(package_path(frame.filename) or "") for frame in frames)

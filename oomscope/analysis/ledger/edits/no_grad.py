@@ -11,6 +11,8 @@ from oomscope.analysis.ledger.casts import autocast_copies
 from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.overlooked import some_are_left
+from oomscope.analysis.ledger.passes import backward_of, forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.untrained import untrained
 from oomscope.model import BoolArray, IntArray
@@ -21,17 +23,21 @@ SLUG = "no_grad"
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """No backward, no gradients, no optimizer; activations live as long as Python holds them.
 
-    Where a network goes backward that nothing trains, that is all which runs without a graph.
+    Where a network goes backward that nothing trains, that is all which runs without a graph. Where some weights have
+    gradients for nothing, and nothing tells what could do without, there is no answer: an evaluation saves far more.
     """
-    if not run.saved.any():
-        return None
     part = untrained(run)
+    if not run.saved.any() or (part is None and some_are_left(run, forwards(run))):
+        return None
     gone = run.during(BACKWARD, OPTIMIZER) | run.of(GRADIENT, OPTIMIZER_STATE) if part is None else part.backward
     draft = run.draft.without(gone)
     rows = np.flatnonzero(run.saved if part is None else run.saved & part.forward)
     ends = _let_go(run, rows)
     return Edited(
-        draft.lasting(rows, end=ends), (draft.lasting(rows, end=_with_features(run, rows, ends)),), doubt=0.02
+        draft.lasting(rows, end=ends),
+        (draft.lasting(rows, end=_with_features(run, rows, ends)),),
+        doubt=0.02,
+        forward_alone=None if part is None else part.forward,
     )
 
 
@@ -56,7 +62,14 @@ def _with_features(run: Run, rows: IntArray, ends: IntArray) -> IntArray:
 
 
 def _outlives(run: Run, rows: IntArray) -> BoolArray:
-    """bool[rows]: what a variable of the program holds after the backward of its step, as the logits of one."""
-    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [NEVER], np.int64)[run.step[rows]]
-    found: BoolArray = (last >= 0) & (run.end[rows] > last + SPACING)
+    """bool[rows]: what a variable of the program holds after the backward behind it, as the logits of one.
+
+    So does what a generator makes for its critic, until the next one.
+    """
+    passes = forwards(run)
+    backs = [backward_of(run, passes, number) for number in range(len(passes))]
+    lasts = np.array([int(run.begin[back[-1]]) if len(back) else -1 for back in backs], np.int64)
+    of_pass = np.searchsorted(np.array([own[0] for own in passes], np.int64), rows, side="right") - 1
+    last = np.where(of_pass >= 0, lasts[of_pass], -1)
+    found: BoolArray = (last >= 0) & (run.end[rows] > last + 2 * SPACING)
     return found

@@ -8,7 +8,7 @@ from oomscope.analysis.labels.drivers import attention_scores
 from oomscope.analysis.labels.drivers.live_blocks import LiveBlocks
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.biased import attends, biased_by_layers, learned
+from oomscope.analysis.ledger.biased import attends, biased_by_layers, learned, masks_for_biases
 from oomscope.analysis.ledger.casts import has_halves, is_mixed
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.paths import Path, module_of, paths
@@ -39,12 +39,14 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 def _by_softmaxes(run: Run) -> Edited | None:
     """Without the scores that only their softmaxes tell, but for those to which a learned bias is added.
 
-    Where a layer makes that for the largest, nothing is saved.
+    Where a layer makes that for the largest and it is the same for many rows, nothing is saved. A bias of its own for
+    each score is kept as a mask.
     """
     found = attends(run)
     if not found.any() or _are_of_a_convolution(run, found) or int(run.size[found].max()) in biased_by_layers(run):
         return None
-    return Edited(run.draft.without(found & ~learned(run, found)), (run.draft.without(found),), doubt=0.08)
+    likely = found & ~learned(run, found) & ~masks_for_biases(run)
+    return Edited(run.draft.without(likely), (run.draft.without(found),), doubt=0.08)
 
 
 def _groups_queries(run: Run) -> bool:
