@@ -107,14 +107,18 @@ class Run:
     def gradients(self) -> BoolArray:
         """Gradients of parameters: of a step at most one for each, that which is there to the last.
 
-        Weights that are used twice have a gradient from each use, which are added.
+        Weights that are used twice have a gradient from each use, which are added. Where gradients are zeroed in place,
+        later steps add to those that an earlier one has left.
         """
         found = self.of(GRADIENT)
-        left = Counter(self.size[self.parameters].tolist())
+        every = Counter(self.size[self.parameters].tolist())
         for step in range(self.steps):
             rows = self.rows_of_step(step)
             rows = rows[found[rows]]
             sizes = Counter(self.size[rows].tolist())
+            kept = np.flatnonzero(found & (self.step < step) & (self.end > self.end[rows].max(initial=0)))
+            left = every - Counter(self.size[kept].tolist())
+            found[rows[[every[size] > 0 and not left[size] for size in self.size[rows].tolist()]]] = False
             for size in (one for one, number in sizes.items() if 0 < left[one] < number):
                 alike = rows[self.size[rows] == size]
                 found[alike[np.argsort(self.end[alike], kind="stable")][: -left[size]]] = False

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.loss_functions import made_for_losses
 from oomscope.analysis.ledger.losses import losses
+from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
@@ -49,7 +51,10 @@ def _with_sums(run: Run, logits: BoolArray, draft: Draft) -> Draft:
 
 
 def _logits(run: Run) -> BoolArray:
-    """What a loss makes; of its size, what one line makes once in a step, and what the backward makes."""
+    """What a loss makes; of its size, what one line makes once in a step, and what the backward makes.
+
+    The layers behind which it stands make something of another size.
+    """
     loss = losses(run) & (run.size >= LEAST)
     if not loss.any():
         return loss
@@ -59,6 +64,20 @@ def _logits(run: Run) -> BoolArray:
         alike |= np.abs(run.size - factor * largest) <= ALIKE * factor * largest
     made = np.bincount(np.maximum(run.stack[run.during(FORWARD) & alike], 0), minlength=int(run.stack.max()) + 1)
     rare = (run.stack >= 0) & (made[np.maximum(run.stack, 0)] <= 2 * max(run.steps, 1))
+    rare &= ~_before_logits(run, loss, alike)
     everywhere = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~rare])
     back = run.during(BACKWARD) & alike & ~np.isin(run.size, everywhere) & ~run.gradients & ~run.like_parameter
     return np.asarray(loss | (run.during(FORWARD) & alike & rare) | back)
+
+
+def _before_logits(run: Run, loss: BoolArray, alike: BoolArray) -> BoolArray:
+    """bool[requests]: what a forward makes before its first loss and the layers whose results are not as large.
+
+    What is there as large as logits, or half or twice as large, is so by chance.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    for rows in forwards(run):
+        layers = rows[run.marked(Mark.LINEAR)[rows] & ~alike[rows]]
+        layers = layers[layers < rows[loss[rows]].min(initial=len(run.size))]
+        found[rows[rows <= layers.max(initial=-1)]] = True
+    return found
