@@ -1,4 +1,4 @@
-"""The parts of a model that has no blocks: the modules that it calls itself, each with several layers, as two towers."""
+"""The parts of a model that has no blocks: the modules that it calls itself, each of several layers, as two towers."""
 
 from __future__ import annotations
 

@@ -58,15 +58,13 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 
 
 def _of_parts(run: Run) -> Edited | None:
-    """A model without blocks, of which the parts that it calls itself are made again; maybe the largest of them only."""
+    """A model without blocks, of which the parts that it calls itself are made again; maybe the largest ones only."""
     found = parts(run)
     if not found:
         return None
     left = [int(run.size[part.inner].sum()) for part in found]
     largest = [part for part, most in zip(found, left, strict=True) if most >= AS_A_BLOCK * max(left)]
-    likely, other = (
-        _checkpointed(run, some, [_keeps_result(run, part) for part in some]) for some in (found, largest)
-    )
+    likely, other = (_checkpointed(run, some, [_keeps_result(run, part) for part in some]) for some in (found, largest))
     return Edited(likely, (other,), doubt=0.08)
 
 
