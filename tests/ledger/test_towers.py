@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.ledger import EDITS
 from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.corrected import _of_whole_numbers, corrected, masks_of_logits
+from oomscope.analysis.ledger.corrected import _of_whole_numbers, corrected, masks_of_logits, of_pairs_of_samples
 from oomscope.analysis.ledger.edits.fused_loss import _logits
 from oomscope.analysis.ledger.matmuls import _of_repeated_keys, attentions
 from oomscope.analysis.ledger.parts import parts
@@ -119,6 +120,23 @@ def test_steps_of_a_line_of_which_none_is_needed_are_made_of_an_input(
         of=lambda _: np.array([False] * len(sizes) + [True]),
     )
     assert _of_whole_numbers(line, np.arange(len(sizes))) == found
+
+
+def test_logits_of_each_sample_against_each_other_shrink_with_the_square_of_the_batch():
+    towers = run("towers")
+    found = of_pairs_of_samples(towers)
+    assert set(towers.size[found].tolist()) == {LOGITS, LOGITS // 4}
+    edited = EDITS["accumulate"].edit(towers, 4)
+    assert edited is not None
+    number = len(towers.size)
+    assert (16 * edited.likely.size[:number][found] == towers.size[found]).all()
+    saved = towers.saved & ~found & (towers.size >= 1 << 20)
+    assert (4 * edited.likely.size[:number][saved] == towers.size[saved]).all()
+
+
+@pytest.mark.parametrize("program", ["retriever", "preference", "gpt", "routed", "deeplab", "masked"])
+def test_logits_over_a_vocabulary_or_classes_do_not(program: str):
+    assert not of_pairs_of_samples(run(program)).any()
 
 
 def test_scores_of_keys_that_were_repeated_for_groups_of_queries_are_found():

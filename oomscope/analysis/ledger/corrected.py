@@ -1,4 +1,4 @@
-"""Logits that a function of the program corrects by what it makes of whole numbers, or masks, on the way to a loss.
+"""Logits that a function of the program makes, corrects or masks on the way to a loss, as of all items of a batch.
 
 ``logits - torch.log(ids / items)`` is in float32 in a model of 16 bits: whole numbers are divided in float32, to which
 torch promotes what is combined with them, unless that is one number. A mask has a truth value for each.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT
-from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.losses import LEAST, losses
 from oomscope.analysis.ledger.passes import forwards
@@ -20,6 +20,8 @@ from oomscope.model import BoolArray, IntArray
 LEAST_STEPS = 2
 """Of a line that makes something of whole numbers: divided, a logarithm."""
 LEAST_BYTES = 1 << 10
+FLOAT = 4
+"""Bytes of a float32."""
 WHOLE, MASK = 2, 4
 """Times as many bytes has a whole number as a float32, and that as a truth value."""
 
@@ -36,6 +38,24 @@ def masks_of_logits(run: Run) -> BoolArray:
         own, logits = _behind(run, rows)
         found[own[run.saved[own] & (MASK * run.size[own] == logits)]] = True
     return found
+
+
+def of_pairs_of_samples(run: Run) -> BoolArray:
+    """bool[requests]: logits of each sample of a batch against each other one, masks of them, and what goes backward.
+
+    They are as large as the square of what a number of an input for each sample tells; no layer makes them.
+    """
+    inputs = np.unique(run.size[run.of(INPUT) & (run.step >= 0)])
+    samples = np.concatenate([inputs[inputs % width == 0] // width for width in (FLOAT, WHOLE * FLOAT)])
+    found, sizes = np.zeros(len(run.size), np.bool_), set[int]()
+    for rows in forwards(run):
+        own, logits = _behind(run, rows)
+        if logits in (FLOAT * samples * samples).tolist():
+            found[own[np.isin(run.size[own], (logits, logits // MASK))]] = True
+            sizes.add(logits)
+    others = run.size[run.during(FORWARD) & (run.stack >= 0) & ~found]
+    back = run.during(BACKWARD) & np.isin(run.size, np.setdiff1d([*sizes], others))
+    return np.asarray(found | (back & ~run.like_parameter))
 
 
 def _corrected(run: Run) -> BoolArray:
