@@ -115,13 +115,12 @@ class Run:
         for step in range(self.steps):
             rows = self.rows_of_step(step)
             rows = rows[found[rows]]
-            sizes = Counter(self.size[rows].tolist())
-            kept = np.flatnonzero(found & (self.step < step) & (self.end > self.end[rows].max(initial=0)))
-            left = every - Counter(self.size[kept].tolist())
-            found[rows[[every[size] > 0 and not left[size] for size in self.size[rows].tolist()]]] = False
-            for size in (one for one, number in sizes.items() if 0 < left[one] < number):
+            earlier = np.flatnonzero(found & (self.step < step))
+            for size in (one for one in np.unique(self.size[rows]).tolist() if every[one]):
                 alike = rows[self.size[rows] == size]
-                found[alike[np.argsort(self.end[alike], kind="stable")][: -left[size]]] = False
+                kept = (self.size[earlier] == size) & (self.end[earlier] > self.end[alike].max())
+                left = max(every[size] - int(kept.sum()), 0)
+                found[alike[np.argsort(self.end[alike], kind="stable")][: max(len(alike) - left, 0)]] = False
         return found
 
     @cached_property
