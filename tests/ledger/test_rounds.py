@@ -79,7 +79,8 @@ ROUNDS = {
     ),
     # Norms that a program writes out, and its loss, may cast to float32; in a program of float32 that leaves no trace.
     Round("twelfth"): Expected(39, 0.002, {("rotary", "bf16"): 0.21}),
-    Round("thirteenth"): Expected(19, 0.003),
+    # The program casts its logits to float32 for the loss, as above.
+    Round("thirteenth"): Expected(39, 0.003, {("routed", "bf16"): 0.16}),
 }
 OFTEN_RIGHT = 0.08
 

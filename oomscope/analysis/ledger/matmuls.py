@@ -2,6 +2,7 @@
 
 ``q @ k.transpose(-2, -1)`` of heads that were split off copies queries and keys, which its backward needs, and makes
 scores; the product with the values copies those, as large as the keys, and makes something as large as the queries.
+Keys and values that were repeated for groups of queries are copies already, so that the queries alone are copied.
 A softmax that is a method of a tensor has no name of its own.
 """
 
@@ -21,6 +22,12 @@ MOST_BETWEEN = 12
 """Requests from one product to the other: scaled, masked, a softmax, cast, a dropout."""
 SHARES = (0.25, 0.5, 1.0, 2.0)
 """Of scores: what is made of them, in another precision or as a mask."""
+
+
+COPIES = 3
+"""Queries, keys and values."""
+STAGES = 3
+"""Of scores: made, scaled or masked, a softmax."""
 
 
 @frozen(eq=False)
@@ -62,7 +69,40 @@ def _attentions(run: Run) -> list[Attention]:
                 shares = [round(share * int(size[place])) for share in SHARES]
                 scores = between[np.isin(run.size[between], shares)]
                 found.append(Attention(int(made[place - 2]), int(made[place - 1]), scores))
+        found += _of_repeated_keys(run, made)
     return found
+
+
+def _of_repeated_keys(run: Run, made: IntArray) -> list[Attention]:
+    """Calls whose keys and values have been repeated before: three as large and kept, of which the product copies one.
+
+    What lies between is made several times in a row, and at least once kept, until something as large as the queries.
+    """
+    found = []
+    size, stack = run.size[made], run.stack[made]
+    place = np.arange(COPIES, max(len(made), COPIES))
+    ready = [run.saved[made[place - one]] & (size[place - one] == size[place - 1]) for one in (1, 2, 3)]
+    layers = np.any([run.marked(Mark.LINEAR)[made[place - one]] for one in (0, 1, 2, 3)], axis=0)
+    large = (size[place] > size[place - 1]) & (size[place] >= LEAST_SCORES)
+    copied = (stack[place - 1] == stack[place]) & (stack[place - 2] != stack[place])
+    for first in place[ready[0] & ready[1] & ready[2] & ~layers & large & copied].tolist():
+        end = _result(run, made, first)
+        between = made[first:end]
+        shares = [round(share * int(size[first])) for share in SHARES]
+        scores = between[np.isin(run.size[between], shares)]
+        if np.count_nonzero(run.size[scores] == size[first]) >= STAGES and run.saved[scores].any():
+            found.append(Attention(int(made[first - 1]), int(made[first - COPIES]), scores))
+    return found
+
+
+def _result(run: Run, made: IntArray, place: int) -> int:
+    """The place at which something as large as the queries is made of the scores; `place` where nothing is."""
+    for end in range(place + 1, min(place + 1 + MOST_BETWEEN, len(made))):
+        if run.marked(Mark.LINEAR)[made[end]]:
+            break
+        if run.size[made[end]] == run.size[made[place - 1]] and run.stack[made[end]] != run.stack[made[end - 1]]:
+            return end
+    return place
 
 
 def _products_of_copies(run: Run, made: IntArray) -> IntArray:

@@ -107,17 +107,20 @@ class Run:
     def gradients(self) -> BoolArray:
         """Gradients of parameters: of a step at most one for each, that which is there to the last.
 
-        Weights that are used twice have a gradient from each use, which are added.
+        Weights that are used twice have a gradient from each use, which are added. Where gradients are zeroed in place,
+        later steps add to those that an earlier one has left.
         """
         found = self.of(GRADIENT)
-        left = Counter(self.size[self.parameters].tolist())
+        every = Counter(self.size[self.parameters].tolist())
         for step in range(self.steps):
             rows = self.rows_of_step(step)
             rows = rows[found[rows]]
-            sizes = Counter(self.size[rows].tolist())
-            for size in (one for one, number in sizes.items() if 0 < left[one] < number):
+            earlier = np.flatnonzero(found & (self.step < step))
+            for size in (one for one in np.unique(self.size[rows]).tolist() if every[one]):
                 alike = rows[self.size[rows] == size]
-                found[alike[np.argsort(self.end[alike], kind="stable")][: -left[size]]] = False
+                kept = (self.size[earlier] == size) & (self.end[earlier] > self.end[alike].max())
+                left = max(every[size] - int(kept.sum()), 0)
+                found[alike[np.argsort(self.end[alike], kind="stable")][: max(len(alike) - left, 0)]] = False
         return found
 
     @cached_property

@@ -14,6 +14,9 @@ from oomscope.analysis.ledger.precision import is_of_embedding
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
 
+SORTED = 4
+"""Requests of a sort of which rows an embedding was asked for, before its gradient."""
+
 
 def cast_copies(run: Run, draft: Draft) -> Draft:
     """`draft` with a copy in 16 bits of each weight of a product, from the forward until its gradient is made.
@@ -45,6 +48,9 @@ def _of_step(run: Run, step: int) -> tuple[IntArray, IntArray]:
     first = max(end - embeddings, 0)
     for place in range(first, end):
         made[place] = _made_as_of_a_product(run, int(rows[place]), int(run.begin[rows[first]]))
+    for place in (one for one in range(len(rows)) if not first <= one < end):
+        if _is_of_sorted_rows(run, int(rows[place])):
+            made[place] = NEVER
     known = (made < NEVER) & np.isin(run.size[rows], weights)
     return rows[known], made[known]
 
@@ -86,6 +92,21 @@ def _made_as_of_a_product(run: Run, row: int, embeddings: int) -> int:
     alike = run.during(BACKWARD) & (run.size == run.size[row]) & (run.step == run.step[row]) & ~run.gradients
     there = alike & (run.begin < embeddings) & (run.end > run.begin[row] - SPACING)
     return int(run.begin[there].min(initial=NEVER))
+
+
+def _is_of_sorted_rows(run: Run, row: int) -> bool:
+    """Whether a gradient is that of an embedding, which no product is given, wherever in a model that stands.
+
+    Its backward sorts what rows were taken: it makes both orders and their copies for the sort, then the gradient,
+    then counts as many.
+    """
+    if row < SORTED or row + 1 >= len(run.size):
+        return False
+    orders, scratch = range(row - SORTED, row - SORTED + 2), range(row - SORTED + 2, row)
+    alike = len({int(run.size[one]) for one in (*orders, scratch[0], row + 1)}) == 1
+    sorts = all(run.end[one] < run.begin[row] for one in scratch)
+    kept = all(run.end[one] > run.begin[row + 1] for one in orders)
+    return bool(alike and sorts and kept and run.during(BACKWARD)[row - SORTED : row + 2].all())
 
 
 def _as_in(run: Run, of: int, step: int, moments: IntArray) -> IntArray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION, INPUT, TEMPORARY
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
+from oomscope.analysis.ledger.corrected import of_pairs_of_samples
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import SCALAR, Run
@@ -19,7 +20,8 @@ DEFAULT = 2
 def edit(run: Run, value: int | None) -> Edited | None:
     """What grows with the batch is 1/n; gradients are there from the first micro-batch on, and new ones are added.
 
-    A reduction that filled the card may fill it still.
+    What compares each sample of the batch with each other one is 1/n². A reduction that filled the card may fill it
+    still.
     """
     if not run.trains or not run.grows_with_batch.any():
         return None
@@ -29,9 +31,13 @@ def edit(run: Run, value: int | None) -> Edited | None:
     full = filled_by(run.recording)
     reductions = (full > 0) & (share * full < run.size)
     recorded = run.draft.scaled(share * full[reductions] / run.size[reductions], reductions)
-    draft = recorded.scaled(share, shrinks)
-    whole_inputs = recorded.scaled(share, shrinks & ~run.of(INPUT))
-    others = (draft,) if not run.gradients.any() else ()
+    pairs = of_pairs_of_samples(run) & shrinks
+    squared = recorded.scaled(share, pairs)
+    draft, in_proportion = squared.scaled(share, shrinks), recorded.scaled(share, shrinks)
+    whole_inputs = squared.scaled(share, shrinks & ~run.of(INPUT))
+    others = [draft] if not run.gradients.any() else []
+    # As many classes as samples may be chance.
+    others += [accumulated(run, in_proportion)] if pairs.any() else []
     return Edited(accumulated(run, draft), (*others, accumulated(run, whole_inputs)), doubt=0.08)
 
 

@@ -11,6 +11,7 @@ from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.attention import scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
+from oomscope.analysis.ledger.corrected import corrected, masks_of_logits
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.mixed import casts_weights, without_autocast
@@ -52,6 +53,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return _of_mixed(run)
     half = ~run.of(WORKSPACE) & (run.size > FLAG) & ~_tokens(run) & ~only_full(run)
     half &= ~whole_numbers(run) & ~promoted(run) & ~written_by_torch(run)
+    half &= ~corrected(run) & ~masks_of_logits(run)
     # Sums are float32 until they are done.
     half &= ~made_to_add_up(run.recording.program)
     in_full, may_be = _softmaxes(run)

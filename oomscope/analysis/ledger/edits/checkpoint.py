@@ -14,6 +14,7 @@ from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.helpers import called_alike
+from oomscope.analysis.ledger.parts import parts
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
@@ -40,7 +41,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return None
     alone = list(blocks(run))
     if not alone:
-        return None
+        return _of_parts(run)
     beside = _beside_blocks(run, alone)
     through = [block for block in beside if _is_called_through(run, block, alone)]
     through = _in_order(through, called_alike(run, alone, beside))
@@ -56,6 +57,17 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     pairs = [(row, moment) for rows, moment in _arguments(run, found) for row in rows.tolist()]
     given, again = (np.array([pair[one] for pair in pairs], np.int64) for one in (0, 1))
     return Edited(likely, tuple(others), doubt=0.08, given=given, again=again)
+
+
+def _of_parts(run: Run) -> Edited | None:
+    """A model without blocks, of which the parts that it calls itself are made again; maybe the largest ones only."""
+    found = parts(run)
+    if not found:
+        return None
+    left = [int(run.size[part.inner].sum()) for part in found]
+    largest = [part for part, most in zip(found, left, strict=True) if most >= AS_A_BLOCK * max(left)]
+    likely, other = (_checkpointed(run, some, [_keeps_result(run, part) for part in some]) for some in (found, largest))
+    return Edited(likely, (other,), doubt=0.08)
 
 
 def _as_a_library_does(run: Run, block: Block) -> Block:

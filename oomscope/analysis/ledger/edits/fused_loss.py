@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.loss_functions import made_for_losses
 from oomscope.analysis.ledger.losses import losses
+from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
@@ -49,7 +51,11 @@ def _with_sums(run: Run, logits: BoolArray, draft: Draft) -> Draft:
 
 
 def _logits(run: Run) -> BoolArray:
-    """What a loss makes; of its size, what one line makes once in a step, and what the backward makes."""
+    """What a loss makes; of its size, what one line makes once in a step, and what the backward makes.
+
+    Behind the layers that make something of another size, it is what any line makes; before them, what is half or twice
+    as large is so by chance. A loss beside another one may have its logits there.
+    """
     loss = losses(run) & (run.size >= LEAST)
     if not loss.any():
         return loss
@@ -59,6 +65,23 @@ def _logits(run: Run) -> BoolArray:
         alike |= np.abs(run.size - factor * largest) <= ALIKE * factor * largest
     made = np.bincount(np.maximum(run.stack[run.during(FORWARD) & alike], 0), minlength=int(run.stack.max()) + 1)
     rare = (run.stack >= 0) & (made[np.maximum(run.stack, 0)] <= 2 * max(run.steps, 1))
-    everywhere = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~rare])
+    before, behind = _around_layers(run, loss, alike)
+    as_large = np.abs(run.size - largest) <= ALIKE * largest
+    own = behind | (rare & (as_large | ~before))
+    everywhere = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~own])
     back = run.during(BACKWARD) & alike & ~np.isin(run.size, everywhere) & ~run.gradients & ~run.like_parameter
-    return np.asarray(loss | (run.during(FORWARD) & alike & rare) | back)
+    return np.asarray(loss | (run.during(FORWARD) & alike & own) | back)
+
+
+def _around_layers(run: Run, loss: BoolArray, alike: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """bool[requests], twice: what a forward makes before its first loss up to the last layer of another size; the rest.
+
+    Where there is no such layer, neither.
+    """
+    before, behind = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size), np.bool_)
+    for rows in forwards(run):
+        layers = rows[run.marked(Mark.LINEAR)[rows] & ~alike[rows]]
+        last = int(layers[layers < rows[loss[rows]].min(initial=NEVER)].max(initial=-1))
+        if last >= 0:
+            before[rows[rows <= last]] = behind[rows[rows > last]] = True
+    return before, behind
