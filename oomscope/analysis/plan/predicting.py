@@ -37,7 +37,7 @@ _ASSUMED = _Margins(0.01, 0.1)
 """A parameter was changed that no recording varies: a few bytes that are off decide whether something fits a hole."""
 _WORKSPACES = _Margins(0.03, 0.11)
 """Workspaces are chosen anew at every shape, as those of convolutions are."""
-_ASSUMED_WORKSPACES = _Margins(0.03, 0.15)
+_ASSUMED_WORKSPACES = _Margins(0.03, 0.16)
 _STEPS = _Margins(0.01, 0.06)
 """Some sizes grow in steps and others do not, so that other ones fit into each other's holes."""
 _BLOCK, _SEGMENT = 512, 2 << 20
