@@ -39,6 +39,11 @@ class Round:
         """What the base and the recordings of `others` tell of every shape that is not among them."""
         return dict(_predicted(self, program, others))
 
+    def truth(self, program: str, shape: str) -> dict[str, int]:
+        """Torch's own peaks at a shape."""
+        found: dict[str, int] = self._peaks[program]["shapes"][shape]
+        return found
+
     def check(self, program: str, others: tuple[str, ...], allocated: float, reserved: float) -> None:
         """Assert that no peak is off by more than these parts of it, and that each lies in its range."""
         for name, row in self.predicted(program, others).items():

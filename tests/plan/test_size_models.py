@@ -162,3 +162,20 @@ def test_what_data_decides_grows_in_proportion_whatever_chance_made_of_it_elsewh
     found = model_of(sizes, Hint((0, 1), (0, 1), (1, 1)), by_data=True)
     assert not found.is_borne_out
     assert found.span((8.0, 256.0))[0] == 4000
+
+
+def test_a_size_at_a_shape_that_changes_two_parameters_at_once_bears_out_no_power_far_above_what_the_request_is():
+    """At half the batch and 2.25 times the side another kernel made a quarter: batch cubed fits by chance."""
+    sizes = {(16.0, 256.0): 1 << 28, (16.0, 352.0): 507_510_784, (8.0, 576.0): 169_869_312}
+    found = model_of(sizes, IMAGE)
+    assert not found.is_borne_out
+    assert found.span((56.0, 256.0))[0] == 56 << 24
+    alone = {(16.0, 256.0): 1 << 20, (16.0, 512.0): 4 << 20, (8.0, 256.0): 1 << 17}
+    assert model_of(alone, IMAGE).span((32.0, 256.0)) == (8 << 20,) * 3, "where one alone changes, it tells"
+
+
+def test_nor_that_most_of_it_stays():
+    sizes = {(16.0, 256.0): 1 << 28, (24.0, 256.0): 24 << 24, (8.0, 576.0): 169_869_312}
+    found = model_of(sizes, IMAGE)
+    assert not found.is_borne_out
+    assert found.span((16.0, 128.0))[1] == 1 << 26

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.plan import MOST_UNTOLD, _Planner, plan_of
+from oomscope.analysis.plan.facts import Facts
 from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.kinds import BATCH, LENGTH, UNKNOWN, batch_among, kind_of
 from oomscope.analysis.plan.patches import made_of, tokens_of
@@ -15,7 +16,7 @@ from oomscope.analysis.plan.predicting import untold_share
 from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready
 from oomscope.analysis.plan.scaling import scaled
 from oomscope.analysis.plan.strides import _left_of
-from oomscope.analysis.plan.widths import has_known_width, widths_of
+from oomscope.analysis.plan.widths import has_known_width, sides_of, widths_of
 from oomscope.errors import RequestError
 from tests.plan.peaks import Round, study
 
@@ -104,6 +105,37 @@ def test_text_beside_patches_is_not_told_and_does_not_grow():
 def test_what_a_length_divides_has_as_many_values_a_token_as_the_program_has_channels(each: int, known: bool):
     size, length, batch = (np.array([one], np.int64) for one in (8 * 256 * each * 4, 256, 8))
     assert has_known_width(size, length, batch, [768, 3072]).all() == known
+
+
+def test_pairs_are_told_by_what_weights_leave_where_no_shape_of_one_is_recorded():
+    ROUND.check("teacher", (), 0.01, 0.01)
+    nodes = {"batch": 32, "nodes": 96}
+    assert degrees("teacher", nodes, 32 * 96**2 * 128 * 4) == {(1, 2)}, "pairs"
+    assert degrees("teacher", nodes, 32 * 32 * 96**2 * 4) == {(1, 2)}, "scores of 32 heads"
+    assert degrees("teacher", nodes, 32 * 96 * 2048 * 4) == {(1, 1)}, "tokens"
+    masks = dropouts("teacher", nodes, 32 * 32 * 96**2)
+    assert masks == {(1, 2)}, "what a dropout of the scores keeps, a byte for each"
+
+
+def dropouts(name: str, shape: Shape, size: int) -> set[tuple[int, ...]]:
+    recording = ready(name, shape)
+    rows = Facts(recording).dropout & (recording.program.size == size)
+    return {tuple(one) for one in hints(recording, tuple(shape)).degree[rows].tolist()}
+
+
+def test_a_part_of_a_model_that_may_be_of_pairs_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("oomscope.analysis.plan.pairs.MOST", 1.0)
+    at, larger = [{"batch": 32, "nodes": 96}], {"batch": 32, "nodes": 128}
+    with pytest.raises(RequestError, match="record one more step at another nodes"):
+        plan_of([("a", study("teacher"))], at=at, wanted=[larger])
+
+
+def test_the_sides_of_weights_are_told_by_what_follows_them():
+    hidden, heads, wide = 512 * 4, 8 * 512 * 4, 512 * 1536 * 4
+    sides = sides_of(np.array([120 * hidden, hidden, hidden, wide, 1536 * 4, heads, hidden], np.int64))
+    assert {120, 512, 1536} <= set(sides.tolist())
+    assert not {6144, 12288, 3072} & set(sides.tolist()), "no quotient of a matrix whose sides are known"
+    assert not len(sides_of(np.array([512 * 512 * 4], np.int64)))
 
 
 def test_a_matrix_tells_the_channels_beside_those_of_a_vector():

@@ -25,7 +25,8 @@ def written_out(run: Run) -> BoolArray:
 def of_triples(run: Run) -> BoolArray:
     """bool[requests]: scores by which pairs attend along a row, see `plan.pairs`, as a forward writes them out."""
     forward = run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE)
-    made = Made(run.size, run.marked(Mark.LINEAR), forward)
+    none = np.zeros(len(run.size), np.bool_)
+    made = Made(run.size, run.marked(Mark.LINEAR), forward, none, np.zeros(0, np.int64))
     found = np.zeros(len(run.size), np.bool_)
     for tokens in told(run, LENGTH):
         for samples in told(run, BATCH) or {1}:

@@ -12,7 +12,7 @@ from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD,
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.reductions import filled_by
-from oomscope.analysis.plan.widths import widths_of
+from oomscope.analysis.plan.widths import sides_of, widths_of
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, BoolArray, IntArray, package_path
@@ -66,6 +66,7 @@ class Facts:
         self.layered = _made_by(study, stack, _LAYERS)
         self.vectors = _vectors(self.size[category == PARAMETER])
         self.widths = widths_of(self.size[category == PARAMETER], self.vectors)
+        self.sides = sides_of(self.size[category == PARAMETER])
         self.filled_by = filled_by(recording)
         self.steps = len({unit.step for unit in recording.units if unit.step >= 0})
         self.inputs = (category == INPUT) & ~refused

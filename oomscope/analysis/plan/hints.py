@@ -14,7 +14,7 @@ import numpy as np
 
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
-from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, of_pairs
+from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs
 from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS
@@ -140,12 +140,13 @@ def _of_length(
     found[_DEGREE, square] = 2
     found[_HIGH, square | (free & _as_large_as_a_softmax(facts))] = 2
     found[_LOW, square & ~facts.attention] = 1
-    made = Made(facts.size, facts.linear, facts.forward & facts.framed)
+    made = Made(facts.size, facts.linear, facts.forward & facts.framed, facts.dropout, facts.sides)
     pairs, triangles = of_pairs(made, recording, value, at.samples)
     for rows, power in ((pairs & free, PAIRS), (triangles & free, TRIANGLES)):
         found[_DEGREE, rows] = found[_HIGH, rows] = power
         found[_LOW, rows] = 1
     found[_CARRIED] |= near
+    found[_CARRIED, may_be_of_pairs(made, recording, value, at.samples) & (found[_DEGREE] == 1)] = 0
 
 
 @frozen(eq=False)

@@ -20,6 +20,8 @@ MOST = 0.5
 MOST_HEADS = 64
 LEAST = 4096
 """Bytes below which it does not matter how a request grows."""
+MASK = 4
+"""Times as many bytes has a float32 as a truth value, of which a dropout keeps one for each."""
 _FLOATS, _ITEM_SIZES = (4, 2), (4, 2, 8, 1)
 
 
@@ -31,11 +33,15 @@ class Made:
         size: int64[requests].
         linear: bool[requests], what linear layers make.
         forward: bool[requests], what a forward makes in a line of the program.
+        dropout: bool[requests], what a dropout makes.
+        sides: the sides of weights, as their sizes tell them: for recordings that do not have the shapes.
     """
 
     size: IntArray
     linear: BoolArray
     forward: BoolArray
+    dropout: BoolArray
+    sides: IntArray
 
 
 def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArray) -> tuple[BoolArray, BoolArray]:
@@ -48,9 +54,7 @@ def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArr
         samples: int64[requests], likewise; without any, one.
     """
     pairs, triples = np.zeros(len(length), np.bool_), np.zeros(len(length), np.bool_)
-    tensors = recording.study.snapshot.recorded.tensors
-    shapes = [one.shape for one in tensors if one.category == "parameter" and one.shape]
-    widths = np.unique([side for shape in shapes if len(shape) == MATRIX for side in shape])
+    widths = _sides(made, recording)
     if not len(widths):
         return pairs, triples
     linear = made.linear & made.forward & (made.size >= LEAST)
@@ -65,7 +69,30 @@ def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArr
         cubic = large & (made.size > made.size[square].max())
         triples |= cubic & _has_rows(made.size, rows * tokens * tokens, np.arange(1, MOST_HEADS + 1), _FLOATS)
         pairs |= large & ~triples & _divided(made.size, rows * tokens)
+        scores = np.setdiff1d(made.size[pairs & here], made.size[here & ~pairs])
+        pairs |= here & made.dropout & np.isin(made.size * MASK, scores)
     return pairs, triples
+
+
+def may_be_of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArray) -> BoolArray:
+    """bool[requests]: what has the square of the length as a factor, and not as much for each token as a layer makes.
+
+    None where no linear layer makes something of pairs: that is chance. Arguments as of `of_pairs`.
+    """
+    widths, rows = _sides(made, recording), np.maximum(samples, 1) * length
+    plain = _has_rows(made.size, rows, widths, _FLOATS)
+    squared = (length > 1) & (made.size >= LEAST) & ~plain
+    layers = squared & made.linear & made.forward & _has_rows(made.size, rows * length, widths, _FLOATS)
+    lengths = np.unique(length[layers])
+    return np.asarray(squared & np.isin(length, lengths) & (made.size % np.maximum(rows * length * _FLOATS[0], 1) == 0))
+
+
+def _sides(made: Made, recording: Recording) -> IntArray:
+    """The sides of matrices, where the recording has their shapes; else as sizes tell them."""
+    tensors = recording.study.snapshot.recorded.tensors
+    shapes = [one.shape for one in tensors if one.category == "parameter" and one.shape]
+    found = np.unique([side for shape in shapes if len(shape) == MATRIX for side in shape])
+    return found if shapes else made.sides
 
 
 def _has_rows(size: IntArray, rows: IntArray, widths: IntArray, items: tuple[int, ...]) -> BoolArray:

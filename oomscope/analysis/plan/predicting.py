@@ -37,7 +37,7 @@ _ASSUMED = _Margins(0.01, 0.1)
 """A parameter was changed that no recording varies: a few bytes that are off decide whether something fits a hole."""
 _WORKSPACES = _Margins(0.03, 0.11)
 """Workspaces are chosen anew at every shape, as those of convolutions are."""
-_ASSUMED_WORKSPACES = _Margins(0.03, 0.15)
+_ASSUMED_WORKSPACES = _Margins(0.03, 0.16)
 _STEPS = _Margins(0.01, 0.06)
 """Some sizes grow in steps and others do not, so that other ones fit into each other's holes."""
 _BLOCK, _SEGMENT = 512, 2 << 20
@@ -152,14 +152,15 @@ def _other_workspaces(scaled: Scaled, shape: Shape, likely: IntArray) -> list[In
     """Sizes that are as likely, with other workspaces: what kernels take at another shape is not known.
 
     What depends on the kernel alone may be gone with it, and another kernel may take half of all. Kernels for images
-    may even do without any copies where there is less to do; those for volumes have none that can.
+    may even do without any copies where there is less to do, but not those that three shapes bear out; and those for
+    volumes have none that can.
     """
     if scaled.of_volumes and not scaled.varied:
         return []
     unsure = scaled.workspace
     in_proportion = np.where(unsure, scaled.in_proportion(shape), likely)
     found = [likely] if np.array_equal(in_proportion, likely) else [likely, in_proportion]
-    every = scaled.copies
+    every = scaled.copies if _is_assumed(scaled, shape) else scaled.changing
     smaller = likely[every].sum() < scaled.recording.program.size[every].sum()
     if smaller and not scaled.of_volumes:
         return [*found[1:], _shrunk(likely, every, 2), _shrunk(likely, every, 0)]

@@ -18,6 +18,7 @@ from oomscope.analysis.plan.size_models import fit
 from oomscope.analysis.plan.steps import Stepped, in_steps
 from oomscope.analysis.plan.window_stages import WindowStages, window_stages
 from oomscope.analysis.plan.windows import padding
+from oomscope.analysis.plan.workspace_models import LEAST_SHAPES
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
@@ -43,6 +44,7 @@ class Scaled:
         carried: bool[requests, parameters], whether its size tells how it grows with each: see `hints`.
         copies: bool[requests], the workspaces of kernels.
         workspace: bool[requests], those of them whose size no recording bears out.
+        changing: bool[requests], those of them that too few shapes bear out to tell what they are at a smaller one.
         varied: the parameters that differ between the shapes that were seen.
         windows: which of an image each request may lie in, where its side is in whole windows.
     """
@@ -57,6 +59,7 @@ class Scaled:
     carried: BoolArray
     copies: BoolArray
     workspace: BoolArray
+    changing: BoolArray
     varied: tuple[str, ...]
     windows: WindowStages | None = None
 
@@ -153,6 +156,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
         carried=told.carried,
         copies=copies,
         workspace=workspace,
+        changing=workspace if 1 + len(columns) >= LEAST_SHAPES else copies,
         varied=varied,
         windows=_windows(recording, shapes),
     )

@@ -49,9 +49,12 @@ def fit(evidence: Evidence) -> Model:
         return _from_hint(evidence)
     if evidence.by_data and not (evidence.at_once or evidence.of_rows):
         return _share(evidence, varied)
-    fitting = _monomials(points, sizes, varied)
+    every = _monomials(points, sizes, varied)
+    fitting = [powers for powers in every if not _by_chance(evidence, powers, varied)]
     if fitting:
         return _product(evidence, varied, fitting)
+    if every:
+        return changed(evidence)
     if evidence.of_rows and (rows := row_model(evidence, varied)) is not None:
         return rows
     if evidence.at_once:
@@ -73,6 +76,18 @@ def _monomials(points: Sequence[Point], sizes: Sequence[int], varied: Sequence[i
     choices = sorted(product(range(HIGHEST + 2), repeat=len(varied)), key=lambda powers: (sum(powers), powers))
     every = (spread(chosen, varied, len(points[0])) for chosen in choices)
     return [powers for powers in every if _fits([(factor_of(points[0], sizes[0], powers), powers)], points, sizes)]
+
+
+def _by_chance(evidence: Evidence, powers: Powers, varied: Sequence[int]) -> bool:
+    """Whether what never changed alone has a power far above what it is: something else was made at that shape."""
+    together = _only_together(evidence, varied)
+    return any(powers[axis] > evidence.hint.high[axis] + 1 for axis in together)
+
+
+def _only_together(evidence: Evidence, varied: Sequence[int]) -> list[int]:
+    """The parameters that no recording changes alone, so that a single size tells how two of them work."""
+    alone = [_differs_in(evidence, row) for row in range(1, len(evidence.points))]
+    return [axis for axis in varied if [axis] not in alone]
 
 
 def _product(evidence: Evidence, varied: Sequence[int], fitting: Sequence[Powers]) -> Model:
@@ -119,7 +134,11 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
 
     likely = min(fitting, key=strangeness)
     if len(points) > 2:
-        return with_the_rest(evidence, varied, likely, borne_out=True)
+        model = with_the_rest(evidence, varied, likely, borne_out=True)
+        mostly_fixed = sizes[0] >= LARGE and _share_of_first(likely, points[0]) > 1
+        if mostly_fixed and _only_together(evidence, varied):
+            model = Model(model.likely, (*model.others, proportional(evidence, 0)), is_borne_out=False)
+        return model
     if sizes[0] >= LARGE and _share_of_first(likely, points[0]) > ROUNDED:
         fitting = [*fitting, proportional(evidence, 0)]
     # Two sizes bear out any of them: those of no higher degree are possible too.

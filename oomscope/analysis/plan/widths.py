@@ -18,6 +18,8 @@ MOST_TIMES = 16
 """As many channels may be side by side, as queries, keys and values are, or the halves of a gate."""
 A_FEW = 64
 """Values of a token: heads, channels of one, numbers of rows, a statistic."""
+MOST_OF_A_VECTOR = 64 << 10
+"""Bytes."""
 _FLOATS, _ITEMS = (4, 2), (4, 2, 8, 1)
 
 
@@ -29,6 +31,24 @@ def widths_of(parameters: IntArray, vectors: Iterable[int]) -> list[int]:
         for item in _FLOATS:
             found |= {size // (item * width) for width in known if size % (item * width) == 0}
     return sorted(one for one in found if one >= LEAST)
+
+
+def sides_of(parameters: IntArray) -> IntArray:
+    """The sides of weights by their sizes alone, as a program makes them one after the other; empty where none tells.
+
+    A layer makes its bias directly behind its weight, a block its norm behind a layer, so that what divides the one
+    before it is a vector, or has one side of it. A matrix between two known vectors has no other sides.
+
+    Args:
+        parameters: int64[parameters], bytes, in order.
+    """
+    before, behind = parameters[:-1], parameters[1:]
+    divides = before % np.maximum(behind, 1) == 0
+    vectors = np.unique(behind[divides & (behind >= LEAST * _FLOATS[0]) & (behind <= MOST_OF_A_VECTOR)])
+    between = np.unique(np.multiply.outer(vectors, vectors)) // _FLOATS[0]
+    others = np.setdiff1d(parameters, [*between, *vectors])
+    beside = [matrix // vectors[matrix % vectors == 0] for matrix in others]
+    return np.unique(np.concatenate([vectors // _FLOATS[0], *beside])) if len(vectors) else vectors
 
 
 def has_known_width(size: IntArray, length: IntArray, samples: IntArray, widths: Sequence[int]) -> BoolArray:
