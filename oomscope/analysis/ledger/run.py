@@ -17,7 +17,7 @@ from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.allowance import Allowance
 from oomscope.analysis.whatif.extraction import by_request
 from oomscope.model import NO_STACK, Action, BoolArray, IntArray
-from oomscope.model.ordering import among
+from oomscope.model.ordering import among, ascending
 
 TRAINED = 0.45
 """Of the bytes of parameters, of which an average of the weights has half."""
@@ -116,7 +116,7 @@ class Run:
             rows = self.rows_of_step(step)
             rows = rows[found[rows]]
             earlier = np.flatnonzero(found & (self.step < step))
-            for size in (one for one in np.unique(self.size[rows]).tolist() if every[one]):
+            for size in (one for one in ascending(self.size[rows]).tolist() if every[one]):
                 alike = rows[self.size[rows] == size]
                 kept = (self.size[earlier] == size) & (self.end[earlier] > self.end[alike].max())
                 left = max(every[size] - int(kept.sum()), 0)

@@ -79,7 +79,7 @@ def _may_have_begun_before(study: DeviceStudy, run: LoopRun) -> bool:
     if study.history_kind == "full":
         return False
     place, stacks = study.loops.location(run), study.history.trace.stack[: run.begin]
-    lines = (study.loops.line_within(run, stack) for stack in np.unique(stacks[stacks >= 0]).tolist())
+    lines = (study.loops.line_within(run, stack) for stack in ascending(stacks[stacks >= 0]).tolist())
     within = [one for one in lines if one is not None and (one.file, one.function) == (place.file, place.function)]
     return not any(one.line < place.line for one in within)
 
