@@ -16,6 +16,8 @@ NEAR_SAME = 400
 """Lines within which a traceback is printed again word for word."""
 _VAGUE = ("nccl.unhandled", tensorflow.STATS)
 """What a later line makes clear: why NCCL failed, and what TensorFlow wanted besides its table."""
+_SHARED = ("tensorflow.allocator", tensorflow.STATS)
+"""Words of the allocator of XLA, a part of both."""
 _ELLIPSIS = ".…`*'\""
 """With what a quotation ends that was cut off."""
 _LEFT_OUT = re.compile(r"(?<=\w)(?:\.{3}|…).*", re.DOTALL)
@@ -24,6 +26,15 @@ _OWN = ("shape", "step", "fatal")
 """What a request has for its own: the tensor, the step of a job, the last words of a program."""
 _SURE = 3
 """So many equal figures are no coincidence."""
+
+
+def of_xla(message: OomMessage, beside: OomMessage | None) -> OomMessage:
+    """`message` as JAX's, where it is in words of the allocator that TensorFlow has too and JAX failed `beside` it."""
+    if beside is None or beside.kind != "jax" or message.reading.wording not in _SHARED:
+        return message
+    if abs(beside.line - message.line) > NEAR:
+        return message
+    return replace(message, reading=replace(message.reading, kind="jax", wording="jax.tried"))
 
 
 def absorbed(last: OomMessage, new: OomMessage, *, raised_once: bool) -> OomMessage | None:

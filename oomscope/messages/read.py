@@ -11,7 +11,7 @@ from oomscope.frozen import frozen
 from oomscope.messages import aftermath
 from oomscope.messages.families import LAST_RESORT, WORDINGS, host
 from oomscope.messages.in_source import is_in_source
-from oomscope.messages.merge import NEAR, absorbed, repeats
+from oomscope.messages.merge import NEAR, absorbed, of_xla, repeats
 from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
 from oomscope.messages.scan import Passage, Scan, Stream
@@ -59,8 +59,9 @@ class _Collector:
 
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
-        message = found.message
-        lately = self._lately.get(found.owner)
+        lately = self._of_xla(found)
+        message = of_xla(found.message, lately)
+        found = replace(found, message=message)
         if aftermath.passes_on(lately, message) or aftermath.speaks_of(lately, message):
             return
         if aftermath.ends_program(self.messages[-1] if self.messages else None, message):
@@ -80,6 +81,17 @@ class _Collector:
             self._lately[found.owner] = message
         places.append((len(into) - 1, found))
         del places[:-_TWO]
+
+    def _of_xla(self, found: _Found) -> OomMessage | None:
+        """The last message of the process of `found`, as JAX's where `found` shows that it was."""
+        lately = self._lately.get(found.owner)
+        if lately is None or of_xla(lately, found.message) is lately or self.messages[-1] is not lately:
+            return lately
+        index, last = self._places[found.owner, lately.kind, False].pop()
+        self.messages[index] = self._lately[found.owner] = lately = of_xla(lately, found.message)
+        places = self._places.setdefault((found.owner, lately.kind, False), [])
+        places.append((index, replace(last, message=lately)))
+        return lately
 
 
 def _only_announces(last: OomMessage, new: OomMessage) -> bool:

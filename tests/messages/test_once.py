@@ -197,3 +197,25 @@ def test_a_sentence_about_the_refusal_above_it_is_no_second_one(below: str, mess
 def test_a_driver_that_refuses_jax_is_no_tensorflow(built_in: str, kind: str):
     (message,) = read(f"E {built_in}tensorflow/stream_executor/cuda/{GROWTH[2:]}: out of memory\n").messages
     assert (message.kind, number(message, "requested")) == (kind, 2 << 30)
+
+
+BFC = "Allocator (GPU_0_bfc) ran out of memory trying to allocate 34.71GiB (rounded to 37274034432)requested by op"
+REPLICA = "Execution of replica 0 failed: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 37274034352 bytes."
+POOL = (
+    "gpu_async_1 cuMemAllocAsync failed to allocate 1225195446464 bytes: RESOURCE_EXHAUSTED: : "
+    "CUDA_ERROR_OUT_OF_MEMORY: out of memory\n Reported by CUDA: Free memory/Total memory: 22635544576/85095874560"
+)
+STATS = "E gpu_cudamallocasync_allocator.cc:366] Stats: Limit:       0\nInUse:                 61982909300"
+
+
+@pytest.mark.parametrize("log", [f"{BFC}\n{REPLICA}", f"{REPLICA}\n{BFC}", f"{POOL}\n{STATS}"])
+def test_what_the_allocator_says_beside_a_failure_of_jax_is_of_jax(log: str):
+    (message,) = read(f"{log}\n").messages
+    assert message.kind == "jax"
+    assert number(message, "requested") in (37274034432, 37274034352, 1225195446464)
+    assert number(message, "allowed") is None
+
+
+@pytest.mark.parametrize("log", [BFC, f"{BFC}\n" + "\n" * 80 + REPLICA])
+def test_alone_its_allocator_is_called_tensorflows(log: str):
+    assert read(f"{log}\n").messages[0].kind == "tensorflow"

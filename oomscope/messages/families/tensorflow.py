@@ -45,6 +45,14 @@ def _whose(reading: Reading, match: re.Match[str]) -> Reading:
     return reading
 
 
+def _limited(reading: Reading, match: re.Match[str]) -> Reading:
+    """A limit of 0 is none."""
+    del match
+    if "allowed" not in reading.figures or reading.figures["allowed"].value:
+        return reading
+    return replace(reading, figures={name: one for name, one in reading.figures.items() if name != "allowed"})
+
+
 STATS = "tensorflow.stats"
 """What the allocator holds; it is printed right before the failure that it belongs to."""
 
@@ -95,7 +103,13 @@ WORDINGS = (
         "exhausted",
         r"OP_REQUIRES failed at \w{1,60} \.cc : \d+ : (?: RESOURCE_EXHAUSTED | Resource exhausted) (?! : [a-z])",
     ),
-    Wording("tensorflow", STATS, "stats:limit:", r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>"),
+    Wording(
+        "tensorflow",
+        STATS,
+        "stats:limit:",
+        r"Stats: Limit: <allowed:bytes> InUse: <allocated:bytes>",
+        finish=_limited,
+    ),
     Wording("tensorflow", "tensorflow.tensor", "exhaustederror:oom", r"ResourceExhaustedError : OOM (?! when)"),
     Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
     Wording(
