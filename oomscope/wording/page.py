@@ -193,10 +193,11 @@ LARGER_CALL = "called here: asks for more than ever before"
 
 def larger_note(found: FailingPass) -> str:
     """What is said of the line that brings in what makes a pass larger than those before."""
+    recorded = "in any pass recorded before" if found.is_part else None
     if found.input is None:
-        return "from here on, more memory than in any pass before"
+        return f"from here on, more memory than {recorded or 'in any pass before'}"
     name = without_inner_workings(found.input.variable).rpartition(": ")[2]
-    return f"{name} is larger here than ever before: {said_shape(found.input.shape)}"
+    return f"{name} is larger here than {recorded or 'ever before'}: {said_shape(found.input.shape)}"
 
 
 def pin_note(pin: Pin) -> str:

@@ -14,7 +14,7 @@ from oomscope.reading import load
 from oomscope.wording.cause_labels import cause_label
 from oomscope.wording.loops import pass_word, which_is_which
 from oomscope.wording.opening import verdict_text
-from oomscope.wording.page import occasion_parts, sureness
+from oomscope.wording.page import larger_note, occasion_parts, sureness
 from oomscope.wording.template import place
 from tests.samples import bundled_path, sample_findings
 
@@ -52,6 +52,22 @@ def test_the_loop_is_named_whose_passes_are_counted():
     lone = replace(device, oom=replace(device.oom, verdict=verdict))
     said = occasion_parts(replace(findings, devices=(lone,)))[2]
     assert said == "pass 6 of the loop in train(), after 5 that fitted"
+
+
+def test_of_a_recording_that_begins_in_the_loop_only_what_it_holds_is_said():
+    findings, device = bundled("oom_activations")
+    assert device.oom is not None
+    assert device.oom.verdict.failing_pass is not None
+    part = replace(device.oom.verdict.failing_pass, is_part=True)
+    verdict = replace(device.oom.verdict, headline=(), failing_pass=part)
+    lone = replace(device, oom=replace(device.oom, verdict=verdict))
+    said = occasion_parts(replace(findings, devices=(lone,)))[2]
+    assert said == "at least pass 6 of the loop in train(), after 5 that fitted"
+    assert larger_note(part) == "tokens is larger here than in any pass recorded before: 96 × 2,048"
+    assert larger_note(replace(part, input=None)).endswith("more memory than in any pass recorded before")
+    none = replace(part, completed=0, before=0)
+    lone = replace(device, oom=replace(device.oom, verdict=replace(verdict, failing_pass=none)))
+    assert not any("pass" in one for one in occasion_parts(replace(findings, devices=(lone,))))
 
 
 def test_what_the_headline_says_of_the_passes_is_not_said_above_it():
