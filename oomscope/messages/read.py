@@ -85,13 +85,14 @@ class _Collector:
     def _of_xla(self, found: _Found) -> OomMessage | None:
         """The last message of the process of `found`, as JAX's where `found` shows that it was."""
         lately = self._lately.get(found.owner)
-        if lately is None or of_xla(lately, found.message) is lately or self.messages[-1] is not lately:
+        if lately is None or self.messages[-1] is not lately:
             return lately
-        index, last = self._places[found.owner, lately.kind, False].pop()
-        self.messages[index] = self._lately[found.owner] = lately = of_xla(lately, found.message)
-        places = self._places.setdefault((found.owner, lately.kind, False), [])
-        places.append((index, replace(last, message=lately)))
-        return lately
+        told = of_xla(lately, found.message)
+        if told is not lately:
+            index, last = self._places[found.owner, lately.kind, False].pop()
+            self.messages[index] = self._lately[found.owner] = told
+            self._places.setdefault((found.owner, told.kind, False), []).append((index, replace(last, message=told)))
+        return told
 
 
 def _only_announces(last: OomMessage, new: OomMessage) -> bool:
