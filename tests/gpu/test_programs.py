@@ -219,7 +219,6 @@ with oomscope.record() as recorder:
         torch.zeros(1 << 40, device="cuda")
     except torch.OutOfMemoryError as error:
         assert len(error.args) == 1 and error.__cause__ is None
-    recorder._last._next_at = 0
     del batch
     assert torch.cuda.memory_allocated() == before, "a deleted local outlived the handler"
 assert not torch._C._cuda_isHistoryEnabled()
@@ -239,8 +238,8 @@ def test_nothing_is_kept_begun_early_or_stopped_for_others(tmp_path):
     (tmp_path / "job.py").write_text(QUIET)
     done = start(["job.py"], tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "1 2\n"
-    assert len(list(tmp_path.glob("*.pickle"))) == 2
+    assert done.stdout == "2 2\n"  # the second fails on a line of its own, so that it is dumped, however soon it comes
+    assert len(list(tmp_path.glob("*.pickle"))) == 3
 
 
 # The examples of the README, as they stand there

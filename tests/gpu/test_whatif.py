@@ -28,6 +28,9 @@ SETTINGS = (
     "roundup_power2_divisions:8",
     "max_split_size_mb:256,garbage_collection_threshold:0.6",
 )
+MOST_AT_ONCE = 6
+CONTEXT = GIB
+"""What a process takes of the card beside what its allocator reserves, with room to spare."""
 BESIDE = (-1, 0, 16 * MIB, 100 * MIB)
 """So far from the least memory the program is run: it dies one byte below, and lives from there on."""
 
@@ -56,12 +59,19 @@ class Predicted:
         self.rows = {(row.setting, ROOMY): row for row in roomy.rows}
         self.rows |= {(row.setting, tight): row for row in whatif(snapshot, 0, settings=SETTINGS, limit=tight).rows}
         caps = [(setting, least + way) for setting, least in self.least.items() for way in BESIDE]
-        with ThreadPoolExecutor(6) as pool:
+        with ThreadPoolExecutor(self._at_once()) as pool:
             keys = [*self.rows, *caps]
             results = pool.map(lambda key: run(name, key[1], "" if key[0] == "recorded" else key[0]), keys)
             self.real = dict(zip(keys, results, strict=True))
         runs = [{"prog": name, "conf": conf, "cap": cap, **real} for (conf, cap), real in self.real.items()]
         (folder / f"{name}.json").write_text(json.dumps(runs))
+
+    def _at_once(self) -> int:
+        """How many runs the card holds beside each other: what one takes must never be what refuses another."""
+        import torch
+
+        largest = max(row.range["peak_reserved"][1] for row in self.rows.values()) + CONTEXT
+        return max(1, min(MOST_AT_ONCE, torch.cuda.mem_get_info(0)[0] // largest))
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
