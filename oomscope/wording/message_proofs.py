@@ -83,6 +83,9 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.jax_reserve_only": "{requested:size} was asked for in one piece, and refused.",
     "message_proofs.jax": "XLA's allocator could not serve the request. By default it takes most of the card at start.",
     "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
+    "message_proofs.tensorflow_driver": (
+        "The driver refused more memory to the allocator of TensorFlow, or of JAX, which prints the same line."
+    ),
     "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
     "message_proofs.driver_free": "The driver itself refused, while {free:size} was free.",

@@ -296,7 +296,7 @@ def test_what_the_next_message_says_of_itself_is_not_said_of_this_one():
         " freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could be"
         " performance gains if more memory were available.\n"
     ).messages
-    assert proven(driver) == {"tensorflow"}
+    assert proven(driver) == {"tensorflow_driver"}
     assert proven(allocator) == {"went_on"}
 
 

@@ -81,6 +81,15 @@ def _with_size(reading: Reading, match: re.Match[str]) -> Reading:
 WORDINGS = (
     Wording(
         "cuda-driver",
+        "driver.refused",
+        "cl_out_of_resources|cl_mem_object_allocation",
+        r"""(?P<code> CL_OUT_OF_RESOURCES | CL_MEM_OBJECT_ALLOCATION_FAILURE) error executing CL_ \w{1,60}? on .{1,60}?
+            \( Device (?P<device>\d{1,3}) \)
+          | clCreateBuffer \( [^()]{1,80}? , <requested:bytes> , [^()]{0,80}? \) .{0,120}?
+            CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)""",
+    ),
+    Wording(
+        "cuda-driver",
         "driver.torch",
         "error:outofmemory",
         r"(?: CUDA | HIP) (?: driver)? error: out of memory (?! current device)",

@@ -88,7 +88,7 @@ WORDINGS = (
         "host-ram",
         "host.refused",
         "posix_memalign",
-        r"\[ enforce fail at CPUAllocator\.cpp : \d+ \] \.? posix_memalign \( .{1,40}? \) == 0 \.? (?: 12 vs 0)?",
+        r"\[? enforce fail at CPUAllocator\.cpp : \d+ \] \.? posix_memalign \( .{1,40}? \) == 0 \.? (?: 12 vs 0)?",
     ),
     Wording(
         "host-ram",
@@ -252,6 +252,12 @@ WORDINGS = (
             <requested:bytes>""",
     ),
     Wording("host-ram", "host.refused", "(attemptedto", r"insufficient memory \( attempted to allocate <requested> \)"),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "(badallocation)",
+        r"Failed to allocate block of <requested:bytes> bytes \( bad allocation \)",
+    ),
     Wording("host-ram", "host.refused", "mallocofsize", r"malloc of size <requested:bytes> failed"),
     Wording("host-ram", "host.refused", "memoryallocationof", r"memory allocation of <requested:bytes> bytes failed"),
     Wording(

@@ -56,7 +56,8 @@ WORDINGS = (
         r"""cudnn_status_ (?!success)
             (?P<status> alloc_failed | not_initialized | execution_failed | internal_error | not_supported | bad_param
             | mapping_error | [a-z_]{4,50})
-            (?: ; GPU= (?P<device>\d+))?""",
+            (?: ; GPU= (?P<device>\d+))?
+            (?: .{0,80}? Memory usage: <free:bytes> bytes free , <total:bytes> bytes total)?""",
     ),
     Wording("cublas", "cublas.status", "blas_status_success(", r"cublas_status_success \( \d+ vs \. 0 \)"),
     Wording(

@@ -25,7 +25,7 @@ ANCHORS = (
     b"running low on memory", b"memory pressure", b"excessive memory usage", b"low on resource",
     b"using all available ram", b"memory than is available", b"[memorypressure]", b": killed", b">:killed", b"*killed",
     b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
-    b"docker container: 137", b"killed out of memory", b"oom-killer",
+    b"docker container: 137", b"status (137", b"killed out of memory", b"oom-killer",
     b"get killed", b"gets killed", b"got killed", b"was killed", b"is killed", b"being killed", b"been killed",
     b"memory: usage", b"due to memory used", b"code = 137", b"code = -9",
     *(word.encode().lower() for word in (*KILLED, *_CODE_ELSEWHERE)),
@@ -194,7 +194,15 @@ WORDINGS = (
         "runninglowonmemory",
         r"""due to the node running low on memory \.?
             (?: .{0,260}? (?: memory used= <process_in_use:letter> \) )? was running was (?P<node> [\d.]+ GB)
-            / <total:letter>)?""",
+            / <total:letter>
+            (?: .{0,30}? exceeds the memory usage threshold)? )?""",
+    ),
+    Wording(
+        "oom-killer",
+        "killed.ray",
+        "memoryusagethreshold",
+        r"""(?: memory used= <process_in_use:letter> \) \)? )? was running was (?P<node> [\d.]+ GB) / <total:letter>
+            .{0,30}? exceeds the memory usage threshold""",
     ),
     Wording(
         "oom-killer",
@@ -205,7 +213,7 @@ WORDINGS = (
     Wording(
         "oom-killer",
         "killed.signal",
-        "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|e(137|\":137|e':137|container:137",
+        "code137|code:137|code=137|codeis137|codewas137|status137|status:137|exit137|exit:137|d(137|e(137|s(137|\":137|e':137|container:137",
         r"""(?: exit (?: ed)? | returned | return | terminated)? (?: with)? (?: a)? (?: non-zero)? (?: exit)?
             (?: code | status | exit) (?: of | is | was)? ['"]? [:=]? ['"(]? 137 (?!\d)
           | exited \( 137 \) | executing in Docker Container: 137 (?!\d)""",

@@ -127,6 +127,12 @@ WORDINGS = (
     Wording(
         "other",
         "other.program",
+        "memoryisn'tenough",
+        r"Malloc for kernel (?: input | output | workspace) failed ,? Memory isn't enough",
+    ),
+    Wording(
+        "other",
+        "other.program",
         "outofmemoryondevice",
         r"Out of memory on device \.? (?: You requested: <requested> , device has <free> free)?",
     ),

@@ -42,6 +42,13 @@ WORDINGS = (
         r"Failed to (?: allocate | register) pinned (?: system | host)? memory",
     ),
     Wording(
+        "pinned-host",
+        "pinned.refused",
+        "pinnedmemory(",
+        r"""pinned memory \( <requested:bytes> bytes \) could not be allocated
+            (?: .{0,120}? original error was: cudaErrorMemoryAllocation (?: : out of memory)? )?""",
+    ),
+    Wording(
         "pinned-host", "pinned.refused", "cudaallocmapped", r"cudaAllocMapped (?: \( \) )? failed to allocate memory"
     ),
     Wording(

@@ -298,7 +298,7 @@ WORDINGS = (
         "serving-budget",
         "trtllm.tokens",
         "inpagedkvcache",
-        r"maxTokensInPagedKvCache must be large enough to process at least 1 sequence to completion",
+        r"maxTokensInPagedKvCache (?: \( \d+ \) )? must be large enough to process at least 1 sequence to completion",
     ),
     Wording(
         "serving-budget",

@@ -11,7 +11,7 @@ from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"oom when allocating", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
+    b"when allocating tensor", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
     b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory", b"exhaustederror: oom",
     b"op_requires failed",
 )  # fmt: skip
@@ -60,8 +60,10 @@ WORDINGS = (
     Wording(
         "tensorflow",
         "tensorflow.tensor",
-        "oomwhenallocatingtensor",
-        r"""OOM when allocating tensor (?: of shape | with shape)? (?P<shape> \[ [\d,]* \])?
+        "whenallocatingtensor",
+        r"""(?: OOM when allocating tensor
+              | when allocating tensor (?= (?: of | with) shape \[ [\d,]+ \] and type \w+ on /job))
+            (?: of shape | with shape)? (?P<shape> \[ [\d,]* \])?
             (?: and type (?P<type> float | double | half | bfloat16 | u?int\d{1,2} | bool | complex\d{2,3} | string))?
             (?: on /job: [\w./:]{0,80}? (?: device: | /) (?: GPU | DML | XPU) : (?P<device>\d+)
               | \[\[ (?: \{\{)? node .{0,300}? _device= \\? ["'] /job: [\w./:]{0,80}? GPU: (?P<node>\d+) )?""",

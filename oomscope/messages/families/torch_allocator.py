@@ -22,7 +22,14 @@ ANCHORS = (
     b"failed with oom",
 )
 
-_BACKENDS = {"CUDA": "torch-cuda", "GPU": "torch-cuda", "HIP": "torch-hip", "XPU": "torch-xpu", "NPU": "torch-npu"}
+_BACKENDS = {
+    "CUDA": "torch-cuda",
+    "GPU": "torch-cuda",
+    "HIP": "torch-hip",
+    "XPU": "torch-xpu",
+    "DPCPP": "torch-xpu",
+    "NPU": "torch-npu",
+}
 _LONGEST = 4_000
 """Characters after the head; a card that many processes share makes the longest message."""
 
@@ -149,7 +156,8 @@ WORDINGS = (
         "torch-cuda",
         "torch.tried",
         "outofmemory|outofthememory|out-of-memory",
-        r"""(?P<backend> CUDA | HIP | XPU | NPU | MUSA | MLU | GCU | SDAA) out -? of (?: the | -)? memory (?:\.|:|!)?
+        r"""(?P<backend> CUDA | HIP | XPU | DPCPP | NPU | MUSA | MLU | GCU | SDAA)
+            out -? of (?: the | -)? memory (?:\.|:|!)?
             (?: \*{0,2} \(? (?: \w{1,40} Allocator)? (?: Tried | Try | Trying) to allocate
                 (?: <requested> | more than 1EB memory) )?""",
         finish=_with_clauses,

@@ -138,6 +138,7 @@ _PROOFS = {
     "host.said": "message_proofs.host_said",
     "host-ram": "message_proofs.host",
     "pinned-host": "message_proofs.pinned",
+    "tensorflow.driver": "message_proofs.tensorflow_driver",
     "tensorflow": "message_proofs.tensorflow",
     "jax": "message_proofs.jax",
     "killed.kernel": "message_proofs.killed_by_kernel",
