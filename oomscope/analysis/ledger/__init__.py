@@ -34,6 +34,7 @@ from oomscope.analysis.ledger.edits import (
     zero2,
     zero3,
 )
+from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.pairs import both, worth_trying
 from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Effect, Ledger, RemedyPair, RemedyRow
 from oomscope.analysis.ledger.run import Run
@@ -253,8 +254,8 @@ class _Case:
 
     @property
     def has_graph_for_nothing(self) -> bool:
-        """Whether nothing is trained, or a part goes backward that is not."""
-        return not self.run.trains or untrained(self.run) is not None
+        """Whether nothing is trained, a part goes backward that is not, or a graph is kept for no backward."""
+        return not self.run.trains or untrained(self.run) is not None or bool(never_backward(self.run).any())
 
 
 def _best_row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:

@@ -10,6 +10,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.plan.below_optimizer import below_optimizer
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.reductions import filled_by
 from oomscope.analysis.plan.widths import sides_of, widths_of
@@ -80,6 +81,7 @@ class Facts:
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.
         self.like_weight = np.isin(self.size, np.concatenate([weights, weights // 2])) & (self.size >= SMALL)
         self.like_weight &= ~(self.backward & np.isin(self.size, _too_many(self, self.size[category == PARAMETER])))
+        self.below_optimizer = below_optimizer(study.snapshot.stacks, stack, phase == OPTIMIZER) & ~self.backward
         self.dropout = _in_function(study, stack, _DROPOUT)
         self.projects = _in_function(study, stack, _PROJECTS)
         self.copies = _copies(self, weights, recording)

@@ -12,6 +12,7 @@ from math import gcd
 
 import numpy as np
 
+from oomscope.analysis.plan.below_optimizer import has_own_batch
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
 from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs
@@ -92,6 +93,8 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
         found[_CARRIED] = divides
     if kind == LENGTH:
         _of_length(found, facts, recording, at, divides, shorter)
+    if name == batch_among(recording.shapes):
+        _of_evaluations(found, facts, free)
     full = (facts.filled_by > 0) & free
     found[_DEGREE, full] = 0
     found[_LOW, full] = found[_HIGH, full] = usual
@@ -118,6 +121,15 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
         found[_DEGREE, scores] = found[_HIGH, scores] = 2 * usual
         found[_LOW, scores] = usual
         found[_CARRIED] |= of_tokens | scores
+
+
+def _of_evaluations(found: IntArray, facts: Facts, free: BoolArray) -> None:
+    """An evaluation below the optimizer's step need not grow with the batch, and does not if it has one of its own."""
+    rows = facts.below_optimizer & free
+    found[_LOW, rows] = 0
+    made = facts.forward & free
+    if has_own_batch(facts.study.snapshot.stacks, facts.stack[made], facts.size[made], rows[made]):
+        found[_DEGREE, rows] = 0
 
 
 def _of_length(

@@ -11,6 +11,7 @@ from oomscope.analysis.ledger.casts import autocast_copies
 from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.overlooked import some_are_left
 from oomscope.analysis.ledger.passes import backward_of, forwards
 from oomscope.analysis.ledger.run import Run
@@ -23,15 +24,18 @@ SLUG = "no_grad"
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """No backward, no gradients, no optimizer; activations live as long as Python holds them.
 
-    Where a network goes backward that nothing trains, that is all which runs without a graph. Where some weights have
-    gradients for nothing, and nothing tells what could do without, there is no answer: an evaluation saves far more.
+    Where a network goes backward that nothing trains, or a graph is kept for no backward, that is all which runs
+    without one. Where some weights have gradients for nothing, and nothing tells what could do without, there is no
+    answer: an evaluation saves far more.
     """
-    part = untrained(run)
+    part, unused = untrained(run), never_backward(run)
+    if part is None and unused.any():
+        return _without_unused(run, unused)
     if not run.saved.any() or (part is None and some_are_left(run, forwards(run))):
         return None
     gone = run.during(BACKWARD, OPTIMIZER) | run.of(GRADIENT, OPTIMIZER_STATE) if part is None else part.backward
     draft = run.draft.without(gone)
-    rows = np.flatnonzero(run.saved if part is None else run.saved & part.forward)
+    rows = np.flatnonzero(unused | (run.saved if part is None else run.saved & part.forward))
     ends = _let_go(run, rows)
     return Edited(
         draft.lasting(rows, end=ends),
@@ -39,6 +43,12 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         doubt=0.02,
         forward_alone=None if part is None else part.forward,
     )
+
+
+def _without_unused(run: Run, unused: BoolArray) -> Edited:
+    """Graphs that no backward uses are not kept; all else stays."""
+    rows = np.flatnonzero(unused)
+    return Edited(run.draft.lasting(rows, end=held_until(run)[rows]), doubt=0.05, forward_alone=unused)
 
 
 def _let_go(run: Run, rows: IntArray) -> IntArray:

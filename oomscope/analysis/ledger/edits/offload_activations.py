@@ -9,6 +9,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan.reductions import made_to_add_up
 from oomscope.model import BoolArray, IntArray
@@ -27,7 +28,7 @@ AHEAD = 3
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """What is saved goes when Python is done with it, and is back while the function that needs it goes backward.
 
-    What outlives its backward is held by a variable; that stays.
+    What outlives its backward is held by a variable; that stays. What no backward uses does not come back.
     """
     if not run.trains:
         return None
@@ -38,7 +39,8 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return None
     held = np.where(derived, run.begin + AT_ONCE * SPACING, held_until(run))
     ends = np.minimum(held[rows], run.end[rows])
-    draft = run.draft.lasting(rows, end=ends)
+    unused = np.flatnonzero(never_backward(run))
+    draft = run.draft.lasting(unused, end=held_until(run)[unused]).lasting(rows, end=ends)
     late = np.maximum(run.end[rows] - AHEAD * SPACING, ends + 1)
     begins = np.maximum(_function_begins(run, run.end[rows]), _gradient_comes(run, rows))
     early = np.maximum(np.minimum(begins, late), ends + 1)

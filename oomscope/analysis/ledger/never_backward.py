@@ -1,0 +1,111 @@
+"""What a forward keeps for a backward that never comes: a frozen encoder whose output is detached, an evaluation.
+
+Its graph goes at once, when a variable is bound anew or a function returns, while no backward runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from oomscope.analysis.labels.kinds import ACTIVATION, TEMPORARY
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.ledger.draft import NEVER, SPACING
+from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.overlooked import SMALL_SHARE, Calls, calls_of
+from oomscope.analysis.ledger.passes import forwards
+from oomscope.analysis.ledger.paths import Path, paths
+from oomscope.analysis.ledger.run import SCALAR, Run
+from oomscope.model import BoolArray, IntArray
+
+TOGETHER = 8
+"""Tensors that a graph lets go of in a row, at least; a variable holds fewer."""
+AT_ONCE = 0.5
+"""Of what a call leaves in a pass: what goes in one row."""
+LEAST_LINES = 2
+"""That leave something to a graph; what a list of the program holds was made by one."""
+
+
+def never_backward(run: Run) -> BoolArray:
+    """bool[requests]: what a forward makes and a graph alone keeps, that no backward ever uses. Found once."""
+    return run.study.once("kept for no backward", lambda: _never_backward(run))
+
+
+def _never_backward(run: Run) -> BoolArray:
+    kept = _outlives_python(run)
+    none = np.zeros(len(run.size), np.bool_)
+    if not run.during(BACKWARD).any() or not kept.any():
+        return none
+    known = paths(run)
+    rest = kept & ~_let_go_in_backward(run)
+    calls = _calls(run, known, [rows[kept[rows] & (run.end[rows] < NEVER)] for rows in forwards(run)], rest)
+    inside = [stack for stack, path in known.items() if calls and not calls.isdisjoint(calls_of(path))]
+    return rest & np.isin(run.stack, inside) if inside else none
+
+
+def _outlives_python(run: Run) -> BoolArray:
+    """What a forward makes that lives on when Python is done with it."""
+    made = run.during(FORWARD) & (run.stack >= 0) & run.of(ACTIVATION, TEMPORARY) & (run.size > SCALAR)
+    found: BoolArray = made & ~run.recording.at_once & (run.end > held_until(run) + 2 * SPACING)
+    return found
+
+
+def _let_go_in_backward(run: Run) -> BoolArray:
+    """bool[requests]: whose end comes while a backward runs: the last request before it was a backward's."""
+    found: BoolArray = (run.end < NEVER) & run.during(BACKWARD)[_last_request(run, run.end)]
+    return found
+
+
+def _last_request(run: Run, moment: IntArray) -> IntArray:
+    """The last request before each moment."""
+    found: IntArray = np.maximum(np.searchsorted(run.begin, moment) - 1, 0)
+    return found
+
+
+def _calls(run: Run, known: dict[int, Path], passes: list[IntArray], rest: BoolArray) -> Calls:
+    """The calls that keep a fair part of what a forward does, let go of at once in each pass, and by no backward.
+
+    What the variables of a function hold goes when that returns: at another moment for each call of a layer.
+
+    Args:
+        run: the run.
+        known: the paths of its stacks.
+        passes: what each forward makes that outlives Python.
+        rest: of which no backward lets go.
+    """
+    unused: Counter[object] = Counter()
+    used: Counter[object] = Counter()
+    together: Counter[object] = Counter()
+    for rows in passes:
+        for call, own in _by_call(run, known, rows).items():
+            alone = own[rest[own]]
+            used[call] += int(run.size[own[~rest[own]]].sum())
+            unused[call] += int(run.size[alone].sum())
+            together[call] += _in_one_row(run, alone)
+    least = SMALL_SHARE * max((int(run.size[rows].sum()) for rows in passes), default=0)
+    return {
+        call
+        for call, left in unused.items()
+        if left > least and used[call] <= SMALL_SHARE * left and together[call] >= AT_ONCE * left
+    }
+
+
+def _by_call(run: Run, known: dict[int, Path], rows: IntArray) -> dict[object, IntArray]:
+    """The requests of each call of a module, and of what that calls."""
+    found: dict[object, list[int]] = {}
+    for row, stack in zip(rows.tolist(), run.stack[rows].tolist(), strict=True):
+        for call in calls_of(known[stack]):
+            found.setdefault(call, []).append(row)
+    return {call: np.array(own, np.int64) for call, own in found.items()}
+
+
+def _in_one_row(run: Run, rows: IntArray) -> int:
+    """Bytes of the most that goes between two requests, if it is as many tensors, of several lines, as of a graph."""
+    most = 0
+    moment = _last_request(run, run.end[rows])
+    for one in np.unique(moment).tolist():
+        own = rows[moment == one]
+        if len(own) >= TOGETHER and len(set(run.stack[own].tolist())) >= LEAST_LINES:
+            most = max(most, int(run.size[own].sum()))
+    return most
