@@ -48,6 +48,9 @@ def _last_use(row_paths: list[Path], number: int) -> int:
             return turn
         if following >= len(row_paths):
             return len(row_paths) - 1
+        if row_paths[following] == prefix:
+            # The caller's own line goes on with what the call returned, as an activation around a layer does.
+            return following
         found = _at(row_paths[following], prefix, level)
         call_ends = found is None or _order(here, found) < 0
         if call_ends and any(row_paths[one] != path for one in range(number + 1, following)):
