@@ -28,6 +28,10 @@ _SURE = 3
 """So many equal figures are no coincidence."""
 
 
+_SHORT = "alloc"
+"""In the status of a library that got no memory."""
+
+
 def of_xla(message: OomMessage, beside: OomMessage | None) -> OomMessage:
     """`message` as JAX's, where it is in words of the allocator that TensorFlow has too and JAX failed `beside` it."""
     if beside is None or beside.kind != "jax" or message.reading.wording not in _SHARED:
@@ -125,6 +129,8 @@ def _joined(last: Reading, new: Reading) -> Reading:
     main = new if len(new.figures) > len(last.figures) or last.wording in _VAGUE else last
     figures = {**new.figures, **{name: _sharper(one, new.figures.get(name)) for name, one in last.figures.items()}}
     values = {**new.values, **last.values}
+    if _SHORT in str(new.values.get("status", "")).lower():
+        values["status"] = new.values["status"]  # of several algorithms that a library tried, it may be the last's
     return replace(
         main, start=last.start, end=last.end, figures=figures, values=values, device=_first(last.device, new.device)
     )

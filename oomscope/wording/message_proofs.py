@@ -40,6 +40,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " the {requested:size} would have fitted.",
     "message_proofs.outside": "{rest:size} of the card is held outside this allocator. Were that free, the"
     " {requested:size} would have fitted.",
+    "message_proofs.beside_allocator": "{beside:size} of what this process holds lies outside PyTorch's allocator: the"
+    " CUDA context, NCCL or another library.",
     "message_proofs.room_on_card": "The card shows {free:size} free, enough for the {requested:size} requested: its"
     " totals do not explain why it refused.",
     "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
@@ -81,7 +83,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " does not fit even alone.",
     "message_proofs.jax_reserve": "{requested:size} was asked for in one piece; {free:size} is free in all.",
     "message_proofs.jax_reserve_only": "{requested:size} was asked for in one piece, and refused.",
-    "message_proofs.jax": "XLA's allocator could not serve the request. By default it takes most of the card at start.",
+    "message_proofs.jax": "XLA's allocator could not serve the request.",
     "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
     "message_proofs.tensorflow_driver": (
         "The driver refused more memory to the allocator of TensorFlow, or of JAX, which prints the same line."
@@ -93,8 +95,9 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.driver_sized_free": "The driver itself refused {requested:size}, while {free:size} was free.",
     "message_proofs.other_code": "The driver refused an allocation, with a code that is not the one for memory.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
-    "message_proofs.library": "A CUDA library failed, not PyTorch's allocator, outside which its workspace lies.",
-    "message_proofs.library_alloc": "A CUDA library could not get memory of its own, outside PyTorch's allocator.",
+    "message_proofs.library": "A call into a CUDA library failed; its status does not say that memory was short.",
+    "message_proofs.library_alloc": "A CUDA library says that it got no memory of its own, which lies outside"
+    " PyTorch's allocator.",
     "message_proofs.no_algorithm": "cuDNN found no way to run the convolution. With too little memory for its workspace"
     " it says the same as for shapes and types that it does not support.",
     "message_proofs.nccl_sized": "NCCL could not get {requested:size} from the driver, outside PyTorch's allocator.",
@@ -117,11 +120,12 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
     " short.",
     "message_proofs.pinned": "Page-locked host memory was refused; the card need not be short.",
-    "message_proofs.killed_sized": "The kernel killed the process because host memory was short; it held {used:size}.",
+    "message_proofs.killed_sized": "The kernel killed the process for want of host memory; it held {used:size}.",
     "message_proofs.killed_in_group": "The kernel killed the process at the memory limit of its group (container, job);"
     " it held {used:size}.",
     "message_proofs.killed_at_limit": "The kernel killed a process at the memory limit of its group (container, job).",
-    "message_proofs.killed_by_kernel": "The kernel killed a process because host memory was short.",
+    "message_proofs.killed_by_kernel": "The kernel's OOM killer ran for want of host memory: the machine's, or that of"
+    " one group (container, job).",
     "message_proofs.killed_over": "The job held {used:size} of host memory and may have {allowed:size}.",
     "message_proofs.killed_by_slurm": "The job reached its limit of host memory, and was killed for it.",
     "message_proofs.killed_in_container": "The container was killed because host memory was short: its own limit, or"

@@ -383,3 +383,31 @@ def test_where_others_hold_more_of_the_card_than_this_process_that_is_said_first
 def test_figures_beside_a_refusal_are_compared(text: str, code: str):
     (found,) = read(f"{text}\n").messages
     assert proven(found) == {code}
+
+
+def test_what_a_process_holds_beside_its_allocator_is_told_where_it_is_more_than_a_context():
+    text = (
+        "CUDA out of memory. Tried to allocate 60.00 MiB. GPU 1 has a total capacity of 79.15 GiB of which 7.19 MiB is"
+        " free. Including non-PyTorch memory, this process has {} memory in use. Of the allocated memory 72.36 GiB is"
+        " allocated by PyTorch, and 71.59 MiB is reserved by PyTorch but unallocated."
+    )
+    assert "beside_allocator" in proven(read(text.format("79.14 GiB")).messages[0])
+    assert "beside_allocator" not in proven(read(text.format("73.30 GiB")).messages[0])
+
+
+def test_the_kernels_killer_is_told_of_in_its_own_line_and_with_no_limit_that_it_does_not_name():
+    first, second = read(
+        "[1.1] Memory cgroup out of memory: Killed process 30 (python) total-vm:14020104kB, anon-rss:5508868kB,"
+        " file-rss:0kB, shmem-rss:0kB\n[2.2] node invoked oom-killer: gfp_mask=0x100cca\n"
+    ).messages
+    assert (first.line, second.line) == (1, 2)
+    assert proven(first) == {"killed_in_group"}
+    assert proven(second) == {"killed_by_kernel"}
+
+
+def test_of_several_algorithms_that_cudnn_tried_one_that_got_no_memory_counts():
+    engine = "Profiling failure on CUDNN engine {}: UNKNOWN: CUDNN_STATUS_{}\nin cuda_dnn.cc(4023): 'cudnnConvolutionForward(...)'\n"
+    (both,) = read(engine.format(1, "EXECUTION_FAILED") + engine.format(0, "ALLOC_FAILED")).messages
+    assert proven(both) == {"library_alloc"}
+    (one,) = read(engine.format(1, "EXECUTION_FAILED")).messages
+    assert proven(one) == {"library"}

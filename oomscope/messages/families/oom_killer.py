@@ -68,6 +68,11 @@ def _kibibytes(reading: Reading, match: re.Match[str]) -> Reading:
     )
 
 
+def _invoked(reading: Reading, match: re.Match[str]) -> Reading:
+    """Without blanks nothing tells where the name of the process begins: the line is that of what it did."""
+    return replace(reading, start=match.start("did"))
+
+
 WORDINGS = (
     Wording(
         "other",
@@ -99,7 +104,13 @@ WORDINGS = (
         r"oom-kill: constraint= (?: CONSTRAINT_ (?P<group>MEMCG) | \w{1,40}) , nodemask=",
         finish=_chosen,
     ),
-    Wording("oom-killer", "killed.kernel", "oom-killer", r"(?P<name> [\w./:-]{1,40}?) invoked oom-killer"),
+    Wording(
+        "oom-killer",
+        "killed.kernel",
+        "oom-killer",
+        r"(?P<name> [\w./:-]{1,40}?) (?P<did> invoked oom-killer)",
+        finish=_invoked,
+    ),
     Wording("oom-killer", "killed.kernel", "oom_reaper", r"oom_reaper: reaped process <pid:count> \( .{1,40}? \)"),
     Wording(
         "oom-killer",

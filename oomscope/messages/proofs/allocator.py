@@ -56,6 +56,7 @@ def judge(message: OomMessage) -> Judgement:
         _advice(judgement, sizes, request, message)
     _biggest_first(judgement, sizes)
     _spilled(judgement, sizes)
+    _beside_allocator(judgement, sizes)
     _doing(judgement, message)
     _gaps(judgement, sizes, message)
     return judgement
@@ -212,6 +213,15 @@ def _spilled(judgement: Judgement, sizes: _Sizes) -> None:
     held = sizes.reserved if sizes.reserved is not None else sizes.allocated
     if held is not None and sizes.total is not None and held.exceeds(sizes.total):
         judgement.proves.append(note("message_proofs.spilled", held=held.value, total=sizes.total.value))
+
+
+def _beside_allocator(judgement: Judgement, sizes: _Sizes) -> None:
+    """Whether this process holds more outside its allocator than a CUDA context and its libraries seldom take."""
+    if sizes.process is None or sizes.reserved is None:
+        return
+    beside = sizes.process - sizes.reserved
+    if beside.low >= NOTABLE:
+        judgement.proves.append(note("message_proofs.beside_allocator", beside=beside.value))
 
 
 def _doing(judgement: Judgement, message: OomMessage) -> None:
