@@ -406,7 +406,10 @@ def test_the_kernels_killer_is_told_of_in_its_own_line_and_with_no_limit_that_it
 
 
 def test_of_several_algorithms_that_cudnn_tried_one_that_got_no_memory_counts():
-    engine = "Profiling failure on CUDNN engine {}: UNKNOWN: CUDNN_STATUS_{}\nin cuda_dnn.cc(4023): 'cudnnConvolutionForward(...)'\n"
+    engine = (
+        "Profiling failure on CUDNN engine {}: UNKNOWN: CUDNN_STATUS_{}\n"
+        "in cuda_dnn.cc(4023): 'cudnnConvolutionForward(...)'\n"
+    )
     (both,) = read(engine.format(1, "EXECUTION_FAILED") + engine.format(0, "ALLOC_FAILED")).messages
     assert proven(both) == {"library_alloc"}
     (one,) = read(engine.format(1, "EXECUTION_FAILED")).messages
