@@ -21,11 +21,11 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     " there; else free the card.",
     "message_advice.utilization_host": "gpu_memory_utilization, which is the share of the machine's memory here, would"
     " have to be at most {share} to start beside what is there.",
-    "message_advice.shorter": "max_model_len {fits:count} or less fits as things are.",
+    "message_advice.shorter": "max_model_len {fits:count} or less fits, as the engine estimates.",
     "message_advice.more_cache": "The cache would need {missing:size} more.",
     "message_advice.raise_utilization": "Raising gpu_memory_utilization helps only if the card has more that is free.",
-    "message_advice.blocking": "CUDA_LAUNCH_BLOCKING=1 makes the named line reliable; it saves no memory, and neither"
-    " does TORCH_USE_CUDA_DSA.",
-    "message_advice.smaller_blocks": "Smaller block sizes or fewer num_stages are the remedy, as it says.",
+    "message_advice.blocking": "CUDA_LAUNCH_BLOCKING=1 usually makes the named line reliable; it saves no memory, and"
+    " neither does TORCH_USE_CUDA_DSA.",
+    "message_advice.smaller_blocks": "Smaller block sizes or fewer num_stages may help, as it says.",
     "message_advice.raise_shm": "A larger /dev/shm (docker run --shm-size) or fewer DataLoader workers help.",
 }

@@ -50,6 +50,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " process held {process:size} of its {total:size}.",
     "message_proofs.one_block": "One block of {requested:size} was asked for; this driver gives at most {allowed:size}"
     " in one piece, however much is free.",
+    "message_proofs.one_buffer_of_device": "One buffer of {requested:size} was asked for, more than the device makes in"
+    " one piece, however much is free.",
     "message_proofs.one_buffer": "One buffer of {requested:size} was asked for, more than Metal makes in one piece.",
     "message_proofs.mps_cap": "PyTorch's own limit refused: with the request, {needed:size} would have been in use of"
     " the {allowed:size} allowed.",
@@ -96,8 +98,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.other_code": "The driver refused an allocation, with a code that is not the one for memory.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
     "message_proofs.library": "A call into a CUDA library failed; its status does not say that memory was short.",
-    "message_proofs.library_alloc": "A CUDA library says that it got no memory of its own, which lies outside"
-    " PyTorch's allocator.",
+    "message_proofs.library_alloc": "A CUDA library says that it got no memory of its own.",
     "message_proofs.no_algorithm": "cuDNN found no way to run the convolution. With too little memory for its workspace"
     " it says the same as for shapes and types that it does not support.",
     "message_proofs.nccl_sized": "NCCL could not get {requested:size} from the driver, outside PyTorch's allocator.",

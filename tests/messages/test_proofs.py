@@ -414,3 +414,23 @@ def test_of_several_algorithms_that_cudnn_tried_one_that_got_no_memory_counts():
     assert proven(both) == {"library_alloc"}
     (one,) = read(engine.format(1, "EXECUTION_FAILED")).messages
     assert proven(one) == {"library"}
+
+
+def test_what_has_spilled_to_the_host_is_not_said_to_be_too_much_for_the_card():
+    (found,) = read(
+        "CUDA out of memory. Tried to allocate 16.00 GiB (GPU 0; 23.99 GiB total capacity; 10.22 GiB already allocated;"
+        " 0 bytes free; {} reserved in total by PyTorch) try setting max_split_size_mb".format("26.22 GiB")
+    ).messages
+    assert proven(found) == {"card_full", "spilled"}
+    assert {one.code for one in found.advice} == {"message_advice.undecided"}
+
+
+def test_a_buffer_larger_than_a_device_makes_any_is_refused_by_no_shortage():
+    (found,) = read(
+        "ggml_vulkan: Device memory allocation of size 4199040000 failed.\n"
+        "ggml_vulkan: Requested buffer size exceeds device buffer size limit: ErrorOutOfDeviceMemory\n"
+        "ggml_gallocr_reserve_n: failed to allocate Vulkan0 buffer of size 4571325856\n"
+    ).messages
+    assert proven(found) == {"one_buffer_of_device"}
+    assert found.reading.device == 0
+    assert found.cannot_tell == ()

@@ -88,3 +88,9 @@ def test_commands_are_those_of_oomscope():
                     assert found is not None
                     known = {option for parameter in found.params for option in parameter.opts}
                     assert {word for word in rest if word.startswith("--")} <= known
+
+
+def test_of_messages_that_prove_the_same_of_other_sizes_the_least_and_the_largest_are_told():
+    line = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: {}, Hardware limit: 65536."
+    log = read("".join(f"FAILED test_op[{size}] - {line.format(size)}\n" for size in (73728, 81920)))
+    assert "(2 such messages of 72.00 KiB to 80.00 KiB, lines 1 to 2)" in " ".join(to_text(log).split())

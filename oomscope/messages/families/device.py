@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from oomscope.messages.families.wording import Wording, with_figures
 from oomscope.messages.figures import exact
@@ -18,6 +19,8 @@ ANCHORS = (
     b"out of gpu and", b"out of gpu resources", b"memory on device",
 )  # fmt: skip
 
+ONE_PIECE = "device.one_piece"
+"""A buffer that is larger than the device makes any."""
 CODE = "device.code"
 """The name of a code alone, which says neither what was asked for nor by whom."""
 
@@ -26,7 +29,23 @@ def _in_hex(reading: Reading, match: re.Match[str]) -> Reading:
     return with_figures(reading, {"requested": exact(int(match["hex"], 16))}) if match["hex"] else reading
 
 
+def _in_one_piece(reading: Reading, match: re.Match[str]) -> Reading:
+    """What is larger than any buffer may be is refused however much is free."""
+    return replace(reading, wording=ONE_PIECE) if match["one_piece"] else reading
+
+
 WORDINGS = (
+    # llama.cpp asks for a buffer in pieces, and tells first of the piece that was refused.
+    Wording(
+        "cuda-driver",
+        "device.refused",
+        "devicememoryallocation",
+        r"""Device memory allocation of size <requested:bytes> failed
+            (?P<one_piece> .{0,40}? Requested buffer size exceeds device [a-z ]{1,30}? limit)?
+            (?: .{0,200}? failed to allocate (?-i: [A-Z]) [A-Za-z]{1,10} (?P<device>\d{1,2})?
+                buffer of size \d{1,20} )?""",
+        finish=_in_one_piece,
+    ),
     Wording(
         "cuda-driver",
         "device.refused",
@@ -46,12 +65,6 @@ WORDINGS = (
         r"""alloc \w{0,20} failed , dev_id = (?P<device>\d{1,3}) ,
             size = (?: 0x (?P<hex> [\da-f]{1,16}) | <requested:bytes>)""",
         finish=_in_hex,
-    ),
-    Wording(
-        "cuda-driver",
-        "device.refused",
-        "devicememoryallocation",
-        r"Device memory allocation of size <requested:bytes> failed",
     ),
     Wording(
         "cuda-driver",

@@ -100,7 +100,9 @@ def _too_much_live(judgement: Judgement, sizes: _Sizes, request: Figure, during:
     if sizes.pools is not None:  # the printed figure has idle blocks of the pools in it
         live = live - sizes.pools
     needed = live + request
-    if not needed.exceeds(limit) or live.exceeds(limit):
+    # What has spilled to the host's memory was not held to the card's.
+    spilled = sizes.allowed is None and sizes.reserved is not None and sizes.reserved.exceeds(limit)
+    if not needed.exceeds(limit) or live.exceeds(limit) or spilled:
         return False
     values = {"allocated": live.value, "requested": request.value, "needed": needed.value, "limit": limit.value}
     if during == "weights":

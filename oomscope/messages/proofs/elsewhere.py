@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.messages.families import LAST_RESORT
+from oomscope.messages.families import LAST_RESORT, device
 from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
@@ -62,6 +62,8 @@ def _sized(message: OomMessage) -> Note | None:
         return note("message_proofs.driver_free", free=free.value)
     if message.kind in _ON_CARD and wording != "jax.space" and total is not None and request.exceeds(total):
         return note("message_proofs.larger_than_card", requested=request.value, total=total.value)
+    if wording == device.ONE_PIECE:
+        return note("message_proofs.one_buffer_of_device", requested=request.value)
     if message.kind == "cuda-driver" and free is not None and request.exceeds(free):
         return note("message_proofs.driver_sized_free", requested=request.value, free=free.value)
     if message.kind == "shared-memory" and limit is not None and request.exceeds(limit):
@@ -169,6 +171,7 @@ _ADVICE = {
     "raiseyoursharedmemorylimit": "message_advice.raise_shm",
 }
 _GAPS: dict[str, str | None] = {
+    device.ONE_PIECE: None,
     "driver.counting": "message_gaps.set_up",
     "device.other_code": None,
     "cuda-driver": "message_gaps.driver",

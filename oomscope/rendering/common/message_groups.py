@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from oomscope.frozen import frozen
 from oomscope.messages.records import OomMessage
-from oomscope.units import format_count, plural
+from oomscope.units import format_count, format_size, plural
 
 _MOST_RANKS = 8
 
@@ -25,16 +25,24 @@ class MessageGroup:
 
     @property
     def where(self) -> str:
-        """``line 12, rank 3``; of several: ``6 such messages, lines 57 to 62, ranks in order: 5, 0, 3``."""
+        """``line 12, rank 3``; of several: ``6 such messages, lines 57 to 62, ranks in order: 5, 0, 3``.
+
+        Where they ask for different sizes, the least and the largest are told: ``6 such messages of 2 to 8 MiB``.
+        """
         first = self.first
         if self.others:
             lines = f"lines {format_count(first.line)} to {format_count(self.others[-1].line)}"
-            found = [plural(len(self.others) + 1, "such message"), lines]
+            found = [plural(len(self.others) + 1, "such message") + self._sizes(), lines]
         else:
             found = [f"line {format_count(first.line)}"]
         if first.times > 1:
             found.append(f"printed {first.times} times")
         return ", ".join(found + self._ranks())
+
+    def _sizes(self) -> str:
+        figures = (one.figure("requested") for one in (self.first, *self.others))
+        sizes = sorted({figure.value for figure in figures if figure is not None})
+        return f" of {format_size(sizes[0])} to {format_size(sizes[-1])}" if len(sizes) > 1 else ""
 
     def _ranks(self) -> list[str]:
         ranks = list(dict.fromkeys(one.rank for one in (self.first, *self.others) if one.rank is not None))
