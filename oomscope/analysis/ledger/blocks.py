@@ -96,12 +96,24 @@ def _blocks(run: Run) -> tuple[Block, ...]:
 def _without_stages(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
     """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is."""
     inner = [tree.blocks(call, run.stack[np.array(call)].tolist(), depth + 1) for call in calls]
+    inner = [[loop for loop in each if _calls_one_twice(run, tree, *loop)] for each in inner]
     loops = [loop for each in inner for loop in each]
     every = _saved(run, calls)
     if sum(_saved(run, each) for each, _ in loops) < STAGES * every or not every:
         return [(calls, depth)]
     rest = [call for call, each in zip(calls, inner, strict=True) if not each]
     return [*loops, *([(rest, depth)] if rest else [])]
+
+
+def _calls_one_twice(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> bool:
+    """Whether two of the calls run one line: else they are different modules in one statement, ``f(g(h(x)))``."""
+    seen: set[int] = set()
+    for call in calls:
+        lines = {tree.known[stack][depth][0][1] for stack in run.stack[np.array(call)].tolist()}
+        if not seen.isdisjoint(lines):
+            return True
+        seen |= lines
+    return False
 
 
 def _saved(run: Run, calls: list[list[int]]) -> int:
