@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.passes import forwards
-from oomscope.analysis.plan.below_optimizer import below_optimizer, has_own_batch
+from oomscope.analysis.plan.below_optimizer import has_own_batch
 from tests.ledger.rounds import run, study
 
 CONVOLUTIONS = 7
@@ -22,8 +22,7 @@ CONVOLUTIONS = 7
 def _below(program: str) -> tuple[np.ndarray, np.ndarray]:
     """What a program computes below its optimizer's step, and what its forwards make."""
     model = run(program)
-    found = below_optimizer(model.study.snapshot.stacks, model.stack, model.during(OPTIMIZER))
-    return found, model.during(FORWARD) & (model.stack >= 0)
+    return model.below_optimizer, model.during(FORWARD) & (model.stack >= 0)
 
 
 def test_the_convolutions_of_a_frozen_encoder_are_kept_for_nothing():

@@ -21,7 +21,12 @@ def held_until(run: Run) -> IntArray:
 
     ``x = self.conv(x)`` lets the old ``x`` go when the call is done. So a tensor lives until the next statement of the
     same function is done; what the last statement made is the function's result, and lives until its caller's next one.
+    Found once.
     """
+    return run.study.once("held by Python", lambda: _held_until(run))
+
+
+def _held_until(run: Run) -> IntArray:
     known = paths(run)
     until = run.end.copy()
     for rows in forwards(run):

@@ -11,6 +11,7 @@ from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
+from oomscope.analysis.plan.below_optimizer import below_optimizer
 from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.recordings import Recording, StackKeys, made_ready
 from oomscope.analysis.study import DeviceStudy
@@ -148,6 +149,11 @@ class Run:
         """What is proportional to the batch, as far as one recording tells: see `plan.hints`."""
         found: BoolArray = hints(self.recording, ("batch",)).degree[:, 0] > 0
         return found
+
+    @cached_property
+    def below_optimizer(self) -> BoolArray:
+        """What is made below the optimizer's step, as an evaluation is: no part of its micro-batches."""
+        return below_optimizer(self.study.snapshot.stacks, self.stack, self.during(OPTIMIZER))
 
     @cached_property
     def trained_alone(self) -> IntArray:

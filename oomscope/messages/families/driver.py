@@ -83,7 +83,7 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "cl_out_of_resources|cl_mem_object_allocation",
-        r"""(?P<code> CL_OUT_OF_RESOURCES | CL_MEM_OBJECT_ALLOCATION_FAILURE) error executing CL_ \w{1,60}? on .{1,60}?
+        r"""CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE) error executing CL_ \w{1,60}? on .{1,60}?
             \( Device (?P<device>\d{1,3}) \)
           | clCreateBuffer \( [^()]{1,80}? , <requested:bytes> , [^()]{0,80}? \) .{0,120}?
             CL_ (?: OUT_OF_RESOURCES | MEM_OBJECT_ALLOCATION_FAILURE)""",

@@ -36,6 +36,12 @@ class _Sizes:
         """What this process may hold at most: the cap, or else the card."""
         return self.allowed or self.total
 
+    @property
+    def spilled(self) -> Figure | None:
+        """What the allocator holds, where it is more than the card has."""
+        held = self.reserved if self.reserved is not None else self.allocated
+        return held if held is not None and self.total is not None and held.exceeds(self.total) else None
+
 
 def judge(message: OomMessage) -> Judgement:
     """What the figures of `message` prove."""
@@ -101,8 +107,7 @@ def _too_much_live(judgement: Judgement, sizes: _Sizes, request: Figure, during:
         live = live - sizes.pools
     needed = live + request
     # What has spilled to the host's memory was not held to the card's.
-    spilled = sizes.allowed is None and sizes.reserved is not None and sizes.reserved.exceeds(limit)
-    if not needed.exceeds(limit) or live.exceeds(limit) or spilled:
+    if not needed.exceeds(limit) or live.exceeds(limit) or (sizes.allowed is None and sizes.spilled is not None):
         return False
     values = {"allocated": live.value, "requested": request.value, "needed": needed.value, "limit": limit.value}
     if during == "weights":
@@ -211,10 +216,8 @@ def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
 
 
 def _spilled(judgement: Judgement, sizes: _Sizes) -> None:
-    """Whether more is allocated than the card has."""
-    held = sizes.reserved if sizes.reserved is not None else sizes.allocated
-    if held is not None and sizes.total is not None and held.exceeds(sizes.total):
-        judgement.proves.append(note("message_proofs.spilled", held=held.value, total=sizes.total.value))
+    if sizes.spilled is not None and sizes.total is not None:
+        judgement.proves.append(note("message_proofs.spilled", held=sizes.spilled.value, total=sizes.total.value))
 
 
 def _beside_allocator(judgement: Judgement, sizes: _Sizes) -> None:

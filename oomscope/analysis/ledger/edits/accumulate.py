@@ -10,7 +10,6 @@ from oomscope.analysis.ledger.corrected import of_pairs_of_samples
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import SCALAR, Run
-from oomscope.analysis.plan.below_optimizer import below_optimizer
 from oomscope.analysis.plan.reductions import filled_by
 from oomscope.model import BoolArray
 
@@ -27,8 +26,7 @@ def edit(run: Run, value: int | None) -> Edited | None:
     if not run.trains or not run.grows_with_batch.any():
         return None
     # The optimizer steps once, with the rows of all micro-batches; an evaluation below it has a batch of its own.
-    stacks, of_optimizer = run.study.snapshot.stacks, run.during(OPTIMIZER)
-    once = of_optimizer | below_optimizer(stacks, run.stack, of_optimizer)
+    once = run.during(OPTIMIZER) | run.below_optimizer
     shrinks = run.grows_with_batch & ~_kept(run) & ~_sparse_gradients(run) & ~once
     share = 1 / (value or DEFAULT)
     full = filled_by(run.recording)
