@@ -16,7 +16,7 @@ from oomscope.messages.proofs import judged
 from oomscope.messages.records import Log, OomMessage, Reading
 from oomscope.messages.scan import Passage, Scan, Stream
 from oomscope.messages.supposed import is_supposed
-from oomscope.messages.traceback_above import doing, script_above
+from oomscope.messages.traceback_above import around, doing, script_above
 from oomscope.messages.unwrap import Strand, shown, strands
 
 LONGEST_TEXT = 1_000
@@ -250,6 +250,7 @@ def _message(strand: Strand, reading: Reading, until: int, passage: Passage) -> 
         rank,
         during,
         script_above(passage.above + passage.raw[: max(0, line.offset - passage.offset)]),
+        around(strand, reading.start),
     )
 
 

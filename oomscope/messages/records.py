@@ -59,6 +59,8 @@ class OomMessage:
         rank: the global rank that printed it, None where none is named.
         during: what the traceback right above shows: ``weights``, ``backward``, ``optimizer``, ``pinned`` or None.
         script: the program, as the traceback above names it, or None.
+        around: which of ``windows``, ``tensorflow``, ``comfyui`` and ``not_container`` (Docker says that its limit was
+            not reached) the lines around it show.
         times: how often the same failure was printed.
         proves: what its figures prove.
         advice: what the advice in the message is worth here.
@@ -71,6 +73,7 @@ class OomMessage:
     rank: int | None = None
     during: str | None = None
     script: str | None = None
+    around: frozenset[str] = frozenset()
     times: int = 1
     proves: tuple[Note, ...] = ()
     advice: tuple[Note, ...] = ()

@@ -1,4 +1,4 @@
-"""What the traceback right above a message shows: what was being done, and which program it was."""
+"""What the lines around a message show: what was being done, which program it was, and where that ran."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ _FRAME = re.compile(r'File "([^"]{1,400})", line \d+, in (\S{1,200})')
 _MODULE = re.compile(rb'File \\*"([^"\\\n]{1,300}\.py)\\*", line \d+, in <module>')
 _INSTALLED = re.compile(r"site-packages|dist-packages|[\\/]lib[\\/]python|[\\/]bin[\\/]|[\\/]torchrun|^<")
 _PINS = re.compile(r"\.pin_memory\(|pin_memory=True")
+_AROUND = {
+    "windows": re.compile(r"(?<![\w.])[A-Za-z]:\\{1,2}\w|DefaultCPUAllocator: not enough memory"),
+    "tensorflow": re.compile(r"tensorflow|keras", re.IGNORECASE),
+    "not_container": re.compile(r"OOMKilled\W{0,4}false", re.IGNORECASE),
+    "comfyui": re.compile(r"comfy", re.IGNORECASE),
+}
+"""Where only one system, framework or program writes so."""
+_BELOW = 3
 _LOADING = {
     "convert", "_apply", "load_state_dict", "_load_state_dict_into_meta_model", "set_module_tensor_to_device",
     "create_weights", "process_weights_after_loading", "load_model", "initialize_model", "_load_from_state_dict",
@@ -43,6 +51,14 @@ def doing(strand: Strand, start: int) -> str | None:
     if any(name in ("backward", "_engine_run_backward") for name in names):
         return "backward"
     return None
+
+
+def around(strand: Strand, start: int) -> frozenset[str]:
+    """Which of the names of `_AROUND` the lines around the message at `start` show."""
+    index = strand.index_at(start)
+    lines = strand.lines[max(0, index - _LOOK_BACK) : index + 1 + _BELOW]
+    text = "\n".join(f"{line.prefix}{line.text}" for line in lines)
+    return frozenset(name for name, words in _AROUND.items() if words.search(text))
 
 
 def script_above(raw: bytes) -> str | None:

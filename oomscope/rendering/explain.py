@@ -94,7 +94,7 @@ def _opening(log: Log) -> str:
     first = log.messages[0]
     rank = "" if first.rank is None else f", from rank {first.rank}"
     count = plural(len(log.messages), "message")
-    return f"{count} about memory in {lines}; the first in line {format_count(first.line)}{rank}."
+    return f"{count} about memory in {lines}, repeats not counted; the first in line {format_count(first.line)}{rank}."
 
 
 def _closing(log: Log, groups: int) -> Iterator[str]:

@@ -9,8 +9,8 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     "message_advice.none_inside": "{advice} cannot help: by the printed sizes, nothing lay unallocated inside PyTorch.",
     "message_advice.empty_cache": "{advice}: at most {inside:size} could be handed back, and unused segments already"
     " were before the error.",
-    "message_advice.fits_here": "{advice} fits what the figures show, if they belong to no other stream or pool:"
-    " {inside:size} were free, not in one piece.",
+    "message_advice.fits_here": "{advice} may help, if the {inside:size} that lay free inside PyTorch belong to no"
+    " other stream or pool.",
     "message_advice.might_help": "{advice} might help, just: only with the card's free bytes do the {inside:size}"
     " unallocated reach {requested:size}.",
     "message_advice.beside_the_point": "{advice}: the figures do not show that fragmentation was the reason.",

@@ -32,6 +32,10 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " in pieces that could not serve: too small each, or of another stream or pool.",
     "message_proofs.nowhere": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) are together less"
     " than the {requested:size} requested: this is no fragmentation.",
+    "message_proofs.small_segment": "PyTorch prints 2.00 MiB for any tensor of up to 1 MiB: that is what it then asks"
+    " of the driver.",
+    "message_proofs.large_segment": "PyTorch prints 20.00 MiB also for any tensor of 1 to 10 MiB: that is what it then"
+    " asks of the driver.",
     "message_proofs.only_together": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) would serve"
     " the {requested:size} only together, neither alone.",
     "message_proofs.others": "Other processes hold {others:size} of the card. Were that free as well as the"
@@ -90,6 +94,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.tensorflow_driver": (
         "The driver refused more memory to the allocator of TensorFlow, or of JAX, which prints the same line."
     ),
+    "message_proofs.tensorflow_copy": "TensorFlow could not copy a tensor to a device. As a rule the device had no room"
+    " for it; the message does not say so.",
     "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
     "message_proofs.driver_free": "The driver itself refused, while {free:size} was free.",
@@ -98,7 +104,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.other_code": "The driver refused an allocation, with a code that is not the one for memory.",
     "message_proofs.counting": "No tensor was asked for: the driver failed while devices were counted.",
     "message_proofs.library": "A call into a CUDA library failed; its status does not say that memory was short.",
-    "message_proofs.library_alloc": "A CUDA library says that it got no memory of its own.",
+    "message_proofs.library_alloc": "A CUDA library says that an allocation of its own failed.",
     "message_proofs.no_algorithm": "cuDNN found no way to run the convolution. With too little memory for its workspace"
     " it says the same as for shapes and types that it does not support.",
     "message_proofs.nccl_sized": "NCCL could not get {requested:size} from the driver, outside PyTorch's allocator.",
@@ -158,5 +164,6 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.own_limit": "Its own limit was reached: {allocated:size} that it held and the {requested:size}"
     " requested are more than the {allowed:size} that it may hold.",
     "message_proofs.less_free": "{requested:size} was requested, {free:size} was free.",
+    "message_proofs.named_program": "This is {program}'s own message, not PyTorch's.",
     "message_proofs.other_program": "This is another program's or library's message, not PyTorch's.",
 }

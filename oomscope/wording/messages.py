@@ -70,6 +70,7 @@ _NOT_OF_THE_CARD = ("jax.space", "nccl.other_reason", "cache.tokens")
 """Too large even alone, no shortage, or a cache that has its place already: whoever holds the card plays no part."""
 _NATIVE = "PYTORCH_CUDA_ALLOC_CONF=backend:native"
 """The other backend keeps no history."""
+_COMFY = "--disable-cuda-malloc"
 _RUN = "oomscope run"
 _SCRIPT = "your_script.py"
 _PLAIN_FILE = re.compile(r"[\w./+-]+\.py\Z")
@@ -85,7 +86,13 @@ def headline(message: OomMessage) -> str:
         amount = f"{format_size(used.value)} in use"
     else:
         amount = "no size printed"
-    return f"{KIND_LABELS[message.kind]}{place}: {amount}"
+    return f"{_label(message)}{place}: {amount}"
+
+
+def _label(message: OomMessage) -> str:
+    """What the kind is called, or the program whose own message it is."""
+    named = (proof.values["program"] for proof in message.proves if "program" in proof.values)
+    return str(next(named, KIND_LABELS[message.kind]))
 
 
 def next_commands_after(message: OomMessage) -> list[str]:
@@ -93,20 +100,23 @@ def next_commands_after(message: OomMessage) -> list[str]:
     kind = message.kind
     if kind in _RECORDED or (message.reading.wording == "driver.torch" and _OF_TORCH.search(_said(message))):
         return [_run(message)]
-    if kind in ("cublas", "cudnn"):
+    if kind in ("cublas", "cudnn") and "tensorflow" not in message.around:
         return [_run(message, "--on exception")]
     if kind == "torch-async":
-        return [f"{_NATIVE} {_run(message)}"]
+        # ComfyUI adds the other backend to the variable by itself.
+        return [f"{_run(message)} {_COMFY}" if "comfyui" in message.around else f"{_NATIVE} {_run(message)}"]
     if kind in _TOOLS:
         return [_TOOLS[kind]]
     if kind == "torch-mps":
         return [_MPS]
     if message.reading.wording in _NOT_OF_THE_CARD or _its_own(message):
         return []
-    if kind in ("cuda-driver", "nccl", "serving-budget", "jax", "tensorflow"):
+    if kind in ("cuda-driver", "cublas", "cudnn", "nccl", "serving-budget", "jax", "tensorflow"):
         return [_HOST] if message.reading.wording in _ON_HOST else _processes(message)
     if kind in ("host-ram", "pinned-host"):
-        return [_SHARED if message.reading.wording == "host.shared" else _HOST]
+        if message.reading.wording == "host.shared":
+            return [_SHARED]
+        return [] if "windows" in message.around else [_HOST]
     if kind == "oom-killer":
         return _after_a_kill(message)
     return []

@@ -332,7 +332,7 @@ def test_other_programs_figures_prove_no_more_than_they_say(text: str, codes: se
         ("Out of memory allocating 1,024 bytes (allocated so far: 512 bytes, limit set to: 1,280 bytes).", "own_limit"),
         (
             "Out of memory allocating 1,024 bytes (allocated so far: 128 bytes, limit set to: 1,280 bytes).",
-            "other_program",
+            "named_program",
         ),
         (
             "Out of memory error on GPU 0. Cannot allocate 56.0MB memory on GPU 0, available memory is only 12.7MB.",

@@ -41,7 +41,28 @@ def _never_backward(run: Run) -> BoolArray:
     rest = kept & ~_let_go_in_backward(run)
     calls = _calls(run, known, [rows[kept[rows] & (run.end[rows] < NEVER)] for rows in forwards(run)], rest)
     inside = [stack for stack, path in known.items() if calls and not calls.isdisjoint(calls_of(path))]
-    return rest & np.isin(run.stack, inside) if inside else none
+    return (rest & np.isin(run.stack, inside)) | _earlier_rounds(run, kept, rest)
+
+
+def _earlier_rounds(run: Run, kept: BoolArray, rest: BoolArray) -> BoolArray:
+    """bool[requests]: the graph of a network that ran before in the same forward, as AlphaFold's does to recycle.
+
+    Its calls are those of the round that goes backward. So it is told by when it is made: it is let go of at once in
+    that forward, and of what is made meanwhile a backward uses next to nothing.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    for rows in forwards(run):
+        own = rows[kept[rows]]
+        least, last = SMALL_SHARE * int(run.size[own].sum()), int(run.begin[rows[-1]])
+        alone = own[rest[own] & (run.end[own] <= last + SPACING)]
+        moment = _last_request(run, run.end[alone])
+        for one in np.flatnonzero(np.bincount(moment) >= TOGETHER).tolist():
+            graph = alone[moment == one]
+            size = int(run.size[graph].sum())
+            used = own[(own >= graph[0]) & (own <= graph[-1]) & ~rest[own]]
+            if size > least and _of_several_lines(run, graph) and run.size[used].sum() <= SMALL_SHARE * size:
+                found[graph] = True
+    return found
 
 
 def _outlives_python(run: Run) -> BoolArray:
@@ -106,6 +127,10 @@ def _in_one_row(run: Run, rows: IntArray) -> int:
     moment = _last_request(run, run.end[rows])
     for one in np.unique(moment).tolist():
         own = rows[moment == one]
-        if len(own) >= TOGETHER and len(set(run.stack[own].tolist())) >= LEAST_LINES:
+        if len(own) >= TOGETHER and _of_several_lines(run, own):
             most = max(most, int(run.size[own].sum()))
     return most
+
+
+def _of_several_lines(run: Run, rows: IntArray) -> bool:
+    return len(set(run.stack[rows].tolist())) >= LEAST_LINES

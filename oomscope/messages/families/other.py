@@ -29,6 +29,23 @@ def _with_commas(reading: Reading, match: re.Match[str]) -> Reading:
     return with_figures(reading, {"requested": wanted, "allocated": had, "allowed": most})
 
 
+_PROGRAMS = {
+    "Node.js": re.compile(r"JavaScriptheap"),
+    "Java": re.compile(r"OutOfMemoryError:Javaheap"),
+    "ONNX Runtime": re.compile(r"onnxruntime|ONNXRuntimeError|Failedtoallocatememoryforrequestedbuffer"),
+    "PaddlePaddle": re.compile(r"OutofmemoryerroronGPU|Paddle"),
+    "CuPy": re.compile(r"Outofmemoryallocating.{1,40}bytes\(allocatedsofar|cupy", re.IGNORECASE),
+    "CUDA.jl": re.compile(r"OutofGPUmemorytrying"),
+    "RAPIDS (RMM)": re.compile(r"\bRMM\b|RMMallocated"),
+}
+"""Who speaks, by words in a text without blanks that only one program has."""
+
+
+def program_of(packed: str) -> str | None:
+    """The program or library whose message `packed` is, which has no blanks; None where that is not known."""
+    return next((name for name, words in _PROGRAMS.items() if words.search(packed)), None)
+
+
 WORDINGS = (
     Wording(
         "other",

@@ -11,7 +11,7 @@ from oomscope.messages.figures import exact
 from oomscope.messages.records import Reading
 
 ANCHORS = (
-    b"when allocating tensor", b"ran out of memory", b"failed to allocate", b"dst tensor is not copied",
+    b"when allocating tensor", b"ran out of memory", b"failed to allocate", b"dst tensor is not",
     b"% of free system memory", b"maxinuse:", b"% of system memory", b"out_of_memory", b"exhaustederror: oom",
     b"op_requires failed",
 )  # fmt: skip
@@ -23,10 +23,14 @@ _ITEM = {
 """Bytes of one element, by TensorFlow's names of types."""
 
 
+def _on_device(reading: Reading, match: re.Match[str]) -> Reading:
+    """Where only its operation's device is told, it is there."""
+    return replace(reading, device=int(match["node"][:6])) if match["node"] else reading
+
+
 def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
-    """The size of a tensor is that of its shape; where only its operation's device is told, it is there."""
-    if match["node"]:
-        reading = replace(reading, device=int(match["node"][:6]))
+    """The size of a tensor is that of its shape."""
+    reading = _on_device(reading, match)
     item = _ITEM.get(match["type"] or "")
     if item is None or match["shape"] is None:
         return reading
@@ -113,7 +117,15 @@ WORDINGS = (
         finish=_limited,
     ),
     Wording("tensorflow", "tensorflow.tensor", "exhaustederror:oom", r"ResourceExhaustedError : OOM (?! when)"),
-    Wording("tensorflow", "tensorflow.copy", "dsttensorisnotcopied", r"Dst tensor is not copied \.?"),
+    Wording(
+        "tensorflow",
+        "tensorflow.copy",
+        "dsttensorisnot",
+        r"""(?: to /job: [\w./:]{0,80}? GPU: (?P<device>\d+) in order to run \w{1,60}? :)?
+            Dst tensor is not (?: copied | initialized) \.?
+            (?: \[\[ (?: \{\{)? node .{0,300}? _device= \\? ["'] /job: [\w./:]{0,80}? GPU: (?P<node>\d+) )?""",
+        finish=_on_device,
+    ),
     Wording(
         "other",
         "other.warning",

@@ -35,12 +35,12 @@ _LONGEST = 4_000
 
 _CLAUSES = {
     "total": compiled(r"<a>total (?: capac | ;) | total capaci?ty of <b>"),
-    "free": compiled(r"<a>free | of which <b>is free"),
+    "free": compiled(r"<a>free | of which <b>(?: is free | i?s? \Z)"),
     "allocated": compiled(r"<a>already allocated | Of the allocated memory <b>is allocated by PyTorch"),
     "allowed": compiled(r"<a>allowed"),
-    "process_in_use": compiled(r"this process has <a>memory in use"),
+    "process_in_use": compiled(r"this process has <a>(?: memory in use | (?: memory)? \Z)"),
     "private_pools": compiled(r"<a>allocated in private pools"),
-    "unallocated": compiled(r"<a>is reserved by PyTorch but unallocated | <b>cached"),
+    "unallocated": compiled(r"<a>is reserve (?: d by PyTorch but unallocated | [a-z]{0,24} \Z) | <b>cached"),
     "in_total": compiled(r"<a>reserved in total by PyTorch"),
 }
 _NAMED = compiled(r"(?<!his) Process \d+ has <a>memory in use")
@@ -78,6 +78,7 @@ def _with_clauses(reading: Reading, match: re.Match[str]) -> Reading | None:
         values={
             "advice": tuple(name for name, words in _ADVICE.items() if words in advice),
             "named": len(named),
+            "tells_own": "process_in_use" in found,
             "unallocated": unallocated,
             "era": "old" if _OLD.search(text, match.end(), end) else "new",
         },

@@ -11,9 +11,19 @@ from oomscope.messages.figures import Figure, exact
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
 from oomscope.model.note import Note, note
+from oomscope.units import MIB
 
 NOTABLE = 1 << 30
 """A CUDA context and its libraries seldom hold more: from here on, what is outside PyTorch is worth a word."""
+
+_ASKED_FOR = {2 * MIB: (1, MIB), 20 * MIB: (MIB + 1, 20 * MIB)}
+"""By what is printed, what the tensor itself may have: messages print the segment that is asked of the driver.
+
+That is 2 MiB for a tensor of up to 1 MiB, 20 MiB for one of up to 10 MiB, and a multiple of 2 MiB for larger ones:
+``get_allocation_size`` in c10/cuda/CUDACachingAllocator.cpp.
+"""
+_OF_ONE_TENSOR = {2 * MIB: "message_proofs.small_segment", 20 * MIB: "message_proofs.large_segment"}
+_WITH_SEGMENTS = ("torch-cuda", "torch-hip", "torch-xpu", "torch-npu")
 
 
 @frozen
@@ -30,6 +40,7 @@ class _Sizes:
     allowed: Figure | None
     pools: Figure | None
     inside: Figure | None
+    tensor: Figure | None
 
     @property
     def limit(self) -> Figure | None:
@@ -60,6 +71,7 @@ def judge(message: OomMessage) -> Judgement:
             _unexplained(judgement, sizes, request)
         _card_full(judgement, sizes, request)
         _advice(judgement, sizes, request, message)
+        _segment(judgement, sizes, request)
     _biggest_first(judgement, sizes)
     _spilled(judgement, sizes)
     _beside_allocator(judgement, sizes)
@@ -76,11 +88,20 @@ def _sizes(message: OomMessage) -> _Sizes:
     process = message.figure("process_in_use")
     if process is not None and reserved is not None and reserved.exceeds(process):
         process = None  # in some containers the driver does not tell a process of itself: "this process has 0 bytes"
+    requested = message.figure("requested")
     return _Sizes(
-        message.figure("requested"), message.figure("total"), message.figure("free"), allocated, reserved,
+        requested, message.figure("total"), message.figure("free"), allocated, reserved,
         process, message.figure("others_in_use"), message.figure("allowed"),
-        message.figure("private_pools"), inside,
+        message.figure("private_pools"), inside, _of_tensor(message, requested),
     )  # fmt: skip
+
+
+def _of_tensor(message: OomMessage, request: Figure | None) -> Figure | None:
+    """What the tensor may have for which `request` was printed: itself, but for sizes of small segments."""
+    if request is None or message.kind not in _WITH_SEGMENTS or message.reading.wording != "torch.tried":
+        return request
+    low, high = _ASKED_FOR.get(request.value, (0, 0))
+    return Figure(request.point, low, high) if high else request
 
 
 def _too_large(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
@@ -100,12 +121,12 @@ def _too_large(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
 
 def _too_much_live(judgement: Judgement, sizes: _Sizes, request: Figure, during: str | None) -> bool:
     """Whether what is allocated and the request are more than the card: however tidy it were, it does not fit."""
-    limit, live = sizes.limit, sizes.allocated
-    if limit is None or live is None:
+    limit, live, tensor = sizes.limit, sizes.allocated, sizes.tensor
+    if limit is None or live is None or tensor is None:
         return False
     if sizes.pools is not None:  # the printed figure has idle blocks of the pools in it
         live = live - sizes.pools
-    needed = live + request
+    needed = live + tensor
     # What has spilled to the host's memory was not held to the card's.
     if not needed.exceeds(limit) or live.exceeds(limit) or (sizes.allowed is None and sizes.spilled is not None):
         return False
@@ -140,21 +161,30 @@ def _cap(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
 
 def _free_inside(judgement: Judgement, sizes: _Sizes, request: Figure, *, settled: bool) -> None:
     """Whether the bytes were there inside PyTorch, in pieces that could not serve."""
-    inside, free = sizes.inside, sizes.free
-    if inside is None:
+    inside, free, tensor = sizes.inside, sizes.free, sizes.tensor
+    if inside is None or tensor is None:
         return
     if inside.covers(request):
         judgement.proves.append(note("message_proofs.free_inside", inside=inside.value, requested=request.value))
     elif settled or free is None:
         return
-    elif request.exceeds(inside + free + (sizes.pools or exact(0))):
+    elif tensor.exceeds(inside + free + (sizes.pools or exact(0))):
         judgement.proves.append(
             note("message_proofs.nowhere", inside=inside.value, free=free.value, requested=request.value)
         )
-    elif request.exceeds(inside) and request.exceeds(free) and (inside + free).covers(request):
+    elif tensor.exceeds(inside) and request.exceeds(free) and (inside + free).covers(request):
         judgement.proves.append(
             note("message_proofs.only_together", inside=inside.value, free=free.value, requested=request.value)
         )
+
+
+def _segment(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+    """Whether a tensor so small that its segment was printed may have fitted into what was free inside PyTorch."""
+    inside, tensor = sizes.inside, sizes.tensor
+    if inside is None or tensor is None or tensor is request:
+        return
+    if request.exceeds(inside) and not tensor.exceeds(inside):
+        judgement.proves.append(note(_OF_ONE_TENSOR[request.value]))
 
 
 def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
@@ -241,9 +271,9 @@ def _doing(judgement: Judgement, message: OomMessage) -> None:
 def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMessage) -> None:
     """What the message's own advice is worth."""
     given = message.reading.values.get("advice") or ()
-    inside, free = sizes.inside, sizes.free
+    inside, free, tensor = sizes.inside, sizes.free, sizes.tensor
     for slug in given:
-        if inside is None:
+        if inside is None or tensor is None:
             continue
         values = {"advice": slug, "inside": inside.value, "requested": request.value}
         codes = {one.code for one in judgement.proves}
@@ -253,14 +283,14 @@ def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMe
             judgement.advice.append(note("message_advice.cannot_help", **values))
         elif slug == "empty_cache":
             judgement.advice.append(note("message_advice.empty_cache", **values))
-        elif free is not None and request.exceeds(inside + free):
+        elif free is not None and tensor.exceeds(inside + free):
             judgement.advice.append(note("message_advice.cannot_help", **values))
+        elif free is not None and free.covers(request):
+            judgement.advice.append(note("message_advice.beside_the_point", **values))
         elif inside.covers(request):
             judgement.advice.append(note("message_advice.fits_here", **values))
         elif "message_proofs.only_together" in codes:
             judgement.advice.append(note("message_advice.might_help", **values))
-        elif free is not None and free.covers(request):
-            judgement.advice.append(note("message_advice.beside_the_point", **values))
         else:
             judgement.advice.append(note("message_advice.undecided", **values))
 
@@ -303,7 +333,8 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
         judgement.cannot_tell.append(_why_refused(sizes))
     if sizes.pools is not None:
         judgement.cannot_tell.append(note("message_gaps.idle_in_pools", pools=sizes.pools.value))
-    if message.reading.values.get("named") and sizes.others is None and sizes.process is None:
+    unnamed = sizes.others is None and sizes.process is None and not message.reading.values.get("tells_own")
+    if message.reading.values.get("named") and unnamed:
         judgement.cannot_tell.append(note("message_gaps.which_process"))
     if message.reading.values.get("era") == "old" and message.kind in ("torch-cuda", "torch-hip"):
         judgement.cannot_tell.append(note("message_gaps.too_old"))

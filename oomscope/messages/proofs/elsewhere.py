@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomscope.messages.families import LAST_RESORT, device
+from oomscope.messages.families import LAST_RESORT, device, other
 from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
@@ -28,9 +28,19 @@ def judge(message: OomMessage) -> Judgement:
         proof.code in ("message_proofs.driver_sized", "message_proofs.driver_sized_free") for proof in judgement.proves
     ):
         gap = "message_gaps.driver_sized"
+    gap = _where_it_ran(message, gap)
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
     return judgement
+
+
+def _where_it_ran(message: OomMessage, gap: str | None) -> str | None:
+    """`gap` in the words of the system that the lines around the message show."""
+    if gap == "message_gaps.host" and "windows" in message.around:
+        return "message_gaps.host_windows"
+    if gap == "message_gaps.signal" and "not_container" in message.around:
+        return "message_gaps.signal_not_container"
+    return gap
 
 
 def _proofs(message: OomMessage) -> list[Note]:
@@ -45,6 +55,9 @@ def _proofs(message: OomMessage) -> list[Note]:
         return [note("message_proofs.went_on")]
     if message.kind in ("cublas", "cudnn") and "alloc" in str(reading.values.get("status", "")).lower():
         return [note("message_proofs.library_alloc")]
+    program = other.program_of("".join(message.text.split()))
+    if reading.wording == "other.program" and program is not None:
+        return [note("message_proofs.named_program", program=program)]
     general = _PROOFS.get(reading.wording) or _PROOFS.get(message.kind)
     return [note(general)] if general else []
 
@@ -141,6 +154,7 @@ _PROOFS = {
     "host-ram": "message_proofs.host",
     "pinned-host": "message_proofs.pinned",
     "tensorflow.driver": "message_proofs.tensorflow_driver",
+    "tensorflow.copy": "message_proofs.tensorflow_copy",
     "tensorflow": "message_proofs.tensorflow",
     "jax": "message_proofs.jax",
     "killed.kernel": "message_proofs.killed_by_kernel",

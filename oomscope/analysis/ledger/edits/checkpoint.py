@@ -14,6 +14,7 @@ from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.helpers import called_alike
+from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.parts import parts
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
@@ -161,11 +162,11 @@ def _is_called_through(run: Run, call: Block, found: Sequence[Block]) -> bool:
 
 
 def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
-    draft = run.draft
+    draft, unused = run.draft, never_backward(run)
     rows, begins, ends, moments, beside, largest = [], [], [], [], [], []
     for block, keeps in zip(found, keeps_result, strict=True):
         own = np.append(block.inner, block.output) if keeps else block.inner
-        own = own[run.end[own] < NEVER]
+        own = own[(run.end[own] < NEVER) & ~unused[own]]
         begin = int(run.end[own].min(initial=NEVER)) - 1
         rows.append(own)
         begins.append(np.full(len(own), begin, np.int64))
@@ -216,13 +217,13 @@ def _given_to(run: Run, block: Block, before: Block | None) -> IntArray:
 
     It is what the block `before` returned, or goes when this one returns: a block may return something beside it, which
     the model adds up, say. What goes later went into something else. Where several things go as this one returns, it
-    returns as many in their place.
+    returns as many in their place. A graph that no backward uses went into nothing.
     """
     first, following = int(block.rows[0]), min(int(block.rows[-1]) + 1, len(run.size) - 1)
     step = run.rows_of_step(int(run.step[first]))
     rows = step[(step < first) & run.during(FORWARD)[step] & (run.stack[step] >= 0)]
     rows = rows[run.size[rows] >= SMALL_SHARE * int(run.size[block.output])]
-    alive = rows[run.end[rows] > run.begin[first]]
+    alive = rows[(run.end[rows] > run.begin[first]) & ~never_backward(run)[rows]]
     found = run.end[alive] <= run.begin[following]
     if before is not None:
         found |= alive == before.output

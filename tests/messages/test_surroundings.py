@@ -1,0 +1,142 @@
+"""What the lines around a message change in what is said of it; segments are not what a tensor asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from oomscope.messages import OomMessage
+from oomscope.wording import say
+from oomscope.wording.messages import headline, next_commands_after
+from tests.messages.comparing import read
+from tests.messages.test_proofs import message, proven, worth
+
+NOT_ENOUGH = (
+    "RuntimeError: [enforce fail at alloc_cpu.cpp:114] data. DefaultCPUAllocator: not enough memory: you tried to"
+)
+CUBLAS = "failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED\n"
+ASYNC = (
+    "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+    "Currently allocated     : 6.05 GiB\nRequested               : 128.00 MiB\n"
+    "Device limit            : 8.00 GiB\nFree (according to CUDA): 0 bytes\n"
+    "PyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB\n"
+)
+
+
+def only(text: str) -> OomMessage:
+    (found,) = read(text).messages
+    return found
+
+
+def gaps(found: OomMessage) -> list[str]:
+    return [note.code.partition(".")[2] for note in found.cannot_tell]
+
+
+@pytest.mark.parametrize(
+    ("values", "codes", "advice"),
+    [
+        ({"requested": "20.00 MiB", "unallocated": "6.91 MiB"}, {"card_full", "large_segment"}, ["undecided"]),
+        ({"requested": "22.00 MiB", "unallocated": "6.91 MiB"}, {"nowhere"}, ["cannot_help"]),
+        ({"requested": "20.00 MiB", "unallocated": "0.50 MiB"}, {"nowhere"}, ["cannot_help"]),
+        ({"requested": "20.00 MiB", "unallocated": "40.00 MiB"}, {"free_inside"}, ["fits_here"]),
+        ({"requested": "2.00 MiB", "unallocated": "0.50 MiB"}, {"card_full", "small_segment"}, ["undecided"]),
+    ],
+)
+def test_a_small_tensor_may_have_fitted_where_the_segment_for_it_did_not(
+    values: dict[str, str], codes: set[str], advice: list[str]
+):
+    found = message(total="21.10 GiB", free="0.25 MiB", allocated="21.00 GiB", more="", **values)
+    assert proven(found) == codes
+    assert worth(found) == advice
+
+
+def test_fragmentation_is_not_advised_where_the_card_has_room():
+    found = message("0.50 GiB", unallocated="2.00 GiB", free="4.00 GiB", allocated="12.00 GiB")
+    assert proven(found) >= {"free_inside", "room_on_card"}
+    assert worth(found) == ["beside_the_point"]
+
+
+def test_who_says_this_process_needs_no_number_of_it():
+    text = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 24.00"
+        " GiB of which 0 bytes is free. Process 17 has 17179869184.00 GiB memory in use. Including non-PyTorch memory,"
+        " this process has 17179869184.00 GiB memory in use. Of the allocated memory 20.00 GiB is allocated by PyTorch,"
+        " and 10.00 MiB is reserved by PyTorch but unallocated.\n"
+    )
+    assert "which_process" not in gaps(only(text))
+    assert "which_process" in gaps(only(text.replace("this process", "Process 18")))
+
+
+def test_a_message_that_ends_in_the_midst_of_a_clause_keeps_its_figure():
+    whole = message(
+        "512.00 MiB", free="0.25 GiB", more="Including non-PyTorch memory, this process has 23.00 GiB memory in use. "
+    )
+    for end, name in (("GiB i", "free"), ("GiB memory", "process_in_use"), ("GiB is reserve", "reserved")):
+        text = whole.text[: whole.text.rindex(end) + len(end)]
+        assert only(text + "\n").figure(name) == whole.figure(name)
+
+
+def test_windows_has_a_page_file_and_no_free():
+    for text in (f"{NOT_ENOUGH} allocate 4294967296 bytes.\n", f'  File "C:\\\\x\\\\train.py", line 3, in f\n{LINUX}'):
+        found = only(text)
+        assert found.kind == "host-ram"
+        assert next_commands_after(found) == []
+        assert gaps(found) == ["host_windows"]
+    assert next_commands_after(only(LINUX)) == ["free -h"]
+
+
+LINUX = (
+    "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: you tried"
+    " to allocate 4294967296 bytes. Error code 12 (Cannot allocate memory)\n"
+)
+
+
+def test_torch_records_no_library_of_tensorflow():
+    (command,) = next_commands_after(only(f"E tensorflow/stream_executor/cuda/cuda_blas.cc:510] {CUBLAS}"))
+    assert command.startswith("nvidia-smi")
+    assert next_commands_after(only(CUBLAS)) == ["oomscope run --on exception your_script.py"]
+
+
+def test_comfyui_switches_to_the_native_allocator_by_an_option_of_its_own():
+    above = '  File "/opt/ComfyUI/main.py", line 9, in <module>\n'
+    (command,) = next_commands_after(only(above + ASYNC))
+    assert command.startswith("oomscope run ")
+    assert command.endswith(" --disable-cuda-malloc")
+    (command,) = next_commands_after(only(ASYNC))
+    assert command.startswith("PYTORCH_CUDA_ALLOC_CONF=backend:native oomscope run ")
+
+
+def test_docker_tells_when_the_limit_of_the_container_was_not_reached():
+    state = '"Status": "exited",\n"OOMKilled": {},\n"ExitCode": 137,\n'
+    assert gaps(only(state.format("false"))) == ["signal_not_container"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "InternalError: Failed copying input tensor from /job:localhost/replica:0/task:0/device:CPU:0 to"
+        " /job:localhost/replica:0/task:0/device:GPU:1 in order to run _EagerConst: Dst tensor is not initialized.\n",
+        "Executor failed to create kernel. Internal: Dst tensor is not initialized.\n\t [[Node: V/initial_value ="
+        ' Const[dtype=DT_FLOAT, _device="/job:localhost/replica:0/task:0/gpu:1"]()]]\n',
+    ],
+)
+def test_a_copy_that_tensorflow_could_not_make_is_told_with_its_device_and_its_doubt(text: str):
+    found = only(text)
+    assert (found.kind, found.reading.device, proven(found)) == ("tensorflow", 1, {"tensorflow_copy"})
+    assert "does not say so" in say(found.proves[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        (
+            "FATAL ERROR: Ineffective mark-compacts near heap limit Allocation failed - JavaScript heap out of memory",
+            "Node.js",
+        ),
+        ("java.lang.OutOfMemoryError: Java heap space", "Java"),
+        ("[ONNXRuntimeError] : 6 : Failed to allocate memory for requested buffer of size 150994944", "ONNX Runtime"),
+        ("Out of memory allocating 1,024 bytes (allocated so far: 128 bytes, limit set to: 1,280 bytes).", "CuPy"),
+        ("Exceeded the memory: my allocator is out of memory", "Other"),
+    ],
+)
+def test_the_program_that_speaks_is_named(text: str, program: str):
+    assert headline(only(f"{text}\n")).startswith(f"{program}: ")
