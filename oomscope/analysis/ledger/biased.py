@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.labels.kinds import WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention import LEAST_SCORES
@@ -18,6 +19,8 @@ MASK = 4
 """Times as large as the mask of a dropout is what is dropped, in full precision."""
 LEAST_BIAS = 64 << 10
 """Bytes: smaller ones are of a factor of all scores."""
+FEW_CALLS = 2
+"""Of one size, from which no gradient's place tells anything: a stage of two blocks."""
 PROJECTIONS = 3
 """Layers of a module that attends: queries, keys and values."""
 
@@ -25,14 +28,11 @@ PROJECTIONS = 3
 def attends(run: Run) -> BoolArray:
     """bool[requests]: softmaxes that go into products, dropouts of them, and the gradients of both.
 
-    Their module has layers of queries, keys and values. So what lies between the two products of attention.
+    Their module has layers of queries, keys and values, or one of all three. So what lies between the two products of
+    attention.
     """
     known = paths(run)
-    linear: dict[object, int] = {}
-    rows = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (run.stack >= 0))
-    for stack in run.stack[rows].tolist():
-        owner = module_of(known[stack][:-1])
-        linear[owner] = linear.get(owner, 0) + 1
+    linear = _projections(run, known)
     found = into_products(run, known) & (run.size >= LEAST_SCORES)
     softmaxes: dict[object, int] = {}
     made = np.flatnonzero(found)
@@ -43,14 +43,28 @@ def attends(run: Run) -> BoolArray:
     return with_their_gradients(run, found | between_products(run))
 
 
+def _projections(run: Run, known: dict[int, Path]) -> dict[object, int]:
+    """How many layers the calls of each module have; one whose result is as large as three of the least counts so."""
+    rows = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE))
+    sizes: dict[object, list[int]] = {}
+    for stack, size in zip(run.stack[rows].tolist(), run.size[rows].tolist(), strict=True):
+        sizes.setdefault(module_of(known[stack][:-1]), []).append(size)
+    return {
+        owner: sum(PROJECTIONS if size == PROJECTIONS * min(made) else 1 for size in made)
+        for owner, made in sizes.items()
+    }
+
+
 def learned(run: Run, scores: BoolArray) -> BoolArray:
     """bool[requests]: those of `scores` that are as large as some to which a bias is added that has a gradient.
 
     A table of relative places gives it with its heads innermost, and so does a layer; fused kernels take a mask whose
     keys lie one next to another. The gradient of a table's is added up from call to call: it is there when the scores
-    of the next call go backward, and their own gradient is not.
+    of the next call go backward, and their own gradient is not. Where too few calls tell that, it is
+    told by what the same lines make elsewhere.
     """
     sizes, made = biased_by_layers(run), scores & run.during(FORWARD)
+    untold: set[int] = set()
     for step in range(run.steps):
         for size in np.unique(run.size[made & (run.step == step)]).tolist():
             ends = np.sort(run.end[made & (run.step == step) & (run.size == size)])
@@ -58,9 +72,21 @@ def learned(run: Run, scores: BoolArray) -> BoolArray:
             first = np.searchsorted(ends, run.begin[rows])
             # A softmax and what a dropout makes of it go with one call.
             calls = np.searchsorted(ends, run.end[rows]) - first
-            if (calls > _of_one_call(run, made & (run.step == step) & (run.size == size))).any():
+            each = _of_one_call(run, made & (run.step == step) & (run.size == size))
+            if (calls > each).any():
                 sizes |= {size, size // MASK}
-    found: BoolArray = scores & np.isin(run.size, [*sizes])
+            elif len(ends) <= FEW_CALLS * each:
+                untold.add(size)
+    same_lines = made & _made_by_lines_of(run, made & np.isin(run.size, [*sizes]))
+    found: BoolArray = scores & np.isin(run.size, [*sizes, *(untold & {*run.size[same_lines].tolist()})])
+    return found
+
+
+def _made_by_lines_of(run: Run, rows: BoolArray) -> BoolArray:
+    """bool[requests]: what the innermost call of a module makes in the same lines as some of `rows`."""
+    known = paths(run)
+    lines = {known[stack][-1] for stack in run.stack[rows].tolist()}
+    found: BoolArray = np.isin(run.stack, [stack for stack, path in known.items() if path[-1] in lines])
     return found
 
 

@@ -18,7 +18,7 @@ from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
 from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs
 from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.recordings import Recording
-from oomscope.analysis.plan.scores import HALVINGS
+from oomscope.analysis.plan.scores import HALVINGS, LEAST_TOKENS
 from oomscope.analysis.plan.squares import of_two_places, squares, squares_of_images, unnamed_squares
 from oomscope.analysis.plan.strides import strided
 from oomscope.analysis.plan.widths import has_known_width
@@ -76,7 +76,7 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
     usual = (OF_A_VOLUME if _is_of_volumes(facts, recording, value) else OF_AN_IMAGE) if kind == SIDE else 1
     free = ~facts.fixed & (recording_values(recording, name) | (value > 1))
     at = _At(np.maximum(value, 1), _samples(recording, len(value)), free)
-    shorter = strided(facts, at.value, at.samples) if kind == LENGTH else []
+    shorter = [*strided(facts, at.value, at.samples), *_without_the_last(facts, at)] if kind == LENGTH else []
     divides = np.ones(len(value), np.bool_)
     if kind != SIDE:
         divides = (facts.size % at.value == 0) | facts.padded | _divided(facts.size, shorter)
@@ -171,6 +171,15 @@ class _At:
     value: IntArray
     samples: IntArray
     free: BoolArray
+
+
+def _without_the_last(facts: Facts, at: _At) -> list[IntArray]:
+    """int64[requests] a length: one token less, where a forward makes something large of it, as logits of the next."""
+    length = at.value - 1
+    each = np.maximum(at.samples, 1) * length
+    made = at.free & facts.forward & (facts.size >= SMALL) & (length >= LEAST_TOKENS)
+    made &= (facts.size % np.maximum(each, 1) == 0) & (facts.size % at.value != 0)
+    return [np.where(length >= LEAST_TOKENS, length, 1)] if made.any() else []
 
 
 def _squares_of(facts: Facts, tokens: IntArray, free: BoolArray) -> BoolArray:

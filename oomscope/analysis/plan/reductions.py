@@ -12,7 +12,7 @@ import re
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
-from oomscope.analysis.plan.polynomials import Evidence, Model, Point, Polynomial, proportional
+from oomscope.analysis.plan.polynomials import EXACT, Evidence, Model, Point, Polynomial, proportional
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.study import DeviceStudy
 from oomscope.frozen import frozen
@@ -36,6 +36,8 @@ _MULTIPROCESSORS = (
     (re.compile(r"\bA100\b"), 108),
 )
 """Of a card."""
+_FULL = {count << 20 for _, count in _MULTIPROCESSORS}
+"""Bytes at which a reduction fills a card, where its sums are whole parts."""
 
 
 @frozen
@@ -57,6 +59,25 @@ def reduction_model(evidence: Evidence) -> Model:
     likely = _UpToFull(evidence.sizes[0], Polynomial(((growing.terms[0][0] * scale, powers),)))
     own = Polynomial(((float(evidence.sizes[0]), (0,) * len(powers)),))
     return Model(likely, (own, growing), is_borne_out=False)
+
+
+def up_to_full(evidence: Evidence) -> Model | None:
+    """The model of a reduction that fills the card at some of the shapes it was seen at; None where it is none.
+
+    At the others it is smaller, and in proportion to the shape.
+    """
+    most = max(evidence.sizes)
+    if most not in _FULL:
+        return None
+    rows = [row for row, size in enumerate(evidence.sizes) if size < most]
+    if not rows:
+        return None
+    growing = proportional(evidence, rows[0], evidence.hint.low)
+    if all(growing.at(point) <= most + EXACT for point in evidence.points):
+        return None  # as large by chance: it is in proportion throughout
+    law = _UpToFull(most, growing)
+    pairs = zip(evidence.points, evidence.sizes, strict=True)
+    return Model(law, ()) if all(abs(law.at(point) - size) <= EXACT for point, size in pairs) else None
 
 
 def filled_by(recording: Recording) -> IntArray:

@@ -26,7 +26,7 @@ from oomscope.analysis.plan.polynomials import (
     times,
     with_the_rest,
 )
-from oomscope.analysis.plan.reductions import reduction_model
+from oomscope.analysis.plan.reductions import reduction_model, up_to_full
 from oomscope.analysis.plan.row_models import row_model
 from oomscope.analysis.plan.workspace_models import changed, workspace_model
 
@@ -49,6 +49,8 @@ def fit(evidence: Evidence) -> Model:
         return _from_hint(evidence)
     if evidence.by_data and not (evidence.at_once or evidence.of_rows):
         return _share(evidence, varied)
+    if (full := up_to_full(evidence)) is not None:
+        return full
     every = _monomials(points, sizes, varied)
     fitting = [powers for powers in every if not _by_chance(evidence, powers, varied)]
     if fitting:

@@ -10,6 +10,7 @@ from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.never_backward import never_backward
+from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan.reductions import made_to_add_up
 from oomscope.model import BoolArray, IntArray
@@ -28,18 +29,20 @@ AHEAD = 3
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """What is saved goes when Python is done with it, and is back while the function that needs it goes backward.
 
-    What outlives its backward is held by a variable; that stays. What no backward uses does not come back.
+    What outlives its backward is held by a variable; that stays. What no backward uses does not come back; that of an
+    evaluation in a function of its own stays as it is.
     """
     if not run.trains:
         return None
     derived = _derived(run)
-    rows = np.flatnonzero((run.saved | derived) & (run.size >= LEAST))
+    for_nothing = never_backward(run)
+    rows = np.flatnonzero((run.saved | derived) & (run.size >= LEAST) & ~for_nothing)
     rows = rows[_given_up_by_backward(run, rows)]
     if not len(rows):
         return None
     held = np.where(derived, run.begin + AT_ONCE * SPACING, held_until(run))
     ends = np.minimum(held[rows], run.end[rows])
-    unused = np.flatnonzero(never_backward(run))
+    unused = np.flatnonzero(for_nothing & ~_evaluated_elsewhere(run))
     draft = run.draft.lasting(unused, end=held_until(run)[unused]).lasting(rows, end=ends)
     late = np.maximum(run.end[rows] - AHEAD * SPACING, ends + 1)
     begins = np.maximum(_function_begins(run, run.end[rows]), _gradient_comes(run, rows))
@@ -55,6 +58,18 @@ def _with_inputs(run: Run, draft: Draft) -> Draft:
     begins = np.array([run.first_of(step, BACKWARD) for step in range(run.steps)] + [NEVER], np.int64)
     rows = np.flatnonzero(run.of(INPUT) & (run.size >= LEAST) & (run.end > begins[run.step]))
     return draft.added(run.size[rows], begins[run.step[rows]], run.end[rows], rows)
+
+
+def _evaluated_elsewhere(run: Run) -> BoolArray:
+    """bool[requests]: what runs below the optimizer in functions that the training does not call, as ``validate``.
+
+    What is switched on around the forward of a step is switched on in the same function for another one, at most.
+    """
+    callers = {stack: tuple(name for *_, name in path[0]) for stack, path in paths(run).items()}
+    trained = {callers.get(stack) for stack in run.stack[run.saved & ~run.below_optimizer].tolist()}
+    elsewhere = [stack for stack, names in callers.items() if names not in trained]
+    found: BoolArray = run.below_optimizer & np.isin(run.stack, elsewhere)
+    return found
 
 
 def _derived(run: Run) -> BoolArray:

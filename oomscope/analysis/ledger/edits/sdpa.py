@@ -11,6 +11,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.biased import attends, biased_by_layers, learned, masks_for_biases
 from oomscope.analysis.ledger.casts import has_halves, is_mixed
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.packed import with_whole_results
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.products import CONVOLUTION
 from oomscope.analysis.ledger.run import Run
@@ -46,7 +47,8 @@ def _by_softmaxes(run: Run) -> Edited | None:
     if not found.any() or _are_of_a_convolution(run, found) or int(run.size[found].max()) in biased_by_layers(run):
         return None
     likely = found & ~learned(run, found) & ~masks_for_biases(run)
-    return Edited(run.draft.without(likely), (run.draft.without(found),), doubt=0.08)
+    drafts = [with_whole_results(run, run.draft.without(every), found) for every in (likely, found)]
+    return Edited(drafts[0], (drafts[1],), doubt=0.08)
 
 
 def _groups_queries(run: Run) -> bool:
