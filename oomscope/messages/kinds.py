@@ -52,6 +52,7 @@ _OF_WORDINGS = {
     "other.program": PROGRAM,
     "other.planned": PROGRAM,
     "other.pool": PROGRAM,
+    "other.pool_of_context": PROGRAM,
     "other.one_piece": PROGRAM,
 }
 

@@ -16,6 +16,7 @@ _PINS = re.compile(r"\.pin_memory\(|pin_memory=True")
 _AROUND = {
     "windows": re.compile(r"(?<![\w.])[A-Za-z]:\\{1,2}\w|DefaultCPUAllocator: not enough memory"),
     "tensorflow": re.compile(r"tensorflow|keras", re.IGNORECASE),
+    "jemalloc_pages": re.compile(r"jemalloc.{0,3}: Unsupported system page size"),
     "not_container": re.compile(r"OOMKilled\W{0,4}false", re.IGNORECASE),
     "comfyui": re.compile(r"comfy", re.IGNORECASE),
 }

@@ -17,7 +17,7 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.idle_in_pools": "how much of the {pools:size} in private pools (CUDA graphs) is idle",
     "message_gaps.which_process": "which of the named processes is this one",
     "message_gaps.too_old": "oomscope records from torch 2.1 on; this message is an older one's",
-    "message_gaps.mps": "which tensors hold the memory; memory snapshots exist for CUDA, ROCm, XPU and NPU only",
+    "message_gaps.mps": "which tensors hold the memory; PyTorch takes no memory snapshots on MPS",
     "message_gaps.budget": "how the rest of the memory is used",
     "message_gaps.who_on_card": "which process holds the card",
     "message_gaps.rest_of_card": "how much of the card others hold",

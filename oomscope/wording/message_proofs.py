@@ -7,6 +7,8 @@ from oomscope.wording.template import Sentence
 MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.larger_than_card": "The request ({requested:size}) alone is larger than the whole card"
     " ({total:size}): no setting and nothing that is freed can make it fit.",
+    "message_proofs.larger_than_card_alone": "The request ({requested:size}) alone is larger than the whole card"
+    " ({total:size}).",
     "message_proofs.larger_than_cap": "The request ({requested:size}) alone is larger than what this process may hold"
     " ({allowed:size}).",
     "message_proofs.live_and_request": "What was allocated ({allocated:size}) and the request ({requested:size}) are"
@@ -96,7 +98,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     ),
     "message_proofs.tensorflow_copy": "TensorFlow could not copy a tensor to a device. As a rule the device had no room"
     " for it; the message does not say so.",
-    "message_proofs.went_on": "TensorFlow says itself that this is no failure: it went on with less memory.",
+    "message_proofs.went_on": "TensorFlow says itself that this is no failure.",
     "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
     "message_proofs.driver_free": "The driver itself refused, while {free:size} was free.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
@@ -163,6 +165,12 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " know.",
     "message_proofs.own_limit": "Its own limit was reached: {allocated:size} that it held and the {requested:size}"
     " requested are more than the {allowed:size} that it may hold.",
+    "message_proofs.overflow": "No machine has that much: the number wrapped around, or comes of a wrong shape or"
+    " length. It says nothing about how much memory was free.",
+    "message_proofs.jemalloc_pages": "jemalloc, the program's allocator, was built for another page size than this"
+    " machine's. It fails however much memory is free.",
+    "message_proofs.pool_of_context": "ggml's pool would have to hold {needed:size} and has {pool:size}: the program"
+    " made it too small, whatever memory is free.",
     "message_proofs.less_free": "{requested:size} was requested, {free:size} was free.",
     "message_proofs.named_program": "This is {program}'s own message, not PyTorch's.",
     "message_proofs.other_program": "This is another program's or library's message, not PyTorch's.",

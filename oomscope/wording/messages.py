@@ -56,6 +56,7 @@ _HOST = "free -h"
 _ON_HOST = ("ollama.system", "vllm.startup_host")
 """Engines' checks of the machine's memory."""
 _SHARED = "df -h /dev/shm"
+_NO_SHORTAGE = ("message_proofs.overflow", "message_proofs.jemalloc_pages")
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
 _SCHEDULERS = (
     (re.compile(r"slurm|\bsrun\b|\bStepId\b", re.IGNORECASE), "sacct -j JOBID -o JobID,State,ReqMem,MaxRSS"),
@@ -81,12 +82,17 @@ def headline(message: OomMessage) -> str:
     place = "" if message.reading.device is None else f", device {message.reading.device}"
     request = message.figure("requested")
     if request is not None:
-        amount = f"{format_size(request.value)} requested"
+        amount = f"{format_size(request.value)} {'needed' if _is_of_a_pool(message) else 'requested'}"
     elif message.kind == "oom-killer" and (used := message.figure("process_in_use")):
         amount = f"{format_size(used.value)} in use"
     else:
         amount = "no size printed"
     return f"{_label(message)}{place}: {amount}"
+
+
+def _is_of_a_pool(message: OomMessage) -> bool:
+    """Whether what is printed is all that a pool would have to hold."""
+    return any(proof.code == "message_proofs.pool_of_context" for proof in message.proves)
 
 
 def _label(message: OomMessage) -> str:
@@ -116,7 +122,8 @@ def next_commands_after(message: OomMessage) -> list[str]:
     if kind in ("host-ram", "pinned-host"):
         if message.reading.wording == "host.shared":
             return [_SHARED]
-        return [] if "windows" in message.around else [_HOST]
+        no_shortage = any(proof.code in _NO_SHORTAGE for proof in message.proves)
+        return [] if no_shortage or "windows" in message.around else [_HOST]
     if kind == "oom-killer":
         return _after_a_kill(message)
     return []

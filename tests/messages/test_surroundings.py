@@ -140,3 +140,66 @@ def test_a_copy_that_tensorflow_could_not_make_is_told_with_its_device_and_its_d
 )
 def test_the_program_that_speaks_is_named(text: str, program: str):
     assert headline(only(f"{text}\n")).startswith(f"{program}: ")
+
+
+def test_what_has_spilled_to_host_memory_is_not_bounded_by_the_card():
+    old = (
+        "CUDA out of memory. Tried to allocate {} (GPU 0; 8.00 GiB total capacity; {} already allocated; 0 bytes free;"
+        " {} reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb\n"
+    )
+    spilled = only(old.format("15.82 GiB", "21.37 GiB", "34.79 GiB"))
+    assert proven(spilled) == {"larger_than_card_alone", "spilled"}
+    assert worth(spilled) == ["undecided"]
+    spilled = only(old.format("1.00 GiB", "21.37 GiB", "21.79 GiB"))
+    assert proven(spilled) == {"card_full", "spilled"}
+    held = only(old.format("15.82 GiB", "5.37 GiB", "6.79 GiB"))
+    assert proven(held) == {"larger_than_card"}
+    assert worth(held) == ["cannot_help"]
+
+
+def test_no_setting_of_large_blocks_helps_a_tensor_of_the_small_pool():
+    assert worth(message("2.00 MiB", free="0.25 MiB", unallocated="80.00 MiB")) == ["undecided"]
+
+
+def test_on_a_small_card_less_is_worth_a_word():
+    old = (
+        "CUDA out of memory. Tried to allocate 72.00 MiB (GPU 0; 1.00 GiB total capacity; 350.00 MiB already allocated;"
+        " 10.00 MiB free; 400.00 MiB reserved in total by PyTorch)\n"
+    )
+    assert "outside" in proven(only(old))
+    assert "outside" not in proven(only(old.replace("400.00", "800.00").replace("350.00", "780.00")))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("memory allocation of 18446744073709551615 bytes failed", "overflow"),
+        ("<jemalloc>: Unsupported system page size\nmemory allocation of 24 bytes failed", "jemalloc_pages"),
+        (
+            "ggml_new_tensor_impl: not enough space in the context's memory pool (needed 819402384, available"
+            " 805306368)",
+            "pool_of_context",
+        ),
+        (
+            "W bfc_allocator.cc:213] Ran out of memory trying to allocate 1.24GiB. The caller indicates that this is"
+            " not a failure",
+            "went_on",
+        ),
+    ],
+)
+def test_where_no_memory_was_short_nobody_is_asked_who_holds_it(text: str, code: str):
+    found = only(f"{text}\n")
+    assert proven(found) == {code}
+    assert found.figure("requested") is not None
+    assert gaps(found) == []
+    assert code == "went_on" or next_commands_after(found) == []
+
+
+def test_what_a_pool_would_have_to_hold_is_not_what_was_requested():
+    text = "ggml_new_tensor_impl: not enough space in the context's memory pool (needed 819402384, available 805306368)"
+    assert headline(only(f"{text}\n")).endswith("781.44 MiB needed")
+
+
+def test_the_size_that_tensorrt_prints_is_read_where_the_line_is_cut_off():
+    text = "[W] Requested amount of GPU memory (8589934592 by"
+    assert only(f"{text}tes) could not be allocated.\n").figure("requested") == only(text).figure("requested")

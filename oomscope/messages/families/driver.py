@@ -126,7 +126,8 @@ WORDINGS = (
         "cuda-driver",
         "driver.refused",
         "requestedamountof",
-        r"Requested amount of (?: GPU)? memory \( <requested:bytes> bytes \) could not be allocated",
+        r"""Requested amount of (?: GPU)? memory
+            \( <requested:bytes> by (?: tes \) could not be allocated | [a-z]{0,3} \Z)""",
     ),
     Wording(
         "cuda-driver",

@@ -46,7 +46,16 @@ def program_of(packed: str) -> str | None:
     return next((name for name, words in _PROGRAMS.items() if words.search(packed)), None)
 
 
+POOL_OF_CONTEXT = "other.pool_of_context"
+"""ggml prints what its pool would have to hold, and how large that is."""
+
 WORDINGS = (
+    Wording(
+        "other",
+        POOL_OF_CONTEXT,
+        "enoughspaceinthe",
+        r"not enough space in the context's memory pool \( needed <requested:bytes> , available <free:bytes> \)",
+    ),
     Wording(
         "other",
         "other.program",
@@ -157,7 +166,7 @@ WORDINGS = (
         "other",
         "other.program",
         "enoughspaceinthe",
-        r"""not enough space in the (?: context's memory pool | buffer)
+        r"""not enough space in the buffer
             \( needed <requested:bytes> , (?: largest block)? available <free:bytes> \)""",
     ),
     Wording(

@@ -118,7 +118,10 @@ class Wording:
             if not printed:
                 continue
             if name in FIGURES:
-                if (figure := parse_figure(printed, self.unit)) is not None:
+                figure = parse_figure(printed, self.unit)
+                if figure is None and name == "requested" and printed.isdigit():
+                    figure = exact(int(printed))  # a number that wrapped around: 2^64 - 1 bytes
+                if figure is not None:
                     figures[name] = figure
             elif name in numbers:
                 numbers[name] = int(printed[:6])

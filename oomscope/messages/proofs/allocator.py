@@ -15,6 +15,8 @@ from oomscope.units import MIB
 
 NOTABLE = 1 << 30
 """A CUDA context and its libraries seldom hold more: from here on, what is outside PyTorch is worth a word."""
+OF_A_SMALL_CARD = 4
+"""So is a fourth of the card."""
 
 _ASKED_FOR = {2 * MIB: (1, MIB), 20 * MIB: (MIB + 1, 20 * MIB)}
 """By what is printed, what the tensor itself may have: messages print the segment that is asked of the driver.
@@ -22,6 +24,8 @@ _ASKED_FOR = {2 * MIB: (1, MIB), 20 * MIB: (MIB + 1, 20 * MIB)}
 That is 2 MiB for a tensor of up to 1 MiB, 20 MiB for one of up to 10 MiB, and a multiple of 2 MiB for larger ones:
 ``get_allocation_size`` in c10/cuda/CUDACachingAllocator.cpp.
 """
+_SMALL_POOL = (2 * MIB,)
+"""Of a pool of its own, which no setting of large blocks touches."""
 _OF_ONE_TENSOR = {2 * MIB: "message_proofs.small_segment", 20 * MIB: "message_proofs.large_segment"}
 _WITH_SEGMENTS = ("torch-cuda", "torch-hip", "torch-xpu", "torch-npu")
 
@@ -107,10 +111,10 @@ def _of_tensor(message: OomMessage, request: Figure | None) -> Figure | None:
 def _too_large(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
     """Whether the request alone is larger than the card or the cap."""
     if sizes.total is not None and request.exceeds(sizes.total):
-        judgement.proves.append(
-            note("message_proofs.larger_than_card", requested=request.value, total=sizes.total.value)
-        )
-        return True
+        # What spills to the host's memory is not bounded by the card's.
+        code = "message_proofs.larger_than_card" if sizes.spilled is None else "message_proofs.larger_than_card_alone"
+        judgement.proves.append(note(code, requested=request.value, total=sizes.total.value))
+        return sizes.spilled is None
     if sizes.allowed is not None and request.exceeds(sizes.allowed):
         judgement.proves.append(
             note("message_proofs.larger_than_cap", requested=request.value, allowed=sizes.allowed.value)
@@ -168,7 +172,7 @@ def _free_inside(judgement: Judgement, sizes: _Sizes, request: Figure, *, settle
         judgement.proves.append(note("message_proofs.free_inside", inside=inside.value, requested=request.value))
     elif settled or free is None:
         return
-    elif tensor.exceeds(inside + free + (sizes.pools or exact(0))):
+    elif sizes.spilled is None and tensor.exceeds(inside + free + (sizes.pools or exact(0))):
         judgement.proves.append(
             note("message_proofs.nowhere", inside=inside.value, free=free.value, requested=request.value)
         )
@@ -201,7 +205,7 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
     if total is None or mine is None:
         return
     rest = total - free - mine
-    if rest.low < NOTABLE or not (free + rest).covers(request):
+    if rest.low < min(NOTABLE, total.value // OF_A_SMALL_CARD) or not (free + rest).covers(request):
         return
     if sizes.process is None and sizes.reserved is None:
         judgement.proves.append(note("message_proofs.card_full", free=free.value, requested=request.value))
@@ -283,10 +287,12 @@ def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMe
             judgement.advice.append(note("message_advice.cannot_help", **values))
         elif slug == "empty_cache":
             judgement.advice.append(note("message_advice.empty_cache", **values))
-        elif free is not None and tensor.exceeds(inside + free):
+        elif sizes.spilled is None and free is not None and tensor.exceeds(inside + free):
             judgement.advice.append(note("message_advice.cannot_help", **values))
         elif free is not None and free.covers(request):
             judgement.advice.append(note("message_advice.beside_the_point", **values))
+        elif inside.covers(request) and request.value in _SMALL_POOL:
+            judgement.advice.append(note("message_advice.undecided", **values))
         elif inside.covers(request):
             judgement.advice.append(note("message_advice.fits_here", **values))
         elif "message_proofs.only_together" in codes:

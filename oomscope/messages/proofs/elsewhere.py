@@ -36,6 +36,8 @@ def judge(message: OomMessage) -> Judgement:
 
 def _where_it_ran(message: OomMessage, gap: str | None) -> str | None:
     """`gap` in the words of the system that the lines around the message show."""
+    if any(proof.code in _OF_NO_SHORTAGE for proof in _proofs(message)):
+        return None
     if gap == "message_gaps.host" and "windows" in message.around:
         return "message_gaps.host_windows"
     if gap == "message_gaps.signal" and "not_container" in message.around:
@@ -47,10 +49,12 @@ def _proofs(message: OomMessage) -> list[Note]:
     """What its figures prove, else what its wording says."""
     if message.reading.wording in LAST_RESORT:
         return [note(_UNKNOWN.get(message.kind, "message_proofs.unknown_words"))]
+    reading = message.reading
+    if "jemalloc_pages" in message.around and message.kind == "host-ram":
+        return [note("message_proofs.jemalloc_pages")]
     found = _sized(message)
     if found is not None:
         return [found]
-    reading = message.reading
     if message.kind == "tensorflow" and "notafailure" in str(reading.values.get("after")):
         return [note("message_proofs.went_on")]
     if message.kind in ("cublas", "cudnn") and "alloc" in str(reading.values.get("status", "")).lower():
@@ -69,6 +73,8 @@ def _sized(message: OomMessage) -> Note | None:
     used = message.figure("process_in_use")
     if message.kind == "oom-killer":
         return _killed(message, used, limit)
+    if request is not None and request.low >= NO_MACHINE:
+        return note("message_proofs.overflow")
     if request is None:
         if message.kind != "cuda-driver" or free is None:
             return None
@@ -108,6 +114,8 @@ def _by_itself(message: OomMessage, request: Figure, limit: Figure | None, free:
     if limit is not None and taken is not None and (taken + request).exceeds(limit):
         values = {"allocated": taken.value, "requested": request.value, "allowed": limit.value}
         return note("message_proofs.own_limit", **values)
+    if message.reading.wording == other.POOL_OF_CONTEXT and free is not None:
+        return note("message_proofs.pool_of_context", needed=request.value, pool=free.value)
     if free is not None and request.exceeds(free):
         return note("message_proofs.less_free", requested=request.value, free=free.value)
     return None
@@ -174,6 +182,9 @@ _PROOFS = {
     "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
 }
+_OF_NO_SHORTAGE = ("message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.went_on")
+NO_MACHINE = 1 << 50
+"""Bytes that none has, a PiB: a number that wrapped around, or of a wrong shape."""
 _UNKNOWN = {
     "cuda-driver": "message_proofs.unknown_words_card",
     "host-ram": "message_proofs.unknown_words_host",
