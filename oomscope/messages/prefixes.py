@@ -30,8 +30,10 @@ _PREFIX = re.compile(rf"\s*(?:(?:{'|'.join(_PARTS)})\s*)*")
 _COMMENT = re.compile(r"\s{0,40}(#{1,3}|/{2,3}|--|%{1,2}|;{1,3})(?:\s|\Z)")
 _MARKS = " \t#/%;-"
 _OWNER = re.compile(
-    r"(?:[Rr]ank|RANK)[\s=]?\d+|pid=\d+|default\d+|\[\d+(?:,\d+)?\]<|node\d+|[\w.-]*[A-Za-z][\w.-]*(?=\s{0,12}\|\s)"
+    r"(?:[Rr]ank|RANK)[\s=]?\d+|pid=\d+|default\d+|\[\d+(?:,\d+)?\]<|node\d+"
+    r"|(?<![\w.-])(?!(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE)\s)[\w.-]*[A-Za-z][\w.-]*(?=\s{0,12}\|\s)"
 )
+"""A level before a bar, as loguru prints it, is nobody's name."""
 _RANK = re.compile(
     r"(?<![\w-])(?:\[[Rr]ank\s?:?\s?(\d+)\]|global[_ ]rank\s?[=:]?\s?(\d+)|[Rr]ank\s?(\d+)\]?:"
     r"|(?:rank|RANK)\s?[=:]\s?(\d+)(?!\d)|\[(?:\d+,)?(\d+)\]<std|\[(?:[Rr]ank|RANK)\s(\d+)[\],\s])"

@@ -19,6 +19,8 @@ from oomscope.wording.messages import NOTHING, UNREAD, headline, next_commands_a
 SCHEMA = Path(__file__).with_name("explain.schema.json")
 SCHEMA_VERSION = 2
 WIDTH = 80
+_NO_QUESTION = "message_gaps.too_old"
+"""Of the release, so that what comes next needs another one."""
 _MOST_GROUPS = 5
 _MOST_PROOFS = 3
 _LABEL = 8
@@ -108,8 +110,10 @@ def _rows(group: MessageGroup) -> Iterator[tuple[str, str]]:
     first = group.first
     yield from (("Proven", say(note)) for note in first.proves[:_MOST_PROOFS])
     yield from (("Advice", say(note)) for note in first.advice)
-    if first.cannot_tell:
-        yield "Open", "; ".join(say(note) for note in first.cannot_tell) + "."
+    gaps = [note for note in first.cannot_tell if note.code != _NO_QUESTION]
+    if gaps:
+        yield "Open", "; ".join(map(say, gaps)) + "."
+    yield from (("Note", f"{say(note)}.") for note in first.cannot_tell if note.code == _NO_QUESTION)
 
 
 def _group_lines(group: MessageGroup, width: int, told: set[str]) -> Iterator[str]:

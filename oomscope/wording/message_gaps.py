@@ -10,7 +10,7 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.who_holds": "which lines and objects hold the {allocated:size} that was allocated",
     "message_gaps.who_holds_unknown": "what held the memory",
     "message_gaps.what_separates": "what keeps the free pieces apart",
-    "message_gaps.whose_outside": "whose the rest is: another process, the CUDA context, NCCL or another library",
+    "message_gaps.whose_outside": "whose the rest is: another process, this process's context or its libraries",
     "message_gaps.why_refused": "why it was refused: a limit that is not printed, the driver, or memory that came free"
     " only afterwards",
     "message_gaps.near_cap": "whether the {allowed:size} allowed was reached: what PyTorch had reserved is not told",

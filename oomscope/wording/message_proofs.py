@@ -46,8 +46,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " the {requested:size} would have fitted.",
     "message_proofs.outside": "{rest:size} of the card is held outside this allocator. Were that free, the"
     " {requested:size} would have fitted.",
-    "message_proofs.beside_allocator": "{beside:size} of what this process holds lies outside PyTorch's allocator: the"
-    " CUDA context, NCCL or another library.",
+    "message_proofs.beside_allocator": "{beside:size} of what this process holds lies outside PyTorch's allocator: its"
+    " context, NCCL or another library.",
     "message_proofs.room_on_card": "The card shows {free:size} free, enough for the {requested:size} requested: its"
     " totals do not explain why it refused.",
     "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
@@ -79,8 +79,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " left for it.",
     "message_proofs.length": "The cache holds {fits:count} tokens, one request may have {length:count}.",
     "message_proofs.cache_tokens": "The cache has room for {left:count} more tokens, the request takes {tokens:count}.",
-    "message_proofs.no_blocks": "Nothing of what the engine may use was left for the KV cache, after weights, one"
-    " forward pass and what others hold.",
+    "message_proofs.no_blocks": "The engine reckoned that nothing of what it may use was left for the KV cache, after"
+    " weights and a forward pass.",
     "message_proofs.system_memory": "The model needs {needed:size} of the machine's memory, {left:size} is available;"
     " this is not the card's memory.",
     "message_proofs.on_chip": "One block of a kernel wants {requested:size} of the {allowed:size} of on-chip memory"
@@ -116,6 +116,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " memory.",
     "message_proofs.dev_shm": "Shared memory of the machine (/dev/shm) ran out, where workers hand over batches; the"
     " card is not involved.",
+    "message_proofs.dev_shm_likely": "A worker could not use shared memory. As a rule /dev/shm was full, where workers"
+    " hand over batches; the message does not say so for certain.",
     "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",
     "message_proofs.host_plain": "No card is named: this is how host memory fails.",
     "message_proofs.host_locked": "A buffer could not be kept from being swapped out: that has a limit of its own"
@@ -129,6 +131,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
     " short.",
     "message_proofs.pinned": "Page-locked host memory was refused; the card need not be short.",
+    "message_proofs.pinned_other_reason": "Page-locked memory was not given, and the reason that is named is not a"
+    " shortage of memory.",
     "message_proofs.killed_sized": "The kernel killed the process for want of host memory; it held {used:size}.",
     "message_proofs.killed_in_group": "The kernel killed the process at the memory limit of its group (container, job);"
     " it held {used:size}.",
@@ -144,7 +148,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " not involved.",
     "message_proofs.evicted": "Kubernetes ended the container because its node ran low on host memory; that is no limit"
     " of the container's own.",
-    "message_proofs.killed_by_ray": "Ray killed the worker because the node was short of host memory.",
+    "message_proofs.killed_by_ray": "Ray killed workers because their node was short of host memory.",
     "message_proofs.killed_as_worker": "A worker came too close to its budget of host memory, and was ended for it.",
     "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
     "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"

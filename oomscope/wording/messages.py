@@ -56,7 +56,7 @@ _HOST = "free -h"
 _ON_HOST = ("ollama.system", "vllm.startup_host")
 """Engines' checks of the machine's memory."""
 _SHARED = "df -h /dev/shm"
-_NO_SHORTAGE = ("message_proofs.overflow", "message_proofs.jemalloc_pages")
+_NO_SHORTAGE = ("message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.pinned_other_reason")
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
 _SCHEDULERS = (
     (re.compile(r"slurm|\bsrun\b|\bStepId\b", re.IGNORECASE), "sacct -j JOBID -o JobID,State,ReqMem,MaxRSS"),

@@ -203,3 +203,51 @@ def test_what_a_pool_would_have_to_hold_is_not_what_was_requested():
 def test_the_size_that_tensorrt_prints_is_read_where_the_line_is_cut_off():
     text = "[W] Requested amount of GPU memory (8589934592 by"
     assert only(f"{text}tes) could not be allocated.\n").figure("requested") == only(text).figure("requested")
+
+
+MPS = (
+    "MPS backend out of memory (MPS allocated: 45.18 GiB, other allocations: 719.81 MiB, max allowed: 45.90 GiB)."
+    " Tried to allocate 23.44 MiB on private pool."
+)
+
+
+def test_what_a_logger_reports_of_the_exception_above_is_no_second_failure():
+    log = f"RuntimeError: {MPS}\n2026-02-07 19:33:57.629 | INFO     | app.train:start:642 - Training failed: {MPS}\n"
+    assert only(log).times == 2
+    assert len(read(log.replace("45.18", "44.99", 1)).messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's"
+            " workers are out of shared memory.",
+            "dev_shm_likely",
+        ),
+        ("RuntimeError: unable to write to file </torch_7_1>", "dev_shm_likely"),
+        ("RuntimeError: unable to write to file </torch_7_1>: No space left on device (28)", "dev_shm"),
+    ],
+)
+def test_a_bus_error_is_no_proof_that_shared_memory_was_full(text: str, code: str):
+    assert proven(only(f"{text}\n")) == {code}
+
+
+def test_page_locked_memory_may_be_refused_for_another_reason():
+    line = "ggml_cuda_host_malloc: failed to allocate 2560.00 MiB of pinned memory: {}\n"
+    other = only(line.format("system has unsupported display driver / cuda driver combination"))
+    assert (proven(other), gaps(other), next_commands_after(other)) == ({"pinned_other_reason"}, [], [])
+    assert proven(only(line.format("out of memory"))) == {"pinned_sized"}
+
+
+def test_a_call_for_memory_of_the_card_leaves_no_doubt_whose_it_was():
+    card = "numba.cuda.cudadrv.driver.CudaAPIError: [2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY\n"
+    assert gaps(only(card)) == ["library_alloc"]
+    assert gaps(only(card.replace("cuMemAlloc", "cuLaunchKernel"))) == ["driver"]
+
+
+def test_windows_ignores_expandable_segments():
+    above = '  File "E:\\\\ui\\\\train.py", line 3, in f\n'
+    found = message("1.50 GiB", unallocated="2.00 GiB", before=above)
+    assert worth(found) == ["not_on_windows"]
+    assert worth(message("1.50 GiB", unallocated="2.00 GiB")) == ["fits_here"]

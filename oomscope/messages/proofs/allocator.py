@@ -285,6 +285,8 @@ def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMe
             judgement.advice.append(note("message_advice.none_inside", advice=slug))
         elif codes & _BEYOND_ADVICE:
             judgement.advice.append(note("message_advice.cannot_help", **values))
+        elif slug == "expandable_segments:True" and "windows" in message.around:
+            judgement.advice.append(note("message_advice.not_on_windows", advice=slug))
         elif slug == "empty_cache":
             judgement.advice.append(note("message_advice.empty_cache", **values))
         elif sizes.spilled is None and free is not None and tensor.exceeds(inside + free):

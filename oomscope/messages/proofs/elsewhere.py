@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from oomscope.messages.families import LAST_RESORT, device, other
 from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
@@ -15,7 +17,7 @@ def judge(message: OomMessage) -> Judgement:
     slug = message.reading.wording
     for proof in _proofs(message):
         judgement.proves.append(proof)
-    said = f"{message.text}{message.reading.values.get('after', '')}".replace(" ", "").lower()
+    said = _said(message).lower()
     for words, code in _ADVICE.items():
         if words in said:
             judgement.advice.append(note(code))
@@ -29,9 +31,16 @@ def judge(message: OomMessage) -> Judgement:
     ):
         gap = "message_gaps.driver_sized"
     gap = _where_it_ran(message, gap)
+    if gap == "message_gaps.driver" and _OF_THE_CARD.search(message.text):
+        gap = "message_gaps.library_alloc"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
     return judgement
+
+
+def _said(message: OomMessage) -> str:
+    """The message and what stands right behind it, without blanks."""
+    return "".join(f"{message.text}{message.reading.values.get('after', '')}".split())
 
 
 def _where_it_ran(message: OomMessage, gap: str | None) -> str | None:
@@ -50,6 +59,10 @@ def _proofs(message: OomMessage) -> list[Note]:
     if message.reading.wording in LAST_RESORT:
         return [note(_UNKNOWN.get(message.kind, "message_proofs.unknown_words"))]
     reading = message.reading
+    if message.kind == "pinned-host" and _OTHER_REASON.search(_said(message)):
+        return [note("message_proofs.pinned_other_reason")]
+    if reading.wording == "host.shared" and not _FULL.search(_said(message)):
+        return [note("message_proofs.dev_shm_likely")]
     if "jemalloc_pages" in message.around and message.kind == "host-ram":
         return [note("message_proofs.jemalloc_pages")]
     found = _sized(message)
@@ -182,7 +195,15 @@ _PROOFS = {
     "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
 }
-_OF_NO_SHORTAGE = ("message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.went_on")
+_OF_NO_SHORTAGE = (
+    "message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.went_on",
+    "message_proofs.pinned_other_reason",
+)  # fmt: skip
+_OTHER_REASON = re.compile(r"unsupporteddisplaydriver|driverversionisinsufficient|initializationerror|noCUDA-capable")
+"""That a driver names beside page-locked memory, and which is no shortage."""
+_FULL = re.compile(r"Nospaceleft|Cannotallocatememory|isfull|Resourcetemporarily|Full", re.IGNORECASE)
+"""With what shared memory is said to be full; a bus error has other causes too."""
+_OF_THE_CARD = re.compile(r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)")
 NO_MACHINE = 1 << 50
 """Bytes that none has, a PiB: a number that wrapped around, or of a wrong shape."""
 _UNKNOWN = {
