@@ -65,9 +65,10 @@ def _attentions(run: Run) -> list[Attention]:
         for place in _products_of_copies(run, made).tolist():
             end = _next_product(run, made, place)
             between = made[place:end]
-            if run.saved[between].any():
-                shares = [round(share * int(size[place])) for share in SHARES]
-                scores = between[np.isin(run.size[between], shares)]
+            shares = [round(share * int(size[place])) for share in SHARES]
+            scores = between[np.isin(run.size[between], shares)]
+            # A product whose result no backward needs has no softmax behind it.
+            if run.saved[scores].any():
                 found.append(Attention(int(made[place - 2]), int(made[place - 1]), scores))
         found += _of_repeated_keys(run, made)
     return found

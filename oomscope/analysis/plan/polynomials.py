@@ -113,7 +113,7 @@ def _extended(evidence: Evidence, varied: Sequence[int], found: Polynomial) -> t
 
 
 @frozen
-class _Multiple:
+class Multiple:
     """A law times a product of powers, which is 1 at `origin`."""
 
     law: Law
@@ -131,7 +131,7 @@ def times(one: Polynomial, evidence: Evidence, rest: Sequence[int], powers: Powe
     if not any(extra):
         return one
     if one.squared:
-        return _Multiple(one, extra, evidence.points[0])
+        return Multiple(one, extra, evidence.points[0])
     scale = power(evidence.points[0], extra)
     terms = tuple(
         (factor / scale, tuple(own + more for own, more in zip(own_powers, extra, strict=True)))

@@ -28,6 +28,7 @@ from oomscope.analysis.plan.polynomials import (
 )
 from oomscope.analysis.plan.reductions import reduction_model, up_to_full
 from oomscope.analysis.plan.row_models import row_model
+from oomscope.analysis.plan.token_models import token_model
 from oomscope.analysis.plan.workspace_models import changed, workspace_model
 
 HIGHEST = 3
@@ -59,6 +60,8 @@ def fit(evidence: Evidence) -> Model:
         return changed(evidence)
     if evidence.of_rows and (rows := row_model(evidence, varied)) is not None:
         return rows
+    if (tokens := token_model(evidence, varied)) is not None:
+        return tokens
     if evidence.at_once:
         return workspace_model(evidence, varied)
     return _sums(evidence, varied)

@@ -1,0 +1,73 @@
+"""Scores between the patches of an image and a token or a few beside them: the square of their number.
+
+Two sides leave a sum of two products as possible as that square. The sum would have to begin below 0, and the square is
+of whole numbers: so many patches that a side is cut into, and so many tokens beside them. Of a masked autoencoder the
+patches that are kept count, a fourth of them say, which is as if they were twice as wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt, sqrt
+
+from oomscope.analysis.plan.polynomials import EXACT, Evidence, Model, Multiple, Polynomial, power, spread
+
+MOST_BESIDE = 8
+"""Tokens beside the patches."""
+SQUARE = 2
+NEARLY = 1e-5
+"""Of the square of a patch's width: sizes are whole bytes, which leaves so little open."""
+
+
+def token_model(evidence: Evidence, varied: Sequence[int]) -> Model | None:
+    """The model of scores at two sides of images or more; None where they are no such square."""
+    for axis in varied:
+        if evidence.usual[axis] == SQUARE and (each := _per_side(evidence, varied, axis)) is not None:
+            root = _root(sorted(each.items()))
+            if root is not None:
+                return Model(_law(evidence, varied, axis, root))
+    return None
+
+
+def _beside(evidence: Evidence, varied: Sequence[int], axis: int) -> tuple[int, ...]:
+    """The powers of what varies beside a side: a batch, linear unless it is known better."""
+    others = [one for one in varied if one != axis]
+    return spread([max(evidence.hint.degree[one], 1) for one in others], others, len(evidence.points[0]))
+
+
+def _per_side(evidence: Evidence, varied: Sequence[int], axis: int) -> dict[float, float] | None:
+    """Bytes at each side and the first shape's other parameters; None where these do not tell them."""
+    powers = _beside(evidence, varied, axis)
+    own, found = power(evidence.points[0], powers), dict[float, float]()
+    for point, size in zip(evidence.points, evidence.sizes, strict=True):
+        each = size * own / power(point, powers)
+        if abs(found.setdefault(point[axis], each) - each) > EXACT:
+            return None
+    return found if len(found) > 1 else None
+
+
+def _root(each: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """A constant and the factor of a side's square, of which bytes are the square; None where those are no tokens."""
+    (first, small), (last, large) = each[0], each[-1]
+    factor = (sqrt(large) - sqrt(small)) / (last**2 - first**2)
+    constant = sqrt(small) - factor * first**2
+    if factor <= 0 or constant <= 0 or not _is_whole(constant / factor, [side for side, _ in each]):
+        return None
+    fits = all(abs((constant + factor * side**2) ** 2 - size) <= EXACT for side, size in each)
+    return (constant, factor) if fits else None
+
+
+def _is_whole(ratio: float, sides: Sequence[float]) -> bool:
+    """Whether a few tokens stand beside patches of a whole width, into which all sides are cut."""
+    for count in range(1, MOST_BESIDE + 1):
+        width = isqrt(round(ratio / count))
+        if width and abs(width**2 - ratio / count) <= NEARLY * width**2 and not any(side % width for side in sides):
+            return True
+    return False
+
+
+def _law(evidence: Evidence, varied: Sequence[int], axis: int, root: tuple[float, float]) -> Multiple:
+    width = len(evidence.points[0])
+    constant, factor = root
+    terms = ((constant, (0,) * width), (factor, spread((SQUARE,), [axis], width)))
+    return Multiple(Polynomial(terms, squared=True), _beside(evidence, varied, axis), evidence.points[0])
