@@ -28,10 +28,12 @@ _NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.an
 _FEW_WORDS, _SHORT_LINE = 60, 300
 _TWO = 2
 """Messages of one process and kind that are compared with its next one."""
+_IN_A_ROW = 2
+"""Lines within which the loggers of a program report one failure."""
 _OUT_OF = re.compile(r"[a-z]{2,}(?:_[a-z]+)*_out_of_[a-z]+")
 """A code for a shortage, in lower case."""
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
-_REPORT = re.compile(r"(?:error|failed):[\"'(]*\Z")
+_REPORT = re.compile(r"(?:error|failed|msg[\"']?):[\"'(]*\Z")
 """With what a program hands an exception on in words of its own: ``Server error:``, ``Training failed:``."""
 _ENDS_IN_RANK = re.compile(r"\srank=(\d{1,6})\s*\Z")
 _RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")
@@ -120,13 +122,15 @@ def _absorb(into: list[OomMessage], place: tuple[int, _Found], found: _Found) ->
 def _raised_once(last: _Found, new: _Found) -> bool:
     """Whether equal figures in both are an exception's that was printed twice.
 
-    Both stand after its name, or one does and right beside it a program reports it word for word.
+    Both stand after its name, or one does and right beside it a program reports it word for word. Or several loggers of
+    a program report it line by line.
     """
     if last.ends_traceback and new.ends_traceback:
         return True
-    reported = (last.ends_traceback and new.reports) or (last.reports and new.ends_traceback)
-    near = new.message.line - last.message.line <= NEAR
-    return reported and near and last.message.text == new.message.text
+    within = _IN_A_ROW if last.reports and new.reports else NEAR
+    each_is_either = all(one.ends_traceback or one.reports for one in (last, new))
+    near = new.message.line - last.message.line <= within
+    return each_is_either and near and last.message.text == new.message.text
 
 
 def _is_repeated(into: list[OomMessage], places: list[tuple[int, _Found]], found: _Found) -> bool:

@@ -18,9 +18,10 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " are {needed:size} together, more than this process may hold ({limit:size}): without any fragmentation they would"
     " not fit either.",
     "message_proofs.weights": "The model was still being loaded: what was allocated by then ({allocated:size}) and the"
-    " next weight ({requested:size}) are more than this process can have ({limit:size}). The batch size plays no part.",
-    "message_proofs.during_weights": "It failed while weights were put on the device, before the model ran: the batch"
-    " size plays no part.",
+    " next weight ({requested:size}) are more than this process can have ({limit:size}). Unless something ran"
+    " before, the batch size plays no part.",
+    "message_proofs.during_weights": "It failed while weights were put on the device. Unless something ran before, the"
+    " batch size plays no part.",
     "message_proofs.during_backward": "It failed in backward.",
     "message_proofs.during_optimizer": "It failed in the optimizer's step.",
     "message_proofs.cap_not_card": "The cap refused, not the card: {reserved:size} reserved and {requested:size} more"

@@ -217,6 +217,15 @@ def test_what_a_logger_reports_of_the_exception_above_is_no_second_failure():
     assert len(read(log.replace("45.18", "44.99", 1)).messages) == 2
 
 
+def test_what_two_loggers_report_line_by_line_is_one_failure():
+    failure = message("1.50 GiB").text
+    log = f"[loop]error:{failure}\nERROR in app: {{'code': 1, 'msg': '{failure}'}}\nERROR:app:{{'msg': '{failure}'}}\n"
+    assert only(log).times == 3
+    apart = "step 7\n" * 5
+    whole = f"error: {failure}. If reserved but unallocated memory is large try setting expandable_segments:True.\n"
+    assert len(read(f"{whole}{apart}{whole}").messages) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -244,6 +253,7 @@ def test_a_call_for_memory_of_the_card_leaves_no_doubt_whose_it_was():
     card = "numba.cuda.cudadrv.driver.CudaAPIError: [2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY\n"
     assert gaps(only(card)) == ["library_alloc"]
     assert gaps(only(card.replace("cuMemAlloc", "cuLaunchKernel"))) == ["driver"]
+    assert "driver" not in gaps(only("Native API failed: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)\n"))
 
 
 def test_windows_ignores_expandable_segments():

@@ -18,6 +18,7 @@ from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import SCALAR, Run
 from oomscope.model import BoolArray, IntArray
+from oomscope.model.ordering import ascending
 
 TOGETHER = 8
 """Tensors that a graph lets go of in a row, at least; a variable holds fewer."""
@@ -125,7 +126,7 @@ def _in_one_row(run: Run, rows: IntArray) -> int:
     """Bytes of the most that goes between two requests, if it is as many tensors, of several lines, as of a graph."""
     most = 0
     moment = _last_request(run, run.end[rows])
-    for one in np.unique(moment).tolist():
+    for one in ascending(moment).tolist():
         own = rows[moment == one]
         if len(own) >= TOGETHER and _of_several_lines(run, own):
             most = max(most, int(run.size[own].sum()))

@@ -203,7 +203,10 @@ _OTHER_REASON = re.compile(r"unsupporteddisplaydriver|driverversionisinsufficien
 """That a driver names beside page-locked memory, and which is no shortage."""
 _FULL = re.compile(r"Nospaceleft|Cannotallocatememory|isfull|Resourcetemporarily|Full", re.IGNORECASE)
 """With what shared memory is said to be full; a bus error has other causes too."""
-_OF_THE_CARD = re.compile(r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)")
+_OF_THE_CARD = re.compile(
+    r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)|OUT_OF_DEVICE_MEMORY|OutOfDeviceMemory"
+)
+"""The call or the code that only memory of a device has."""
 NO_MACHINE = 1 << 50
 """Bytes that none has, a PiB: a number that wrapped around, or of a wrong shape."""
 _UNKNOWN = {
