@@ -28,6 +28,9 @@ _NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.an
 _FEW_WORDS, _SHORT_LINE = 60, 300
 _TWO = 2
 """Messages of one process and kind that are compared with its next one."""
+_HOW = 40
+"""Characters before a message, in its line, that tell one logger from another."""
+_DIGITS = re.compile(r"\d+")
 _IN_A_ROW = 2
 """Lines within which the loggers of a program report one failure."""
 _OUT_OF = re.compile(r"[a-z]{2,}(?:_[a-z]+)*_out_of_[a-z]+")
@@ -47,6 +50,7 @@ class _Found:
     message: OomMessage
     ends_traceback: bool
     reports: bool = False
+    before: str = ""
 
 
 @dataclass(slots=True)
@@ -123,10 +127,12 @@ def _raised_once(last: _Found, new: _Found) -> bool:
     """Whether equal figures in both are an exception's that was printed twice.
 
     Both stand after its name, or one does and right beside it a program reports it word for word. Or several loggers of
-    a program report it line by line.
+    a program report it line by line, each in its own way; one that reports it twice has met it twice.
     """
     if last.ends_traceback and new.ends_traceback:
         return True
+    if last.reports and new.reports and last.before == new.before:
+        return False
     within = _IN_A_ROW if last.reports and new.reports else NEAR
     each_is_either = all(one.ends_traceback or one.reports for one in (last, new))
     near = new.message.line - last.message.line <= within
@@ -187,6 +193,7 @@ def _read(passage: Passage) -> list[tuple[_Found, int]]:
                 _message(strand, reading, until, passage),
                 ends_traceback=_stands_after(_EXCEPTION, strand, reading),
                 reports=_stands_after(_REPORT, strand, reading),
+                before=_DIGITS.sub("", strand.packed[max(strand.starts[index], reading.start - _HOW) : reading.start]),
             )
             found.append((offset, one, end))
     found.sort(key=itemgetter(0))
