@@ -61,7 +61,7 @@ def _for_several_steps(run: Run) -> BoolArray:
     """bool[requests]: what a forward makes, within one step of the program, for several steps of an optimizer."""
     steps = _optimizer_steps(run)
     spanned = np.searchsorted(steps, run.end) - np.searchsorted(steps, run.begin)
-    found: BoolArray = run.of(ACTIVATION, TEMPORARY, INPUT) & (spanned >= SEVERAL) & (run.end < NEVER)
+    found: BoolArray = run.of(ACTIVATION, TEMPORARY) & (spanned >= SEVERAL) & (run.end < NEVER)
     return found
 
 
