@@ -62,6 +62,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.one_buffer": "One buffer of {requested:size} was asked for, more than Metal makes in one piece.",
     "message_proofs.mps_cap": "PyTorch's own limit refused: with the request, {needed:size} would have been in use of"
     " the {allowed:size} allowed.",
+    "message_proofs.mps_over": "PyTorch's own limit was exceeded already: {used:size} was in use of the {allowed:size}"
+    " allowed.",
     "message_proofs.mps_near": "With the request, {needed:size} would have been in use of the {allowed:size} allowed:"
     " the limit, as far as rounded sizes tell.",
     "message_proofs.mps_below": "With the request, {needed:size} would have been in use of the {allowed:size} allowed:"

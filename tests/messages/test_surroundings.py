@@ -261,3 +261,9 @@ def test_windows_ignores_expandable_segments():
     found = message("1.50 GiB", unallocated="2.00 GiB", before=above)
     assert worth(found) == ["not_on_windows"]
     assert worth(message("1.50 GiB", unallocated="2.00 GiB")) == ["fits_here"]
+
+
+def test_more_in_use_than_the_limit_of_mps_is_told_without_a_request():
+    cut = "MPS backend out of memory (MPS allocated: 2.33 GiB, other allocations: 5.12 MiB, max allowed: {} GiB)\n"
+    assert proven(only(cut.format("1.95"))) == {"mps_over"}
+    assert proven(only(cut.format("3.95"))) == set()

@@ -20,6 +20,8 @@ def judge(message: OomMessage) -> Judgement:
             judgement.proves.append(note("message_proofs.larger_than_cap", requested=request.value, allowed=cap.value))
         elif used is not None:
             judgement.proves.append(_against_cap(used + request, cap))
+    elif used is not None and cap is not None and used.exceeds(cap):
+        judgement.proves.append(note("message_proofs.mps_over", used=used.value, allowed=cap.value))
     allocated = message.figure("allocated")
     if other is not None and allocated is not None and other.exceeds(allocated):
         judgement.proves.append(note("message_proofs.mps_outside_pool", other=other.value, allocated=allocated.value))
