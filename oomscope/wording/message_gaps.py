@@ -6,11 +6,14 @@ from oomscope.wording.template import Sentence
 
 MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.no_size": "how much was asked for: no size is printed",
-    "message_gaps.which_operation": "which operation asked for so much, and from which shapes",
+    "message_gaps.which_operation": "from which shapes so much was asked for",
     "message_gaps.who_holds": "which lines and objects hold the {allocated:size} that was allocated",
     "message_gaps.who_holds_unknown": "what held the memory",
     "message_gaps.what_separates": "what keeps the free pieces apart",
     "message_gaps.whose_outside": "whose the rest is: another process, this process's context or its libraries",
+    "message_gaps.whose_outside_pool": "whose the rest is: what cudaMallocAsync's pool keeps, another process, this"
+    " process's context or its libraries",
+    "message_gaps.driver_or_engine": "whether the card refused, or the engine, and how much was asked for",
     "message_gaps.why_refused": "why it was refused: a limit that is not printed, the driver, or memory that came free"
     " only afterwards",
     "message_gaps.near_cap": "whether the {allowed:size} allowed was reached: what PyTorch had reserved is not told",

@@ -68,11 +68,12 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " the limit, as far as rounded sizes tell.",
     "message_proofs.mps_below": "With the request, {needed:size} would have been in use of the {allowed:size} allowed:"
     " the limit was not reached, Metal itself refused.",
-    "message_proofs.mps_outside_pool": "Most of it is not in PyTorch's pool: {other:size} of other Metal allocations of"
-    " this process, {allocated:size} in the pool.",
+    "message_proofs.mps_outside_pool": "More lies outside what PyTorch counts as allocated ({other:size} of this"
+    " process) than inside ({allocated:size}).",
     "message_proofs.budget": "The engine's own check of its budget refused; the card did not.",
     "message_proofs.budget_sized": "The engine's own check of its budget refused, not the card: it wants {wanted:size},"
     " and {left:size} is left for it.",
+    "message_proofs.warm_up": "The engine ran a batch of that many tokens to warm up, and that failed.",
     "message_proofs.reckoned": "The engine reckoned that the model does not fit; the card refused nothing.",
     "message_proofs.startup": "{used:size} of the card's {total:size} was in use before the engine started; it wanted"
     " {wanted:size}.",

@@ -267,3 +267,12 @@ def test_more_in_use_than_the_limit_of_mps_is_told_without_a_request():
     cut = "MPS backend out of memory (MPS allocated: 2.33 GiB, other allocations: 5.12 MiB, max allowed: {} GiB)\n"
     assert proven(only(cut.format("1.95"))) == {"mps_over"}
     assert proven(only(cut.format("3.95"))) == set()
+
+
+def test_a_warm_up_that_failed_may_have_been_refused_by_the_card():
+    found = only("RuntimeError: Not enough memory to handle 4096 prefill tokens. You need to decrease the size\n")
+    assert (found.kind, proven(found), gaps(found)) == ("serving-budget", {"warm_up"}, ["driver_or_engine"])
+
+
+def test_a_pool_of_the_driver_may_keep_what_is_neither_allocated_nor_free():
+    assert gaps(only(ASYNC))[-1] == "whose_outside_pool"

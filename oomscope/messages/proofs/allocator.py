@@ -336,7 +336,10 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
     if "message_proofs.free_inside" in codes:
         judgement.cannot_tell.append(note("message_gaps.what_separates"))
     if codes & {"message_proofs.outside", "message_proofs.unnamed_others", "message_proofs.neither"}:
-        judgement.cannot_tell.append(note("message_gaps.whose_outside"))
+        of_pool = message.kind == "torch-async"
+        judgement.cannot_tell.append(
+            note("message_gaps.whose_outside_pool" if of_pool else "message_gaps.whose_outside")
+        )
     if "message_proofs.room_on_card" in codes:
         judgement.cannot_tell.append(_why_refused(sizes))
     if sizes.pools is not None:

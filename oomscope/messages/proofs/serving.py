@@ -21,6 +21,7 @@ def judge(message: OomMessage) -> Judgement:
         "ollama.system": _system,
         "ollama.layers": _reckoned,
         "engine.estimate": _reckoned,
+        "tgi.prefill": _warm_up,
         FIT: _reckoned,
     }
     judge_one = by_wording.get(message.reading.wording)
@@ -39,6 +40,13 @@ def _budget(message: OomMessage) -> Note:
     if wanted is not None and left is not None and wanted.exceeds(left):
         return note("message_proofs.budget_sized", wanted=wanted.value, left=left.value)
     return note("message_proofs.budget")
+
+
+def _warm_up(message: OomMessage, judgement: Judgement) -> None:
+    """TGI runs a batch of that many tokens, and says so of whatever fails in it."""
+    del message
+    judgement.proves.append(note("message_proofs.warm_up"))
+    judgement.cannot_tell.append(note("message_gaps.driver_or_engine"))
 
 
 def _startup(message: OomMessage, judgement: Judgement) -> None:
