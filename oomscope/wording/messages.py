@@ -56,7 +56,6 @@ _HOST = "free -h"
 _ON_HOST = ("ollama.system", "vllm.startup_host")
 """Engines' checks of the machine's memory."""
 _SHARED = "df -h /dev/shm"
-_NO_SHORTAGE = ("message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.pinned_other_reason")
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
 _SCHEDULERS = (
     (re.compile(r"slurm|\bsrun\b|\bStepId\b", re.IGNORECASE), "sacct -j JOBID -o JobID,State,ReqMem,MaxRSS"),
@@ -122,8 +121,7 @@ def next_commands_after(message: OomMessage) -> list[str]:
     if kind in ("host-ram", "pinned-host"):
         if message.reading.wording == "host.shared":
             return [_SHARED]
-        no_shortage = any(proof.code in _NO_SHORTAGE for proof in message.proves)
-        return [] if no_shortage or "windows" in message.around else [_HOST]
+        return [_HOST] if message.cannot_tell and "windows" not in message.around else []
     if kind == "oom-killer":
         return _after_a_kill(message)
     return []

@@ -31,6 +31,8 @@ def judge(message: OomMessage) -> Judgement:
     ):
         gap = "message_gaps.driver_sized"
     gap = _where_it_ran(message, gap)
+    if any(proof.code in _OF_NO_SHORTAGE for proof in judgement.proves):
+        gap = None
     if gap == "message_gaps.driver" and _OF_THE_CARD.search(message.text):
         gap = "message_gaps.library_alloc"
     if gap is not None:
@@ -45,8 +47,6 @@ def _said(message: OomMessage) -> str:
 
 def _where_it_ran(message: OomMessage, gap: str | None) -> str | None:
     """`gap` in the words of the system that the lines around the message show."""
-    if any(proof.code in _OF_NO_SHORTAGE for proof in _proofs(message)):
-        return None
     if gap == "message_gaps.host" and "windows" in message.around:
         return "message_gaps.host_windows"
     if gap == "message_gaps.signal" and "not_container" in message.around:
