@@ -38,6 +38,11 @@ def format_size(count: int) -> str:
     return f"{sign}{plural(magnitude, 'byte')}"
 
 
+def format_rough(count: int) -> str:
+    """`count` bytes where they are known to a hundredth of a GiB, as a difference of rounded sizes is: ``0.67 GiB``."""
+    return f"{count / GIB:.2f} GiB"
+
+
 def format_limit(count: int) -> str:
     """`count` bytes rounded up, so that what needs them has them under a limit of that size: ``15.28 GiB``."""
     if count >= GIB:

@@ -11,15 +11,16 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.who_holds_unknown": "what held the memory",
     "message_gaps.what_separates": "what keeps the free pieces apart",
     "message_gaps.whose_outside": "whose the rest is: another process, this process's context or its libraries",
+    "message_gaps.whose_little": "whose the other {rest:rough} of the card is (a CUDA context alone takes a few"
+    " hundred MiB)",
     "message_gaps.whose_outside_pool": "whose the rest is: what cudaMallocAsync's pool keeps, another process, this"
     " process's context or its libraries",
     "message_gaps.driver_or_engine": "whether the card refused, or the engine, and how much was asked for",
     "message_gaps.why_refused": "why it was refused: a limit that is not printed, the driver, or memory that came free"
     " only afterwards",
     "message_gaps.near_cap": "whether the {allowed:size} allowed was reached: what PyTorch had reserved is not told",
-    "message_gaps.idle_in_pools": "how much of the {pools:size} in private pools (CUDA graphs) is idle",
     "message_gaps.which_process": "which of the named processes is this one",
-    "message_gaps.too_old": "oomscope records from torch 2.1 on; this message is an older one's",
+    "message_gaps.too_old": "oomscope records from torch 2.1 on; this message is an older one's, so upgrade first",
     "message_gaps.mps": "which tensors hold the memory; PyTorch takes no memory snapshots on MPS",
     "message_gaps.budget": "how the rest of the memory is used",
     "message_gaps.who_on_card": "which process holds the card",

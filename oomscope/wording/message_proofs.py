@@ -6,7 +6,7 @@ from oomscope.wording.template import Sentence
 
 MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.larger_than_card": "The request ({requested:size}) alone is larger than the whole card"
-    " ({total:size}): no setting and nothing that is freed can make it fit.",
+    " ({total:size}). Nothing that is freed and no setting of the allocator helps; the request itself must be smaller.",
     "message_proofs.larger_than_card_alone": "The request ({requested:size}) alone is larger than the whole card"
     " ({total:size}).",
     "message_proofs.larger_than_cap": "The request ({requested:size}) alone is larger than what this process may hold"
@@ -30,7 +30,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " {allowed:size} allowed.",
     "message_proofs.cap_near": "With the request, {needed:size} would have been reserved of the {allowed:size} allowed:"
     " the cap, as far as rounded sizes tell.",
-    "message_proofs.neither": "{rest:size} of the card is neither allocated here nor free.",
+    "message_proofs.neither": "{rest:rough} of the card is neither allocated here nor free.",
     "message_proofs.free_inside": "{inside:size} lay free inside PyTorch, more than the {requested:size} requested, but"
     " in pieces that could not serve: too small each, or of another stream or pool.",
     "message_proofs.nowhere": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) are together less"
@@ -43,12 +43,14 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " the {requested:size} only together, neither alone.",
     "message_proofs.others": "Other processes hold {others:size} of the card. Were that free as well as the"
     " {free:size}, the {requested:size} would have fitted.",
-    "message_proofs.unnamed_others": "{rest:size} of the card is held neither by this process nor free. Were that free,"
-    " the {requested:size} would have fitted.",
-    "message_proofs.outside": "{rest:size} of the card is held outside this allocator. Were that free, the"
+    "message_proofs.unnamed_others": "{rest:rough} of the card is held neither by this process nor free. Were that"
+    " free, the {requested:size} would have fitted.",
+    "message_proofs.outside": "{rest:rough} of the card is held outside this allocator. Were that free, the"
     " {requested:size} would have fitted.",
-    "message_proofs.beside_allocator": "{beside:size} of what this process holds lies outside PyTorch's allocator: its"
+    "message_proofs.beside_allocator": "{beside:rough} of what this process holds lies outside PyTorch's allocator: its"
     " context, NCCL or another library.",
+    "message_proofs.free_in_pools": "{pools:size} of what the message counts as allocated lies free in private pools,"
+    " where only their own CUDA graphs or MemPool can use it.",
     "message_proofs.room_on_card": "The card shows {free:size} free, enough for the {requested:size} requested: its"
     " totals do not explain why it refused.",
     "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
@@ -135,6 +137,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.pinned_sized": "{requested:size} of page-locked host memory was refused; the card need not be"
     " short.",
     "message_proofs.pinned": "Page-locked host memory was refused; the card need not be short.",
+    "message_proofs.pinned_goes_on": "This is a warning: page-locked host memory was refused, and the program goes on"
+    " with ordinary memory, which is slower to copy.",
     "message_proofs.pinned_other_reason": "Page-locked memory was not given, and the reason that is named is not a"
     " shortage of memory.",
     "message_proofs.killed_sized": "The kernel killed the process for want of host memory; it held {used:size}.",
@@ -154,7 +158,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " of the container's own.",
     "message_proofs.killed_by_ray": "Ray killed workers because their node was short of host memory.",
     "message_proofs.killed_as_worker": "A worker came too close to its budget of host memory, and was ended for it.",
-    "message_proofs.signal": "The process was killed with SIGKILL (exit code 137 or -9). That is no CUDA error.",
+    "message_proofs.signal": "The process was killed with signal 9 (SIGKILL; a shell shows it as exit code 137)."
+    " That is no CUDA error.",
     "message_proofs.killed_by_name": "It says that the process was killed because host memory was short; that is no"
     " CUDA error.",
     "message_proofs.killed_said": "It says that the process was killed; that is no CUDA error.",

@@ -246,7 +246,7 @@ def test_page_locked_memory_may_be_refused_for_another_reason():
     line = "ggml_cuda_host_malloc: failed to allocate 2560.00 MiB of pinned memory: {}\n"
     other = only(line.format("system has unsupported display driver / cuda driver combination"))
     assert (proven(other), gaps(other), next_commands_after(other)) == ({"pinned_other_reason"}, [], [])
-    assert proven(only(line.format("out of memory"))) == {"pinned_sized"}
+    assert proven(only(line.format("out of memory"))) == {"pinned_goes_on"}
 
 
 def test_a_call_for_memory_of_the_card_leaves_no_doubt_whose_it_was():
@@ -276,3 +276,36 @@ def test_a_warm_up_that_failed_may_have_been_refused_by_the_card():
 
 def test_a_pool_of_the_driver_may_keep_what_is_neither_allocated_nor_free():
     assert gaps(only(ASYNC))[-1] == "whose_outside_pool"
+
+
+def test_what_a_driver_does_not_tell_a_container_of_any_process_is_not_taken_for_nothing():
+    """Eight ranks on one card, each of which "has 0 bytes"."""
+    none = (
+        "Process 12 has 0 bytes memory in use. Including non-PyTorch memory, this process has 0 bytes memory in use. "
+    )
+    held = message("4.00 GiB", allocated="2.00 GiB", unallocated="0 bytes", more=none)
+    assert "outside" in proven(held)
+    assert held.figure("others_in_use").value == 0
+    assert "outside" not in proven(message("4.00 GiB", allocated="22.00 GiB", unallocated="0 bytes", more=none))
+
+
+def test_little_outside_the_allocator_is_asked_about_where_it_would_have_served_the_request():
+    held = message("512.00 MiB", free="20.00 MiB", allocated="23.25 GiB", unallocated="0.10 GiB")
+    assert "outside" not in proven(held)
+    assert "whose_little" in gaps(held)
+    assert "whose the other 0.63 GiB of the card is" in " ".join(map(say, held.cannot_tell))
+    assert "whose_little" not in gaps(
+        message("2.00 GiB", free="20.00 MiB", allocated="23.25 GiB", unallocated="0.10 GiB")
+    )
+
+
+def test_a_difference_of_rounded_sizes_is_not_told_more_exactly_than_it_is_known():
+    held = message("512.00 MiB", free="20.00 MiB", allocated="22.00 GiB", unallocated="0.10 GiB")
+    assert "1.88 GiB of the card is held outside" in " ".join(map(say, held.proves))
+
+
+def test_a_python_that_no_torch_with_history_runs_on_is_told():
+    path = '  File "/opt/conda/lib/python{}/site-packages/torch/nn/modules/linear.py", line 9, in forward\n'
+    assert "too_old" in gaps(message("1.00 GiB", before=path.format("3.7")))
+    assert "too_old" not in gaps(message("1.00 GiB", before=path.format("3.10")))
+    assert "too_old" not in gaps(message("1.00 GiB", before=path.format("3.8")))

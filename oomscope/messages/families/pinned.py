@@ -19,6 +19,9 @@ ANCHORS = (
     b"allochost",
 )
 
+GOES_ON = "pinned.ggml"
+"""ggml then takes ordinary memory, as llama.cpp and those that are built on it."""
+
 _CALL = r"(?: cuda | hip | cuMem) (?: HostAlloc | MallocHost | HostMalloc | HostRegister | AllocHost) \w{0,20}"
 
 WORDINGS = (
@@ -53,7 +56,7 @@ WORDINGS = (
     ),
     Wording(
         "pinned-host",
-        "pinned.refused",
+        GOES_ON,
         "pinnedmemory",
         r"failed to allocate <requested> of pinned memory :? (?: out of memory | invalid argument)?",
     ),

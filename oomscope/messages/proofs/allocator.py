@@ -52,6 +52,12 @@ class _Sizes:
         return self.allowed or self.total
 
     @property
+    def outside(self) -> Figure | None:
+        """What of the card this process does not hold, or as far as is printed its allocator, and which is not free."""
+        mine = self.process or self.reserved or self.allocated
+        return self.total - self.free - mine if self.total and self.free and mine else None
+
+    @property
     def spilled(self) -> Figure | None:
         """What the allocator holds, where it is more than the card has."""
         held = self.reserved if self.reserved is not None else self.allocated
@@ -77,6 +83,7 @@ def judge(message: OomMessage) -> Judgement:
         _advice(judgement, sizes, request, message)
         _segment(judgement, sizes, request)
     _biggest_first(judgement, sizes)
+    _idle_in_pools(judgement, sizes)
     _spilled(judgement, sizes)
     _beside_allocator(judgement, sizes)
     _doing(judgement, message)
@@ -89,13 +96,14 @@ def _sizes(message: OomMessage) -> _Sizes:
     inside = message.reading.values.get("unallocated")
     if inside is None and allocated is not None and reserved is not None:
         inside = reserved - allocated
-    process = message.figure("process_in_use")
+    process, others = message.figure("process_in_use"), message.figure("others_in_use")
     if process is not None and reserved is not None and reserved.exceeds(process):
         process = None  # in some containers the driver does not tell a process of itself: "this process has 0 bytes"
+        others = others if others and others.value else None
     requested = message.figure("requested")
     return _Sizes(
         requested, message.figure("total"), message.figure("free"), allocated, reserved,
-        process, message.figure("others_in_use"), message.figure("allowed"),
+        process, others, message.figure("allowed"),
         message.figure("private_pools"), inside, _of_tensor(message, requested),
     )  # fmt: skip
 
@@ -193,7 +201,7 @@ def _segment(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
 
 def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
     """Whether without what is held outside this process or allocator the request would have fitted."""
-    total, free = sizes.total, sizes.free
+    free = sizes.free
     if free is None or free.covers(request):
         return
     if sizes.others is not None:
@@ -201,11 +209,8 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
             values = {"others": sizes.others.value, "free": free.value, "requested": request.value}
             judgement.proves.append(note("message_proofs.others", **values))
         return
-    mine = sizes.process or sizes.reserved or sizes.allocated
-    if total is None or mine is None:
-        return
-    rest = total - free - mine
-    if rest.low < min(NOTABLE, total.value // OF_A_SMALL_CARD) or not (free + rest).covers(request):
+    rest = sizes.outside
+    if rest is None or not _is_notable(rest, sizes) or not (free + rest).covers(request):
         return
     if sizes.process is None and sizes.reserved is None:
         judgement.proves.append(note("message_proofs.card_full", free=free.value, requested=request.value))
@@ -215,6 +220,11 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
         judgement.proves.append(note("message_proofs.unnamed_others", rest=rest.value, requested=request.value))
     else:
         judgement.proves.append(note("message_proofs.outside", rest=rest.value, requested=request.value))
+
+
+def _is_notable(rest: Figure, sizes: _Sizes) -> bool:
+    """Whether `rest` is more than what a context and libraries of a process seldom exceed."""
+    return sizes.total is not None and rest.low >= min(NOTABLE, sizes.total.value // OF_A_SMALL_CARD)
 
 
 def _biggest_first(judgement: Judgement, sizes: _Sizes) -> None:
@@ -247,6 +257,12 @@ def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
         judgement.proves.append(note("message_proofs.card_full_by_this", **values, **of_card))
     else:
         judgement.proves.append(note("message_proofs.card_full", **values))
+
+
+def _idle_in_pools(judgement: Judgement, sizes: _Sizes) -> None:
+    """What the message calls allocated in private pools is what lies free there: it adds up ``pool.blocks``."""
+    if sizes.pools is not None and sizes.pools.value:
+        judgement.proves.append(note("message_proofs.free_in_pools", pools=sizes.pools.value))
 
 
 def _spilled(judgement: Judgement, sizes: _Sizes) -> None:
@@ -321,6 +337,14 @@ def _why_refused(sizes: _Sizes) -> Note:
     return note("message_gaps.near_cap", allowed=cap.value)
 
 
+def _would_do(rest: Figure, sizes: _Sizes) -> bool:
+    """Whether `rest`, which may be this process's own, and what is free would have served the request."""
+    request, free = sizes.requested, sizes.free
+    if request is None or free is None or sizes.process is not None or sizes.others is not None:
+        return False
+    return sizes.reserved is not None and rest.low > 0 and not free.covers(request) and (free + rest).covers(request)
+
+
 def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
     """What only a recording can tell."""
     codes = {one.code for one in judgement.proves}
@@ -340,14 +364,16 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
         judgement.cannot_tell.append(
             note("message_gaps.whose_outside_pool" if of_pool else "message_gaps.whose_outside")
         )
+    rest = sizes.outside
+    if rest is not None and _would_do(rest, sizes) and not _is_notable(rest, sizes):
+        judgement.cannot_tell.append(note("message_gaps.whose_little", rest=rest.value))
     if "message_proofs.room_on_card" in codes:
         judgement.cannot_tell.append(_why_refused(sizes))
-    if sizes.pools is not None:
-        judgement.cannot_tell.append(note("message_gaps.idle_in_pools", pools=sizes.pools.value))
     unnamed = sizes.others is None and sizes.process is None and not message.reading.values.get("tells_own")
     if message.reading.values.get("named") and unnamed:
         judgement.cannot_tell.append(note("message_gaps.which_process"))
-    if message.reading.values.get("era") == "old" and message.kind in ("torch-cuda", "torch-hip"):
+    old = message.reading.values.get("era") == "old" or "old_python" in message.around
+    if old and message.kind in ("torch-cuda", "torch-hip"):
         judgement.cannot_tell.append(note("message_gaps.too_old"))
     if message.kind in ("torch-xpu", "torch-npu"):
         judgement.cannot_tell.append(note("message_gaps.other_snapshots"))

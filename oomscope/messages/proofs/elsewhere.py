@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from oomscope.messages.families import LAST_RESORT, device, other
+from oomscope.messages.families import LAST_RESORT, device, other, pinned
 from oomscope.messages.figures import Figure
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.records import OomMessage
@@ -61,6 +61,8 @@ def _proofs(message: OomMessage) -> list[Note]:
     reading = message.reading
     if message.kind == "pinned-host" and _OTHER_REASON.search(_said(message)):
         return [note("message_proofs.pinned_other_reason")]
+    if reading.wording == pinned.GOES_ON:
+        return [note("message_proofs.pinned_goes_on")]
     if reading.wording == "host.shared" and not _FULL.search(_said(message)):
         return [note("message_proofs.dev_shm_likely")]
     if "jemalloc_pages" in message.around and message.kind == "host-ram":
@@ -197,7 +199,7 @@ _PROOFS = {
 }
 _OF_NO_SHORTAGE = (
     "message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.went_on",
-    "message_proofs.pinned_other_reason",
+    "message_proofs.pinned_other_reason", "message_proofs.pinned_goes_on",
 )  # fmt: skip
 _OTHER_REASON = re.compile(r"unsupporteddisplaydriver|driverversionisinsufficient|initializationerror|noCUDA-capable")
 """That a driver names beside page-locked memory, and which is no shortage."""
