@@ -16,6 +16,8 @@ NEAR_SAME = 400
 """Lines within which a traceback is printed again word for word."""
 _VAGUE = ("nccl.unhandled", tensorflow.STATS)
 """What a later line makes clear: why NCCL failed, and what TensorFlow wanted besides its table."""
+_WHOEVER = ("killed.signal", "killed.said")
+"""That a process was killed, which a later line may say more of: by whom."""
 _SHARED = ("tensorflow.allocator", tensorflow.STATS)
 """Words of the allocator of XLA, a part of both."""
 _ELLIPSIS = ".…`*'\""
@@ -109,7 +111,9 @@ def _names_others(last: Reading, new: Reading) -> bool:
     if any(one is not None and two is not None and one != two for one, two in own):
         return True
     before, after = (reading.values.get("pid") or reading.values.get("pid2") for reading in (last, new))
-    return before is not None and (before != after if after is not None else "name" in new.values)
+    return before is not None and (
+        before != after if after is not None else not new.values.keys().isdisjoint(("name", "by"))
+    )
 
 
 def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure], *, reworded: bool) -> bool:
@@ -126,7 +130,8 @@ def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure], *, reworded: bo
 
 
 def _joined(last: Reading, new: Reading) -> Reading:
-    main = new if len(new.figures) > len(last.figures) or last.wording in _VAGUE else last
+    clearer = last.wording in _VAGUE or (last.wording in _WHOEVER and new.wording not in _WHOEVER)
+    main = new if clearer or len(new.figures) > len(last.figures) else last
     figures = {**new.figures, **{name: _sharper(one, new.figures.get(name)) for name, one in last.figures.items()}}
     values = {**new.values, **last.values}
     if _SHORT in str(new.values.get("status", "")).lower():

@@ -28,5 +28,6 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     "message_advice.blocking": "CUDA_LAUNCH_BLOCKING=1 usually makes the named line reliable; it saves no memory, and"
     " neither does TORCH_USE_CUDA_DSA.",
     "message_advice.smaller_blocks": "Smaller block sizes or fewer num_stages may help, as it says.",
+    "message_advice.heap": "NODE_OPTIONS=--max-old-space-size=MIB raises the heap's limit, where the machine has more.",
     "message_advice.raise_shm": "A larger /dev/shm (docker run --shm-size) or fewer DataLoader workers help.",
 }

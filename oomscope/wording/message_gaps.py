@@ -32,10 +32,10 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.other_snapshots": "oomscope run records CUDA and ROCm only",
     "message_gaps.library_alloc": "how much it asked for, and who holds the card",
     "message_gaps.library": "whether memory was short: bad indices or types fail with the same status",
-    "message_gaps.host": "what else filled the machine's memory, and whether a container's limit counts",
-    "message_gaps.host_windows": "what else filled the machine's memory and its page file",
+    "message_gaps.host": "what filled the machine's memory, and whether a container's limit counts",
+    "message_gaps.host_windows": "what filled the machine's memory and its page file",
     "message_gaps.pinned": "whether the machine, a container or the locked-memory limit refused",
-    "message_gaps.what_filled_host": "what in the program filled host memory",
+    "message_gaps.what_filled_host": "what filled host memory",
     "message_gaps.signal": "who sent the signal: the kernel, a container's limit, a scheduler or a person",
     "message_gaps.signal_not_container": "who sent the signal: the kernel, a scheduler or a person; by what is printed,"
     " not the container's own limit",

@@ -99,6 +99,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.jax_reserve_only": "{requested:size} was asked for in one piece, and refused.",
     "message_proofs.jax": "XLA's allocator could not serve the request.",
     "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
+    "message_proofs.tensorflow_host": "TensorFlow's allocator for the machine's memory could not serve the request; the"
+    " card is not involved.",
     "message_proofs.tensorflow_driver": (
         "The driver refused more memory to the allocator of TensorFlow, or of JAX, which prints the same line."
     ),
@@ -144,7 +146,10 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.killed_sized": "The kernel killed the process for want of host memory; it held {used:size}.",
     "message_proofs.killed_in_group": "The kernel killed the process at the memory limit of its group (container, job);"
     " it held {used:size}.",
-    "message_proofs.killed_at_limit": "The kernel killed a process at the memory limit of its group (container, job).",
+    "message_proofs.killed_at_limit": "The kernel killed a process[ ({name}, pid {pid})] at the memory limit of its"
+    " group (container, job).",
+    "message_proofs.killed_of_machine": "The kernel killed a process[ ({name}, pid {pid})] because the machine's memory"
+    " was short, not a group's limit.",
     "message_proofs.killed_by_kernel": "The kernel's OOM killer ran for want of host memory: the machine's, or that of"
     " one group (container, job).",
     "message_proofs.killed_over": "The job held {used:size} of host memory and may have {allowed:size}.",

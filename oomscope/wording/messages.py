@@ -26,7 +26,7 @@ KIND_LABELS = {
     "host-ram": "Host memory",
     "pinned-host": "Page-locked host memory",
     "serving-budget": "Serving engine's budget",
-    "jax": "JAX",
+    "jax": "JAX (XLA)",
     "tensorflow": "TensorFlow",
     "shared-memory": "On-chip memory of a kernel",
     "oom-killer": "Process killed",
@@ -117,7 +117,8 @@ def next_commands_after(message: OomMessage) -> list[str]:
     if message.reading.wording in _NOT_OF_THE_CARD or _its_own(message):
         return []
     if kind in ("cuda-driver", "cublas", "cudnn", "nccl", "serving-budget", "jax", "tensorflow"):
-        return [_HOST] if message.reading.wording in _ON_HOST else _processes(message)
+        on_host = message.reading.wording in _ON_HOST or _asks_of_the_host(message)
+        return [_HOST] if on_host else _processes(message)
     if kind in ("host-ram", "pinned-host"):
         if message.reading.wording == "host.shared":
             return [_SHARED]
@@ -132,9 +133,19 @@ def _its_own(message: OomMessage) -> bool:
     return any(proof.code == "message_proofs.own_limit" for proof in message.proves)
 
 
+def _asks_of_the_host(message: OomMessage) -> bool:
+    """Whether it is the machine's memory of which more is asked, though a framework's allocator speaks."""
+    return any(gap.code == "message_gaps.host" for gap in message.cannot_tell)
+
+
+def _names_the_killed(message: OomMessage) -> bool:
+    """Whether the kernel's log is there already, down to the process that it chose."""
+    return message.reading.wording == "killed.kernel" and "pid" in message.reading.values
+
+
 def _after_a_kill(message: OomMessage) -> list[str]:
     """What tells more of a kill: the scheduler that names itself, or the kernel's log, where that may be read."""
-    if message.reading.wording in _TELLS_ITSELF:
+    if message.reading.wording in _TELLS_ITSELF or _names_the_killed(message):
         return []
     return [next((command for words, command in _SCHEDULERS if words.search(_said(message))), _KERNEL)]
 
@@ -152,11 +163,11 @@ def _said(message: OomMessage) -> str:
 
 
 def _run(message: OomMessage, options: str = "") -> str:
-    """``oomscope run train.py``, behind torchrun where ranks are named."""
+    """``oomscope run train.py``, behind torchrun where one of several ranks is named: many call a single one 0."""
     script = message.script or ""
     name = clean(script, 120) if _PLAIN_FILE.match(script) else _SCRIPT
     command = " ".join(filter(None, (_RUN, options, shlex.quote(name))))
-    return f"torchrun --nproc-per-node=gpu --no-python {command}" if message.rank is not None else command
+    return f"torchrun --nproc-per-node=gpu --no-python {command}" if message.rank else command
 
 
 NOTHING = "No message about memory in {lines}."

@@ -153,7 +153,7 @@ def test_advice_is_judged_only_where_it_is_given():
         ("subprocess: died with <Signals.SIGKILL: 9>.", {"signal"}),
         ("Memory cgroup out of memory: Killed process 7 (python) total-vm:9kB, anon-rss:5kB", {"killed_in_group"}),
         ("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=python,pid=7,uid=0", {"killed_at_limit"}),
-        ("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=python,pid=7,uid=0", {"killed_by_kernel"}),
+        ("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=python,pid=7,uid=0", {"killed_of_machine"}),
         ("HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed. Available Free mem : 24 MB", {"driver_free"}),
         ("Error while calling cudaMalloc(&data, n) in file /x/a.cpp:2. code: 2, reason: out of memory", {"driver"}),
         ("Attempting to reserve 6.14G at the bottom of memory. That was not possible.", {"jax_reserve_only"}),

@@ -309,3 +309,40 @@ def test_a_python_that_no_torch_with_history_runs_on_is_told():
     assert "too_old" in gaps(message("1.00 GiB", before=path.format("3.7")))
     assert "too_old" not in gaps(message("1.00 GiB", before=path.format("3.10")))
     assert "too_old" not in gaps(message("1.00 GiB", before=path.format("3.8")))
+
+
+def test_who_killed_a_process_is_told_by_the_kernels_log_below():
+    log = (
+        "Killed\n$ dmesg\n[   13.95] mem invoked oom-killer: gfp_mask=0x14200ca(GFP), order=0, oom_score_adj=0\n"
+        "[   13.95] Call Trace:\n[   13.95]  dump_header+0x97/0x224\n{}[   13.95]  out_of_memory+0xf5/0x290\n"
+    )
+    assert proven(only(log.format("[   13.95]  mem_cgroup_out_of_memory+0x36/0x50\n"))) == {"killed_at_limit"}
+    assert proven(only(log.format(""))) == {"killed_by_kernel"}
+
+
+def test_whom_the_kernel_chose_is_named_and_its_log_not_asked_for_again():
+    constraint = "[46.4] oom-kill:constraint=CONSTRAINT_{},nodemask=(null),cpuset=a,mems_allowed=0,global_oom"
+    chosen = only(constraint.format("NONE") + ",task_memcg=/system.slice/x.scope,task=java,pid=7134,uid=1000\n")
+    assert say(chosen.proves[0]).startswith("The kernel killed a process (java, pid 7134) because the machine's")
+    assert next_commands_after(chosen) == []
+
+
+def test_tensorflow_has_an_allocator_of_the_machines_memory():
+    found = only("OOM when allocating tensor with shape[25,4] and type float on /job:localhost/device:CPU:0 by cpu\n")
+    assert (proven(found), gaps(found), next_commands_after(found)) == ({"tensorflow_host"}, ["host"], ["free -h"])
+
+
+@pytest.mark.parametrize(
+    ("text", "requested"),
+    [
+        ("syncedmem.cpp:45] Check failed: (cudaMalloc(&gpu_ptr_, size_)) == cudaSuccess (2 vs. 0)", None),
+        ("PxgCudaDeviceMemoryAllocator fail to allocate memory 100663296 bytes!! Result = 2", 100663296),
+    ],
+)
+def test_the_drivers_code_for_memory_tells_without_words(text: str, requested: int | None):
+    found = only(f"{text}\n")
+    figure = found.figure("requested")
+    assert (found.kind, figure and figure.value) == ("cuda-driver", requested)
+    others = read(text.replace("= 2", "= 700").replace("(2 vs", "(77 vs")).messages
+    assert found.reading.wording == "driver.refused"
+    assert all(one.reading.wording != "driver.refused" for one in others)

@@ -9,6 +9,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger import convolutions
 from oomscope.analysis.ledger.attention import LEAST_SCORES, scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.losses import losses
@@ -22,8 +23,6 @@ from oomscope.analysis.ledger.softmaxes import shares
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.ledger.written_norms import norms
 from oomscope.analysis.ledger.written_norms import written_out as written_norms
-from oomscope.analysis.plan.hints import IMAGE_KERNEL, VOLUME_KERNEL
-from oomscope.analysis.plan.scaling import workspaces
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
@@ -184,24 +183,12 @@ def _with_doubts(
         copied & (run.size >= LEAST_COPIED), forward + ONE_MORE, np.where(doubtful & (forward < 1), 0.75, forward)
     )
     most = _with_backward(run, largest, copied)
-    written_out, layouts = scores_of_fused(run), _copies_of_convolutions(run)
+    written_out, copies = scores_of_fused(run), convolutions.in_half(run)
     likely[written_out] = least[written_out] = 0.0
-    likely[layouts] = least[layouts] = 0.5
+    likely[copies < 1] = least[copies < 1] = copies[copies < 1]
     whole = whole_numbers(run) | promoted(run) | written_by_torch(run)
     likely[whole] = least[whole] = most[whole] = 1.0
     return Halves(likely, least, most, originals, own)
-
-
-def _copies_of_convolutions(run: Run) -> BoolArray:
-    """Workspaces of a backward of convolutions: copies of what those are given, in 16 bits, in another layout.
-
-    So do those for images, as the sides of weights tell them; kernels for volumes may copy into float32.
-    """
-    weights = (one.shape for one in run.study.snapshot.recorded.tensors if one.category == "parameter")
-    sides = {len(shape) for shape in weights if shape}
-    if IMAGE_KERNEL not in sides or VOLUME_KERNEL in sides:
-        return np.zeros(len(run.size), np.bool_)
-    return run.during(BACKWARD) & workspaces(run.recording)
 
 
 def _least_depth(run: Run, row: int, known: dict[int, Path], block: Block | None) -> int:

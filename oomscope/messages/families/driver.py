@@ -17,7 +17,7 @@ ANCHORS = (
     b"cuda context", b"alloc fail type", b"cufft_alloc", b"cufft_internal_error", b"cuffterror(",
     b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
     b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
-    b"aclrtmalloc",
+    b"aclrtmalloc", b"cudasuccess (2 vs", b"fail to allocate memory",
 )  # fmt: skip
 
 _REFUSED = r"""
@@ -194,6 +194,18 @@ WORDINGS = (
         "driver.refused",
         "cudacontext",
         r"(?: creat (?: e | ing)) (?: a)? CUDA context [^.;]{0,30}? : 0x0{0,7} 2 (?! [\da-f])",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "toallocatememory",
+        r"Cuda Device MemoryAllocator fail to allocate memory <requested:bytes> bytes !* Result = 2 (?! \d)",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "cudasuccess(2vs",
+        r"(?: cuda \w{2,40} [^;]{0,80}? )? == cudaSuccess \( 2 vs\.? 0 \) (?: :? out of memory)?",
     ),
     Wording("cuda-driver", "driver.refused", "207001", r"aclrt Malloc \w{0,20} [^;]{0,40}? 207001"),
     Wording("cuda-driver", "driver.refused", "curesulterror", r"CUresult error result=2 (?!\d)"),

@@ -68,9 +68,15 @@ def _kibibytes(reading: Reading, match: re.Match[str]) -> Reading:
     )
 
 
+_STACK = 1_200
+"""Characters of the kernel's own stack, which tells for what it looked for a process to kill."""
+
+
 def _invoked(reading: Reading, match: re.Match[str]) -> Reading:
     """Without blanks nothing tells where the name of the process begins: the line is that of what it did."""
-    return replace(reading, start=match.start("did"))
+    stack = match.string[match.end() : match.end() + _STACK]
+    group = {"group": "MEMCG"} if "mem_cgroup_out_of_memory" in stack else {}
+    return with_figures(replace(reading, start=match.start("did")), {}, **group)
 
 
 WORDINGS = (
@@ -101,14 +107,14 @@ WORDINGS = (
         "oom-killer",
         "killed.kernel",
         "oom-kill:",
-        r"oom-kill: constraint= (?: CONSTRAINT_ (?P<group>MEMCG) | \w{1,40}) , nodemask=",
+        r"oom-kill: constraint= (?: CONSTRAINT_ (?: (?P<group>MEMCG) | (?P<whole>NONE)) | \w{1,40}) , nodemask=",
         finish=_chosen,
     ),
     Wording(
         "oom-killer",
         "killed.kernel",
         "oom-killer",
-        r"(?P<name> [\w./:-]{1,40}?) (?P<did> invoked oom-killer)",
+        r"(?P<by> [\w./:-]{1,40}?) (?P<did> invoked oom-killer)",
         finish=_invoked,
     ),
     Wording("oom-killer", "killed.kernel", "oom_reaper", r"oom_reaper: reaped process <pid:count> \( .{1,40}? \)"),

@@ -347,6 +347,15 @@ def _would_do(rest: Figure, sizes: _Sizes) -> bool:
 
 def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
     """What only a recording can tell."""
+    _gaps_in_figures(judgement, sizes, message)
+    old = message.reading.values.get("era") == "old" or "old_python" in message.around
+    if old and message.kind in ("torch-cuda", "torch-hip"):
+        judgement.cannot_tell.append(note("message_gaps.too_old"))
+    if message.kind in ("torch-xpu", "torch-npu"):
+        judgement.cannot_tell.append(note("message_gaps.other_snapshots"))
+
+
+def _gaps_in_figures(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
     codes = {one.code for one in judgement.proves}
     if sizes.requested is None:
         judgement.cannot_tell.append(note("message_gaps.no_size"))
@@ -372,8 +381,3 @@ def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
     unnamed = sizes.others is None and sizes.process is None and not message.reading.values.get("tells_own")
     if message.reading.values.get("named") and unnamed:
         judgement.cannot_tell.append(note("message_gaps.which_process"))
-    old = message.reading.values.get("era") == "old" or "old_python" in message.around
-    if old and message.kind in ("torch-cuda", "torch-hip"):
-        judgement.cannot_tell.append(note("message_gaps.too_old"))
-    if message.kind in ("torch-xpu", "torch-npu"):
-        judgement.cannot_tell.append(note("message_gaps.other_snapshots"))

@@ -31,6 +31,8 @@ def judge(message: OomMessage) -> Judgement:
     ):
         gap = "message_gaps.driver_sized"
     gap = _where_it_ran(message, gap)
+    if any(proof.code == "message_proofs.tensorflow_host" for proof in judgement.proves):
+        gap = "message_gaps.host"
     if any(proof.code in _OF_NO_SHORTAGE for proof in judgement.proves):
         gap = None
     if gap == "message_gaps.driver" and _OF_THE_CARD.search(message.text):
@@ -72,6 +74,8 @@ def _proofs(message: OomMessage) -> list[Note]:
         return [found]
     if message.kind == "tensorflow" and "notafailure" in str(reading.values.get("after")):
         return [note("message_proofs.went_on")]
+    if message.kind == "tensorflow" and _BY_CPU.search(_said(message)):
+        return [note("message_proofs.tensorflow_host")]
     if message.kind in ("cublas", "cudnn") and "alloc" in str(reading.values.get("status", "")).lower():
         return [note("message_proofs.library_alloc")]
     program = other.program_of("".join(message.text.split()))
@@ -137,9 +141,14 @@ def _by_itself(message: OomMessage, request: Figure, limit: Figure | None, free:
 
 
 def _killed(message: OomMessage, used: Figure | None, limit: Figure | None) -> Note | None:
-    in_group = message.reading.wording == "killed.kernel" and "group" in message.reading.values
+    values = message.reading.values
+    by_kernel = message.reading.wording == "killed.kernel"
+    in_group = by_kernel and "group" in values
+    if used is None and by_kernel and (in_group or "whole" in values):
+        code = "message_proofs.killed_at_limit" if in_group else "message_proofs.killed_of_machine"
+        return note(code, name=values.get("name"), pid=values.get("pid"))
     if used is None:
-        return note("message_proofs.killed_at_limit") if in_group else None
+        return None
     if message.reading.wording == "killed.kernel":
         code = "message_proofs.killed_in_group" if in_group else "message_proofs.killed_sized"
         return note(code, used=used.value)
@@ -203,6 +212,8 @@ _OF_NO_SHORTAGE = (
 )  # fmt: skip
 _OTHER_REASON = re.compile(r"unsupporteddisplaydriver|driverversionisinsufficient|initializationerror|noCUDA-capable")
 """That a driver names beside page-locked memory, and which is no shortage."""
+_BY_CPU = re.compile(r"device:CPU:\d+|byallocator(?:cpu|mklcpu)|CPU_0|EigenAllocatorforCPU", re.IGNORECASE)
+"""TensorFlow's allocator of the machine's memory."""
 _FULL = re.compile(r"Nospaceleft|Cannotallocatememory|isfull|Resourcetemporarily|Full", re.IGNORECASE)
 """With what shared memory is said to be full; a bus error has other causes too."""
 _OF_THE_CARD = re.compile(
@@ -219,6 +230,7 @@ _UNKNOWN = {
 _ADVICE = {
     "cuda_launch_blocking": "message_advice.blocking",
     "reducingblocksizes": "message_advice.smaller_blocks",
+    "javascriptheapoutofmemory": "message_advice.heap",
     "raiseyoursharedmemorylimit": "message_advice.raise_shm",
 }
 _GAPS: dict[str, str | None] = {

@@ -9,6 +9,7 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.ledger import convolutions
 from oomscope.analysis.ledger.attention import scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.corrected import corrected, masks_of_logits
@@ -58,7 +59,9 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     half &= ~made_to_add_up(run.recording.program)
     in_full, may_be = _softmaxes(run)
     half &= ~in_full
-    draft = run.draft.scaled(BESIDE_ITS_COPY, in_full)
+    kernels = convolutions.in_half(run)
+    of_others = kernels < convolutions.HALF
+    draft = run.draft.scaled(BESIDE_ITS_COPY, in_full).scaled(kernels[of_others] / convolutions.HALF, of_others)
     drafts = [draft.scaled(0.5, half), draft.scaled(0.5, half & ~_in_full(run))]
     if _is_cast_for_loss(run):
         drafts.reverse()
