@@ -17,6 +17,26 @@ _SCALES = {
 _SIZE = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([a-z]*)\s*\Z", re.IGNORECASE)
 
 
+class Rounded(int):
+    """Bytes that were printed rounded, or that come of such.
+
+    Attributes:
+        off_by: how many more or less they may be.
+    """
+
+    off_by: int
+
+    def __new__(cls, count: int, off_by: int) -> Rounded:
+        """`count` bytes, `off_by` more or less."""
+        made = super().__new__(cls, count)
+        made.off_by = off_by
+        return made
+
+
+_LOOSE = 4
+"""Times the last digit that is shown: what it may be off by, as where several rounded sizes are added."""
+
+
 def format_bytes(count: int) -> str:
     """`count` bytes in three significant digits and a binary unit: ``1.17 GiB``, ``512 B``, ``-20 MiB``."""
     magnitude = abs(count)
@@ -29,7 +49,12 @@ def format_bytes(count: int) -> str:
 
 
 def format_size(count: int) -> str:
-    """`count` bytes as PyTorch's messages print them, with two decimals: ``23.65 GiB``, ``512 bytes``."""
+    """`count` bytes as PyTorch's messages print them, with two decimals: ``23.65 GiB``, ``512 bytes``.
+
+    Of `Rounded` bytes no finer digit is shown than they are known to: ``0.67 GiB``, ``5.3 GiB``, ``120 MiB``.
+    """
+    if isinstance(count, Rounded) and count.off_by:
+        return _format_rounded(count)
     magnitude = abs(count)
     sign = "-" if count < 0 else ""
     for unit, scale in _UNITS:
@@ -38,9 +63,14 @@ def format_size(count: int) -> str:
     return f"{sign}{plural(magnitude, 'byte')}"
 
 
-def format_rough(count: int) -> str:
-    """`count` bytes where they are known to a hundredth of a GiB, as a difference of rounded sizes is: ``0.67 GiB``."""
-    return f"{count / GIB:.2f} GiB"
+def _format_rounded(count: Rounded) -> str:
+    for (unit, scale), (_, larger) in zip((*_UNITS[::-1],), (*_UNITS[-2::-1], ("", 0)), strict=True):
+        if abs(count) >= larger > 0:
+            continue
+        for decimals in (2, 1, 0):
+            if count.off_by <= _LOOSE * scale / 10**decimals:
+                return f"{count / scale:.{decimals}f} {unit}"
+    return f"{count / TIB:.2f} TiB"
 
 
 def format_limit(count: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from oomscope.messages.families import device, serving
+from oomscope.messages.families import device, other, serving
 from oomscope.messages.kinds import DEVICE, NOBODY
 from oomscope.messages.merge import NEAR, NEAR_SAME
 from oomscope.messages.records import OomMessage
@@ -65,5 +65,10 @@ def ends_program(failure: OomMessage | None, new: OomMessage) -> bool:
 
 
 def only_warned(warning: OomMessage, new: OomMessage) -> bool:
-    """Whether `warning` says that an engine found no settings that fit, and `new` is the refusal that came of it."""
+    """Whether `warning` refused nothing, and `new` is the refusal below it.
+
+    It says that an allocator served much, or that an engine found no settings that fit.
+    """
+    if warning.reading.wording == other.SERVED:
+        return new.refused_by not in (NOBODY, None) and new.line - warning.line <= NEAR
     return warning.reading.wording == serving.FIT and new.refused_by == DEVICE and new.line - warning.line <= NEAR_SAME

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from oomscope.frozen import frozen
+from oomscope.units import Rounded
 
 NUMBER = r"\d{1,20}(?:[.,]\d{0,8})?"
 SIZE = rf"{NUMBER}(?:bytes?|[KMGTP]i?B|[kKMG]b)"
@@ -32,13 +33,17 @@ class Figure:
 
     @property
     def value(self) -> int:
-        """As printed, to the nearest byte."""
-        return round(self.point)
+        """As printed, to the nearest byte; it knows how far it may be off."""
+        near = round(self.point)
+        return Rounded(near, self._off(near))
 
     @property
     def off_by(self) -> int:
         """How far the true size may be from `value`, in bytes; 0 where it was printed exactly."""
-        return max(self.high - self.value, self.value - self.low)
+        return self._off(round(self.point))
+
+    def _off(self, near: int) -> int:
+        return max(self.high - near, near - self.low)
 
     def __add__(self, other: Figure) -> Figure:
         return Figure(self.point + other.point, self.low + other.low, self.high + other.high)

@@ -48,6 +48,7 @@ KINDS = tuple(LAYERS)
 
 _OF_WORDINGS = {
     "other.warning": NOBODY,
+    "other.served": NOBODY,
     "other.launch": NOBODY,
     "other.program": PROGRAM,
     "other.planned": PROGRAM,

@@ -28,6 +28,9 @@ _NEEDS = tuple(dict.fromkeys(need for wording in WORDINGS for need in wording.an
 _FEW_WORDS, _SHORT_LINE = 60, 300
 _TWO = 2
 """Messages of one process and kind that are compared with its next one."""
+_MANY, _WORDS = 4, 12
+"""Figures, and letters of a program's own words before them, that no two processes print by chance."""
+_NAMES = re.compile(r"\[[^\[\]]*\]:?|[\w.]*(?:Error|Exception):")
 _HOW = 40
 """Characters before a message, in its line, that tell one logger from another."""
 _DIGITS = re.compile(r"\d+")
@@ -62,6 +65,7 @@ class _Collector:
     left_out: int = 0
     _places: dict[tuple[str, str, bool], list[tuple[int, _Found]]] = field(default_factory=dict)
     _lately: dict[str, OomMessage] = field(default_factory=dict)
+    _last: _Found | None = None
 
     def take(self, found: _Found) -> None:
         """Add `found`, or what it adds to an earlier message of its process."""
@@ -69,6 +73,8 @@ class _Collector:
         message = of_xla(found.message, lately)
         found = replace(found, message=message)
         if aftermath.passes_on(lately, message) or aftermath.speaks_of(lately, message):
+            return
+        if self._last is not None and _handed_on(self._last, found):
             return
         if aftermath.ends_program(self.messages[-1] if self.messages else None, message):
             return
@@ -84,7 +90,7 @@ class _Collector:
             return
         into.append(message)
         if not vague:
-            self._lately[found.owner] = message
+            self._lately[found.owner], self._last = message, found
         places.append((len(into) - 1, found))
         del places[:-_TWO]
 
@@ -137,6 +143,17 @@ def _raised_once(last: _Found, new: _Found) -> bool:
     each_is_either = all(one.ends_traceback or one.reports for one in (last, new))
     near = new.message.line - last.message.line <= within
     return each_is_either and near and last.message.text == new.message.text
+
+
+def _handed_on(last: _Found, new: _Found) -> bool:
+    """Whether `new` is what another process of a server reports of `last`, word for word and with words before it.
+
+    Ranks that fail alike have but the name of the exception before theirs.
+    """
+    if new.owner == last.owner or new.message.text != last.message.text or len(new.message.reading.figures) < _MANY:
+        return False
+    words, others = (_NAMES.sub("", one.before)[-_WORDS:] for one in (last, new))
+    return words == others and len(words) == _WORDS and new.message.line - last.message.line <= NEAR
 
 
 def _is_repeated(into: list[OomMessage], places: list[tuple[int, _Found]], found: _Found) -> bool:

@@ -12,7 +12,7 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     "message_advice.fits_here": "{advice} may help, if the {inside:size} that lay free inside PyTorch belong to no"
     " other stream or pool.",
     "message_advice.not_on_windows": "{advice}: most releases of PyTorch for Windows ignore it.",
-    "message_advice.might_help": "{advice} might help, just: only with the card's free bytes do the {inside:size}"
+    "message_advice.might_help": "{advice} might help: only with the card's free bytes do the {inside:size}"
     " unallocated reach {requested:size}.",
     "message_advice.beside_the_point": "{advice}: the figures do not show that fragmentation was the reason.",
     "message_advice.undecided": "{advice}: the figures neither rule it out nor speak for it.",

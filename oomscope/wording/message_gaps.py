@@ -11,7 +11,8 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.who_holds_unknown": "what held the memory",
     "message_gaps.what_separates": "what keeps the free pieces apart",
     "message_gaps.whose_outside": "whose the rest is: another process, this process's context or its libraries",
-    "message_gaps.whose_little": "whose the other {rest:rough} of the card is (a CUDA context alone takes a few"
+    "message_gaps.whose_rest": "whose the other {rest:size} of the card is",
+    "message_gaps.whose_little": "whose the other {rest:size} of the card is (a CUDA context alone takes a few"
     " hundred MiB)",
     "message_gaps.whose_outside_pool": "whose the rest is: what cudaMallocAsync's pool keeps, another process, this"
     " process's context or its libraries",

@@ -30,7 +30,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " {allowed:size} allowed.",
     "message_proofs.cap_near": "With the request, {needed:size} would have been reserved of the {allowed:size} allowed:"
     " the cap, as far as rounded sizes tell.",
-    "message_proofs.neither": "{rest:rough} of the card is neither allocated here nor free.",
+    "message_proofs.neither": "{rest:size} of the card is neither allocated here nor free.",
     "message_proofs.free_inside": "{inside:size} lay free inside PyTorch, more than the {requested:size} requested, but"
     " in pieces that could not serve: too small each, or of another stream or pool.",
     "message_proofs.nowhere": "Free inside PyTorch ({inside:size}) and free on the card ({free:size}) are together less"
@@ -43,14 +43,15 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " the {requested:size} only together, neither alone.",
     "message_proofs.others": "Other processes hold {others:size} of the card. Were that free as well as the"
     " {free:size}, the {requested:size} would have fitted.",
-    "message_proofs.unnamed_others": "{rest:rough} of the card is held neither by this process nor free. Were that"
+    "message_proofs.unnamed_others": "{rest:size} of the card is held neither by this process nor free. Were that"
     " free, the {requested:size} would have fitted.",
-    "message_proofs.outside": "{rest:rough} of the card is held outside this allocator. Were that free, the"
+    "message_proofs.outside": "{rest:size} of the card is held outside this allocator. Were that free, the"
     " {requested:size} would have fitted.",
-    "message_proofs.beside_allocator": "{beside:rough} of what this process holds lies outside PyTorch's allocator: its"
+    "message_proofs.beside_allocator": "{beside:size} of what this process holds lies outside PyTorch's allocator: its"
     " context, NCCL or another library.",
     "message_proofs.free_in_pools": "{pools:size} of what the message counts as allocated lies free in private pools,"
     " where only their own CUDA graphs or MemPool can use it.",
+    "message_proofs.mostly_outside": "{rest:size} of the card's {total:size} is held outside this allocator.",
     "message_proofs.room_on_card": "The card shows {free:size} free, enough for the {requested:size} requested: its"
     " totals do not explain why it refused.",
     "message_proofs.spilled": "PyTorch held {held:size} on a card of {total:size}: part of it lay in host memory.",
@@ -97,6 +98,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " does not fit even alone.",
     "message_proofs.jax_reserve": "{requested:size} was asked for in one piece; {free:size} is free in all.",
     "message_proofs.jax_reserve_only": "{requested:size} was asked for in one piece, and refused.",
+    "message_proofs.jax_temporaries": "XLA's allocator could not serve the request, which is what the compiled program"
+    " wants for its own temporaries.",
     "message_proofs.jax": "XLA's allocator could not serve the request.",
     "message_proofs.tensorflow": "TensorFlow's allocator could not serve the request.",
     "message_proofs.tensorflow_host": "TensorFlow's allocator for the machine's memory could not serve the request; the"
@@ -107,7 +110,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.tensorflow_copy": "TensorFlow could not copy a tensor to a device. As a rule the device had no room"
     " for it; the message does not say so.",
     "message_proofs.went_on": "TensorFlow says itself that this is no failure.",
-    "message_proofs.driver": "The driver itself refused; no allocator prints its figures here.",
+    "message_proofs.driver": "The driver itself refused; its own message has no figures.",
     "message_proofs.driver_free": "The driver itself refused, while {free:size} was free.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
     "message_proofs.driver_sized_free": "The driver itself refused {requested:size}, while {free:size} was free.",
@@ -124,8 +127,10 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " memory.",
     "message_proofs.dev_shm": "Shared memory of the machine (/dev/shm) ran out, where workers hand over batches; the"
     " card is not involved.",
-    "message_proofs.dev_shm_likely": "A worker could not use shared memory. As a rule /dev/shm was full, where workers"
-    " hand over batches; the message does not say so for certain.",
+    "message_proofs.dev_shm_likely": "A file of shared memory could not be written. As a rule /dev/shm was full, where"
+    " workers hand over batches; the message does not say so for certain.",
+    "message_proofs.bus_error": "A process ended with a bus error. As a rule /dev/shm was full, where workers hand over"
+    " batches; the message does not say so for certain.",
     "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",
     "message_proofs.host_plain": "No card is named: this is how host memory fails.",
     "message_proofs.host_locked": "A buffer could not be kept from being swapped out: that has a limit of its own"

@@ -1,7 +1,7 @@
 """Sentences as templates: plain English with the places where values go.
 
 ``{name}`` is the value as text, ``{name:bytes}`` a size, ``{name:size}`` a size as PyTorch's messages print it,
-``{name:rough}`` a size known to a hundredth of a GiB, ``{name:limit}`` a size rounded up, ``{name:count}`` a count,
+``{name:limit}`` a size rounded up, ``{name:count}`` a count,
 ``{name:duration}`` microseconds, ``{name:percent}`` a share, ``{name:place}`` a line of code, ``{name:holder}`` an
 object with where it is, ``{name:work}`` what is in progress, ``{name:list}`` several texts, and ``{name:n step}`` or
 ``{name:n entry/entries}`` a count with its noun. What stands in ``[brackets]`` is left out where one of its values is
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any, TypeAlias
 
-from oomscope.units import format_bytes, format_count, format_duration, format_limit, format_rough, format_size, plural
+from oomscope.units import format_bytes, format_count, format_duration, format_limit, format_size, plural
 
 Sentence: TypeAlias = "str | Callable[[Mapping[str, Any]], str]"
 """A template, or for the few that need to decide, a function of the values."""
@@ -130,7 +130,6 @@ _KINDS: Mapping[str, Callable[[Any], str]] = {
     "bytes": format_bytes,
     "limit": format_limit,
     "size": format_size,
-    "rough": format_rough,
     "count": format_count,
     "duration": format_duration,
     "percent": lambda share: f"{share:.0%}",

@@ -232,7 +232,7 @@ def test_what_two_loggers_report_line_by_line_is_one_failure():
         (
             "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's"
             " workers are out of shared memory.",
-            "dev_shm_likely",
+            "bus_error",
         ),
         ("RuntimeError: unable to write to file </torch_7_1>", "dev_shm_likely"),
         ("RuntimeError: unable to write to file </torch_7_1>: No space left on device (28)", "dev_shm"),

@@ -204,6 +204,14 @@ WORDINGS = (
     Wording(
         "cuda-driver",
         "driver.refused",
+        "cudaprogram.cu:",
+        r"""(?: Allocating DAG \( <requested:any> \) GB .{0,60}? )? CUDA error in CudaProgram\.cu: \d+ : out of memory
+            (?: \(2\) )? (?: GPU (?P<device>\d{1,3}) : CUDA memory: <total> total, <free> free)?""",
+        unit="GB",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
         "cudasuccess(2vs",
         r"(?: cuda \w{2,40} [^;]{0,80}? )? == cudaSuccess \( 2 vs\.? 0 \) (?: :? out of memory)?",
     ),

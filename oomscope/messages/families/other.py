@@ -18,7 +18,7 @@ ANCHORS = (
     b"sufficient workspace memory", b"not enough memory for", b"data of size", b"dispatched on the cpu",
     b"worker memory limit", b"instead of /dev/shm", b"than total mem size",
     b"gpu free memory is", b"max working set size", b"insufficient workspace",
-    b"smaller than requested bytes",
+    b"smaller than requested bytes", b"allowed memory size",
 )  # fmt: skip
 
 
@@ -30,7 +30,8 @@ def _with_commas(reading: Reading, match: re.Match[str]) -> Reading:
 
 
 _PROGRAMS = {
-    "Node.js": re.compile(r"JavaScriptheap"),
+    "Node.js": re.compile(r"JavaScriptheap", re.IGNORECASE),
+    "PHP": re.compile(r"Allowedmemorysizeof\d+bytes"),
     "Java": re.compile(r"OutOfMemoryError:Javaheap"),
     "ONNX Runtime": re.compile(r"onnxruntime|ONNXRuntimeError|Failedtoallocatememoryforrequestedbuffer"),
     "PaddlePaddle": re.compile(r"OutofmemoryerroronGPU|Paddle"),
@@ -46,6 +47,8 @@ def program_of(packed: str) -> str | None:
     return next((name for name, words in _PROGRAMS.items() if words.search(packed)), None)
 
 
+SERVED = "other.served"
+"""tcmalloc tells of large requests, and serves them."""
 POOL_OF_CONTEXT = "other.pool_of_context"
 """ggml prints what its pool would have to hold, and how large that is."""
 
@@ -108,7 +111,14 @@ WORDINGS = (
         "memoryfordefragment",
         r"PT_DEVMEM OOM: (?P<fatal> No enough memory for defragment)",
     ),
-    Wording("other", "other.warning", "largealloc", r"tcmalloc: large alloc <requested:bytes> bytes"),
+    Wording(
+        "other",
+        "other.program",
+        "allowedmemorysize",
+        r"""Allowed memory size of <allowed:bytes> bytes exhausted
+            (?: .{0,40}? \(tried to allocate <requested:bytes> bytes)?""",
+    ),
+    Wording("other", SERVED, "largealloc", r"tcmalloc: large alloc <requested:bytes> bytes"),
     Wording(
         "other",
         "other.one_piece",

@@ -243,8 +243,12 @@ _OF_OTHERS = ("message_proofs.others", "message_proofs.unnamed_others", "message
 
 def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
     """Whether the card shows room enough for what it refused."""
-    if sizes.free is not None and sizes.free.covers(request):
-        judgement.proves.append(note("message_proofs.room_on_card", free=sizes.free.value, requested=request.value))
+    if sizes.free is None or not sizes.free.covers(request):
+        return
+    rest, mine = sizes.outside, sizes.reserved or sizes.allocated
+    if rest is not None and mine is not None and sizes.total is not None and rest.exceeds(mine + mine):
+        judgement.proves.append(note("message_proofs.mostly_outside", rest=rest.value, total=sizes.total.value))
+    judgement.proves.append(note("message_proofs.room_on_card", free=sizes.free.value, requested=request.value))
 
 
 def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
@@ -311,7 +315,7 @@ def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMe
             judgement.advice.append(note("message_advice.beside_the_point", **values))
         elif inside.covers(request) and request.value in _SMALL_POOL:
             judgement.advice.append(note("message_advice.undecided", **values))
-        elif inside.covers(request):
+        elif inside.covers(request) and sizes.spilled is None:
             judgement.advice.append(note("message_advice.fits_here", **values))
         elif "message_proofs.only_together" in codes:
             judgement.advice.append(note("message_advice.might_help", **values))
@@ -335,6 +339,17 @@ def _why_refused(sizes: _Sizes) -> Note:
     if cap is None or sizes.reserved is not None or (total is not None and not total.exceeds(cap)):
         return note("message_gaps.why_refused")
     return note("message_gaps.near_cap", allowed=cap.value)
+
+
+def _gap_outside(judgement: Judgement, sizes: _Sizes, codes: set[str]) -> None:
+    """Whose the rest of the card is, where that is not told and may have mattered."""
+    rest = sizes.outside
+    if rest is None or sizes.others is not None or codes & {*_OF_OTHERS, "message_proofs.neither"}:
+        return
+    if sizes.reserved is not None and _is_notable(rest, sizes):
+        judgement.cannot_tell.append(note("message_gaps.whose_rest", rest=rest.value))
+    elif _would_do(rest, sizes):
+        judgement.cannot_tell.append(note("message_gaps.whose_little", rest=rest.value))
 
 
 def _would_do(rest: Figure, sizes: _Sizes) -> bool:
@@ -373,9 +388,7 @@ def _gaps_in_figures(judgement: Judgement, sizes: _Sizes, message: OomMessage) -
         judgement.cannot_tell.append(
             note("message_gaps.whose_outside_pool" if of_pool else "message_gaps.whose_outside")
         )
-    rest = sizes.outside
-    if rest is not None and _would_do(rest, sizes) and not _is_notable(rest, sizes):
-        judgement.cannot_tell.append(note("message_gaps.whose_little", rest=rest.value))
+    _gap_outside(judgement, sizes, codes)
     if "message_proofs.room_on_card" in codes:
         judgement.cannot_tell.append(_why_refused(sizes))
     unnamed = sizes.others is None and sizes.process is None and not message.reading.values.get("tells_own")

@@ -31,6 +31,8 @@ def judge(message: OomMessage) -> Judgement:
     ):
         gap = "message_gaps.driver_sized"
     gap = _where_it_ran(message, gap)
+    if any(proof.code == "message_proofs.jax_temporaries" for proof in judgement.proves):
+        gap = "message_gaps.which_buffers"
     if any(proof.code == "message_proofs.tensorflow_host" for proof in judgement.proves):
         gap = "message_gaps.host"
     if any(proof.code in _OF_NO_SHORTAGE for proof in judgement.proves):
@@ -66,7 +68,8 @@ def _proofs(message: OomMessage) -> list[Note]:
     if reading.wording == pinned.GOES_ON:
         return [note("message_proofs.pinned_goes_on")]
     if reading.wording == "host.shared" and not _FULL.search(_said(message)):
-        return [note("message_proofs.dev_shm_likely")]
+        by_signal = "buserror" in _said(message).lower()
+        return [note("message_proofs.bus_error" if by_signal else "message_proofs.dev_shm_likely")]
     if "jemalloc_pages" in message.around and message.kind == "host-ram":
         return [note("message_proofs.jemalloc_pages")]
     found = _sized(message)
@@ -76,6 +79,8 @@ def _proofs(message: OomMessage) -> list[Note]:
         return [note("message_proofs.went_on")]
     if message.kind == "tensorflow" and _BY_CPU.search(_said(message)):
         return [note("message_proofs.tensorflow_host")]
+    if message.kind == "jax" and "preallocatedtempallocation:" in str(reading.values.get("after")):
+        return [note("message_proofs.jax_temporaries")]
     if message.kind in ("cublas", "cudnn") and "alloc" in str(reading.values.get("status", "")).lower():
         return [note("message_proofs.library_alloc")]
     program = other.program_of("".join(message.text.split()))
@@ -128,7 +133,7 @@ def _reserved(request: Figure, free: Figure | None) -> Note:
 def _by_itself(message: OomMessage, request: Figure, limit: Figure | None, free: Figure | None) -> Note | None:
     """What a program's own figures prove: that its limit was reached, or that less was free."""
     taken = message.figure("allocated")
-    if message.reading.wording == "other.warning":
+    if message.reading.wording in ("other.warning", other.SERVED):
         return None
     if limit is not None and taken is not None and (taken + request).exceeds(limit):
         values = {"allocated": taken.value, "requested": request.value, "allowed": limit.value}
@@ -202,6 +207,7 @@ _PROOFS = {
     "other.guess": "message_proofs.only_guesses",
     "killed.early": "message_proofs.killed_early",
     "other.warning": "message_proofs.only_a_warning",
+    other.SERVED: "message_proofs.only_a_warning",
     "other.launch": "message_proofs.registers",
     "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
@@ -217,7 +223,7 @@ _BY_CPU = re.compile(r"device:CPU:\d+|byallocator(?:cpu|mklcpu)|CPU_0|EigenAlloc
 _FULL = re.compile(r"Nospaceleft|Cannotallocatememory|isfull|Resourcetemporarily|Full", re.IGNORECASE)
 """With what shared memory is said to be full; a bus error has other causes too."""
 _OF_THE_CARD = re.compile(
-    r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)|OUT_OF_DEVICE_MEMORY|OutOfDeviceMemory"
+    r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)|OUT_OF_DEVICE_MEMORY|OutOfDeviceMemory|kIOGPU|\[METAL\]"
 )
 """The call or the code that only memory of a device has."""
 NO_MACHINE = 1 << 50

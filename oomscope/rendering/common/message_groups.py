@@ -32,7 +32,7 @@ class MessageGroup:
         first = self.first
         if self.others:
             lines = f"lines {format_count(first.line)} to {format_count(self.others[-1].line)}"
-            found = [plural(len(self.others) + 1, "such message") + self._sizes(), lines]
+            found = [plural(len(self.others) + 1, "such message") + self._sizes(), *self._devices(), lines]
         else:
             found = [f"line {format_count(first.line)}"]
         if first.times > 1:
@@ -44,12 +44,20 @@ class MessageGroup:
         sizes = sorted({figure.value for figure in figures if figure is not None})
         return f" of {format_size(sizes[0])} to {format_size(sizes[-1])}" if len(sizes) > 1 else ""
 
+    def _devices(self) -> list[str]:
+        devices = list(dict.fromkeys(one.reading.device for one in (self.first, *self.others)))
+        return [f"devices in order: {', '.join(map(_number, devices[:_MOST_RANKS]))}"] if len(devices) > 1 else []
+
     def _ranks(self) -> list[str]:
         ranks = list(dict.fromkeys(one.rank for one in (self.first, *self.others) if one.rank is not None))
         if len(ranks) < 2:
             return [f"rank {rank}" for rank in ranks]
         more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
         return [f"ranks in order: {', '.join(map(str, ranks[:_MOST_RANKS]))}{more}"]
+
+
+def _number(device: int | None) -> str:
+    return "not named" if device is None else str(device)
 
 
 def grouped(messages: Sequence[OomMessage]) -> list[MessageGroup]:
