@@ -12,6 +12,7 @@ from oomscope.analysis.plan.alignment import Stretch, align
 from oomscope.analysis.plan.facts import LEAST_WORKSPACE
 from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.kinds import SIDE, kind_of
+from oomscope.analysis.plan.loops import by_items, of_one_size
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
 from oomscope.analysis.plan.size_models import fit
@@ -299,6 +300,9 @@ def _sizes_of_likes(
     size = np.full(unit.end - unit.begin, _UNSEEN, np.int64)
     found = partner >= 0
     size[found] = other.program.size[theirs][partner[found]]
+    times = by_items(recording, unit, other, like)
+    looped = of_one_size(recording, unit, times, size)
+    size[looped] = np.round(recording.program.size[mine][looped] * times[looped])
     return size
 
 
