@@ -1,8 +1,8 @@
 """What a program makes in a loop over the items of a batch: as many requests as there are items, none of them larger.
 
-A loss that goes through the images of a batch one by one is such a loop. What it keeps for each until the backward grows
-with the batch by its number; what it gives back before the next item does not grow at all, nor does what micro-batches
-make one after another.
+A loss that goes through the images of a batch one by one is such a loop. What it keeps for each until the backward
+grows with the batch by its number; what it gives back before the next item does not grow at all, nor does what
+micro-batches make one after another.
 """
 
 from __future__ import annotations
