@@ -36,10 +36,10 @@ Calls = set[object]
 
 def calls_for_nothing(run: Run, known: dict[int, Path], passes: list[IntArray]) -> Calls:
     """The calls whose backward nothing needs, each as where it is made and of which module."""
-    zeroed = [_zeroed(run, passes, number) for number in range(len(passes))]
-    most = max((int(run.size[rows].sum()) for rows in zeroed), default=0)
+    wanted = [zeroed(run, passes, number) for number in range(len(passes))]
+    most = max((int(run.size[rows].sum()) for rows in wanted), default=0)
     found: Calls = set()
-    for number, rows in enumerate(zeroed):
+    for number, rows in enumerate(wanted):
         # Where gradients are zeroed in place, or not after each backward, only some leave any.
         if len(rows) and run.size[rows].sum() >= MOSTLY * most:
             last = int(run.begin[rows[-1]])
@@ -54,8 +54,8 @@ def some_are_left(run: Run, passes: list[IntArray]) -> bool:
     """Whether some weights have gradients that no ``zero_grad`` reaches, or that the optimizer behind does not take."""
     for number in range(len(passes)):
         rows, own = _stepped(run, passes, number)
-        zeroed, left = _zeroed(run, passes, number), _left(run, passes, number)
-        for_nothing = [rows[~own], *([left] if (run.size[zeroed] > SCALAR).any() else [])]
+        wanted, left = zeroed(run, passes, number), _left(run, passes, number)
+        for_nothing = [rows[~own], *([left] if (run.size[wanted] > SCALAR).any() else [])]
         if any(run.size[some].sum() > SMALL_SHARE * run.size[rows].sum() for some in for_nothing):
             return True
     return False
@@ -66,7 +66,7 @@ def calls_of(path: Path) -> list[object]:
     return [(path[:depth], module_of(path[: depth + 1])) for depth in range(1, len(path))]
 
 
-def _zeroed(run: Run, passes: list[IntArray], number: int) -> IntArray:
+def zeroed(run: Run, passes: list[IntArray], number: int) -> IntArray:
     """The gradients that a backward leaves to its end and that are let go later."""
     back = backward_of(run, passes, number)
     found: IntArray = back[run.gradients[back] & (run.end[back] > run.begin[back[-1:]].sum()) & (run.end[back] < NEVER)]

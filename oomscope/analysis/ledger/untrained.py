@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.ledger.draft import NEVER
-from oomscope.analysis.ledger.overlooked import calls_for_nothing, calls_of
+from oomscope.analysis.ledger.overlooked import calls_for_nothing, calls_of, zeroed
 from oomscope.analysis.ledger.passes import backward_of, forwards
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
@@ -41,11 +41,27 @@ def _untrained(run: Run) -> Untrained | None:
     found = Untrained(np.zeros(len(run.size), np.bool_), np.zeros(len(run.size), np.bool_))
     for number, rows in enumerate(passes if inside else []):
         of_calls = np.isin(run.stack[rows], inside)
+        of_calls |= _beside(run, rows, of_calls, zeroed(run, passes, number))
         mine, others = rows[of_calls], rows[~of_calls]
         if len(mine):
             found.forward[mine] = True
             found.backward[_goes_with(run, mine, others, backward_of(run, passes, number))] = True
     return found if found.forward.any() else None
+
+
+def _beside(run: Run, rows: IntArray, of_calls: BoolArray, wanted: IntArray) -> BoolArray:
+    """bool[rows]: what a network before the model makes outside of the calls that are known of it.
+
+    A function of its own may run it, such as ``encode``. If all gradients that are `wanted` are made before its
+    backward begins, that is what this gives up, of what was made before anything of the model behind.
+    """
+    kept = rows[of_calls & run.saved[rows]]
+    last = int(run.begin[wanted].max(initial=-1))
+    if not len(kept) or last < 0 or last > run.end[kept].min():
+        return np.zeros(len(rows), np.bool_)
+    late = run.saved[rows] & (run.end[rows] > last)
+    behind = rows[run.saved[rows] & ~late & (rows > kept[-1])]
+    return np.asarray(late & (rows < behind[0])) if len(behind) else late
 
 
 def _goes_with(run: Run, mine: IntArray, others: IntArray, back: IntArray) -> IntArray:
