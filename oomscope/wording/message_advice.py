@@ -11,6 +11,10 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     " were before the error.",
     "message_advice.fits_here": "{advice} may help, if the {inside:size} that lay free inside PyTorch belong to no"
     " other stream or pool.",
+    "message_advice.fits_here_on_rocm": "{advice} may help where the release of PyTorch for ROCm has it, if the"
+    " {inside:size} that lay free inside PyTorch belong to no other stream or pool.",
+    "message_advice.speaks_for": "{advice} might help: the {inside:size} that lay unallocated inside PyTorch and the"
+    " card's free bytes are more than {requested:size} together.",
     "message_advice.not_on_windows": "{advice}: most releases of PyTorch for Windows ignore it.",
     "message_advice.might_help": "{advice} might help: only with the card's free bytes do the {inside:size}"
     " unallocated reach {requested:size}.",
@@ -29,5 +33,6 @@ MESSAGE_ADVICE: dict[str, Sentence] = {
     " neither does TORCH_USE_CUDA_DSA.",
     "message_advice.smaller_blocks": "Smaller block sizes or fewer num_stages may help, as it says.",
     "message_advice.heap": "NODE_OPTIONS=--max-old-space-size=MIB raises the heap's limit, where the machine has more.",
+    "message_advice.java_heap": "A larger -Xmx raises the heap's limit, where the machine has more.",
     "message_advice.raise_shm": "A larger /dev/shm (docker run --shm-size) or fewer DataLoader workers help.",
 }

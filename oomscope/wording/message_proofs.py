@@ -88,8 +88,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.cache_tokens": "The cache has room for {left:count} more tokens, the request takes {tokens:count}.",
     "message_proofs.no_blocks": "The engine reckoned that nothing of what it may use was left for the KV cache, after"
     " weights and a forward pass.",
-    "message_proofs.system_memory": "The model needs {needed:size} of the machine's memory, {left:size} is available;"
-    " this is not the card's memory.",
+    "message_proofs.system_memory": "The engine reckons that the model needs {needed:size} of the machine's memory, and"
+    " {left:size} is available; this is not the card's memory.",
     "message_proofs.on_chip": "One block of a kernel wants {requested:size} of the {allowed:size} of on-chip memory"
     " that it may have. It has nothing to do with the card's memory.",
     "message_proofs.on_chip_unsized": "A kernel asks for more of the chip's own memory or registers than one block may"
@@ -112,6 +112,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.went_on": "TensorFlow says itself that this is no failure.",
     "message_proofs.driver": "The driver itself refused; its own message has no figures.",
     "message_proofs.driver_free": "The driver itself refused, while {free:size} was free.",
+    "message_proofs.video_memory": "It says that the GPU's memory had no room; whether the driver refused or the"
+    " program's own allocator, it does not say.",
     "message_proofs.driver_sized": "The driver itself refused {requested:size}.",
     "message_proofs.driver_sized_free": "The driver itself refused {requested:size}, while {free:size} was free.",
     "message_proofs.other_code": "The driver refused an allocation, with a code that is not the one for memory.",

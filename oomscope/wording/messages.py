@@ -64,6 +64,13 @@ _SCHEDULERS = (
     (re.compile(r"Reason\W{0,12}OOM|low on resource|MemoryPressure", re.IGNORECASE), "kubectl describe pod POD"),
 )
 """Who ran the job knows how much it held; the kernel's log of the node is not for its users."""
+_OF_OTHERS = {
+    "message_proofs.others": "others",
+    "message_proofs.unnamed_others": "rest",
+    "message_proofs.outside": "rest",
+    "message_proofs.mostly_outside": "rest",
+}
+"""What proves that others hold some of the card, and the value that says how much."""
 _TELLS_ITSELF = ("killed.notebook", "killed.ray", "killed.early", "killed.worker")
 """No kernel's log knows of these."""
 _NOT_OF_THE_CARD = ("jax.space", "nccl.other_reason", "cache.tokens")
@@ -103,6 +110,8 @@ def _label(message: OomMessage) -> str:
 def next_commands_after(message: OomMessage) -> list[str]:
     """The one command that would tell the rest; none where no command would."""
     kind = message.kind
+    if _is_mostly_others(message):
+        return _processes(message)
     if kind in _RECORDED or (message.reading.wording == "driver.torch" and _OF_TORCH.search(_said(message))):
         return [_run(message)]
     if kind in ("cublas", "cudnn") and "tensorflow" not in message.around:
@@ -131,6 +140,13 @@ def next_commands_after(message: OomMessage) -> list[str]:
 def _its_own(message: OomMessage) -> bool:
     """Whether the program itself holds what is missing."""
     return any(proof.code == "message_proofs.own_limit" for proof in message.proves)
+
+
+def _is_mostly_others(message: OomMessage) -> bool:
+    """Whether others hold more of the card than this allocator: what it holds itself would tell little."""
+    mine = message.figure("reserved") or message.figure("allocated")
+    held = [proof.values.get(name, 0) for proof in message.proves if (name := _OF_OTHERS.get(proof.code))]
+    return mine is not None and max(held, default=0) > mine.value
 
 
 def _asks_of_the_host(message: OomMessage) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from oomscope.rendering.explain import to_text
 from oomscope.units import GIB, MIB, Rounded, format_size
 from oomscope.wording import say
+from oomscope.wording.messages import next_commands_after
 from tests.messages.comparing import read
 from tests.messages.test_proofs import message, proven, worth
 from tests.messages.test_surroundings import gaps, only
@@ -90,3 +91,61 @@ def test_xla_wants_a_programs_temporaries_in_one_piece():
         "  preallocated temp allocation:   12.83GiB\n"
     )
     assert (proven(found), gaps(found)) == ({"jax_temporaries"}, ["which_buffers"])
+
+
+def test_what_a_logger_prints_of_tensorrts_request_is_read_where_it_is_cut_off():
+    found = only(
+        "[defaultAllocator.cpp::allocateAsync::44] Error Code 1: Cuda Runtime (out of memory)\n"
+        "Requested amount of GPU memory (22649242112 bytes) could not be alloca\n"
+    )
+    assert (found.figure("requested").value, gaps(found)) == (22649242112, ["driver_sized"])
+
+
+def test_a_call_that_nvidias_samples_name_is_the_drivers():
+    found = only(
+        'ERROR: CUDA RT call "cudaMalloc(&a, nx * ny)" in line 378 of file jacobi.cpp failed with out of memory (2).\n'
+    )
+    assert (proven(found), gaps(found)) == ({"driver"}, ["library_alloc"])
+
+
+def test_within_rounding_both_kinds_of_fragmentation_speak_for_the_advice():
+    held = message("4.64 GiB", total="14.76 GiB", free="4.24 GiB", allocated="4.83 GiB", unallocated="4.64 GiB")
+    assert worth(held) == ["speaks_for"]
+
+
+def test_expandable_segments_are_not_in_every_release_for_rocm():
+    text = (
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 11.74 GiB. GPU 7 has a total capacity of 252.0 GiB"
+        " of which 6.94 GiB is free. Of the allocated memory 229.04 GiB is allocated by PyTorch, and 12.46 GiB is"
+        " reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting"
+        " PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n"
+    )
+    assert worth(only(text)) == ["fits_here_on_rocm"]
+
+
+def test_who_holds_the_card_is_asked_next_where_others_hold_more_than_this_process():
+    little = message("148.00 MiB", total="31.60 GiB", free="87.44 MiB", allocated="594.01 MiB", unallocated="5.99 MiB")
+    assert next_commands_after(little)[0].startswith("nvidia-smi")
+    much = message("1.50 GiB", free="1.00 GiB", allocated="20.00 GiB", unallocated="0.10 GiB")
+    assert "outside" in proven(much)
+    assert next_commands_after(much)[0].startswith("oomscope run")
+
+
+def test_an_engine_that_reckons_with_the_machines_memory_is_believed_within_rounding():
+    found = only("model requires more system memory (11.3 GiB) than is available (11.2 GiB)\n")
+    assert "needs 11.3 GiB of the machine's memory, and 11.2 GiB is available" in say(found.proves[0])
+    assert (gaps(found), next_commands_after(found)) == (["host"], ["free -h"])
+
+
+def test_whose_memory_directml_means_is_told_and_no_more():
+    found = only(
+        "RuntimeError: Could not allocate tensor with 9850880 bytes. There is not enough GPU video memory available!\n"
+    )
+    assert proven(found) == {"video_memory"}
+
+
+def test_a_library_of_a_release_without_history_cannot_be_recorded_there():
+    found = only(
+        "RuntimeError: cublas runtime error : resource allocation failed at /pytorch/aten/src/THC/THCGeneral.cpp:250\n"
+    )
+    assert "too_old" in gaps(found)

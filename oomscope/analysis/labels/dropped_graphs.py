@@ -19,6 +19,10 @@ _LEAST_LAYERS = 4
 _LEAST_STACKS = 6
 """Which leave so many blocks. A graph saves for nearly every line of a layer; a cache keeps keys and values, for two
 kinds of attention at most, and a list of outputs one or two."""
+_FAR_SMALLER = 64
+"""Times that a weight is larger than what its product makes, at most."""
+_AT_ONCE = 2
+"""Entries from an allocation to the one that completes its free, if nothing lies between."""
 
 
 def dropped_graphs(facts: LifetimeFacts, rows: IntArray) -> BoolArray:
@@ -41,9 +45,27 @@ def dropped_graphs(facts: LifetimeFacts, rows: IntArray) -> BoolArray:
 
 
 def _copies_of_weights(facts: LifetimeFacts) -> BoolArray:
-    """Autocast keeps its copies of weights, half as large, until it ends; with a graph or without."""
+    """Autocast keeps its copies of weights, half as large, until it ends; with a graph or without.
+
+    A copy is made for a product, whose result the same line makes right after it; a norm makes its statistics there.
+    """
     weights = ascending(facts.bytes[(facts.before & facts.lives) | (facts.role == Role.LOAD)])
     halves = np.isin(facts.bytes * 2, weights)
     # Where C++ frames are recorded, they name autocast's copies.
     named = facts.marked(Mark.CAST | Mark.PRODUCT | Mark.COMPUTED).any()
-    return halves & facts.marked(Mark.CAST) if named else halves
+    return halves & (facts.marked(Mark.CAST) if named else _made_for_a_result(facts))
+
+
+def _made_for_a_result(facts: LifetimeFacts) -> BoolArray:
+    """Which rows are followed by another of the same stack, the next or the one after it, that is not far smaller.
+
+    A workspace, which is given back at once, is no result.
+    """
+    order = facts.lifetimes.by_birth()
+    stack, size = facts.lifetimes.stack[order], facts.bytes[order]
+    size = np.where(facts.lifetimes.freed[order] - facts.lifetimes.born[order] <= _AT_ONCE, 0, size)
+    found = np.zeros(len(facts), np.bool_)
+    for further in (1, 2):
+        alike = (stack[further:] == stack[:-further]) & (size[further:] * _FAR_SMALLER >= size[:-further])
+        found[order[:-further][alike]] = True
+    return found

@@ -127,7 +127,7 @@ WORDINGS = (
         "driver.refused",
         "requestedamountof",
         r"""Requested amount of (?: GPU)? memory
-            \( <requested:bytes> by (?: tes \) could not be allocated | [a-z]{0,3} \Z)""",
+            \( <requested:bytes> by (?: tes \) (?: could not be allocated)? | [a-z]{0,3} \Z)""",
     ),
     Wording(
         "cuda-driver",
@@ -200,6 +200,12 @@ WORDINGS = (
         "driver.refused",
         "toallocatememory",
         r"Cuda Device MemoryAllocator fail to allocate memory <requested:bytes> bytes !* Result = 2 (?! \d)",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "failedwithoutofmemory(2)",
+        r"CUDA (?: RT | runtime | driver)? call \W? \w{2,40} \( .{0,160}? failed with out of memory \(2\)",
     ),
     Wording(
         "cuda-driver",

@@ -68,6 +68,7 @@ def _kibibytes(reading: Reading, match: re.Match[str]) -> Reading:
     )
 
 
+_OF_GROUP = re.compile(r"mem_cgroup_out_of_memory|mem_cgroup_try_charge")
 _STACK = 1_200
 """Characters of the kernel's own stack, which tells for what it looked for a process to kill."""
 
@@ -75,7 +76,7 @@ _STACK = 1_200
 def _invoked(reading: Reading, match: re.Match[str]) -> Reading:
     """Without blanks nothing tells where the name of the process begins: the line is that of what it did."""
     stack = match.string[match.end() : match.end() + _STACK]
-    group = {"group": "MEMCG"} if "mem_cgroup_out_of_memory" in stack else {}
+    group = {"group": "MEMCG"} if _OF_GROUP.search(stack) else {}
     return with_figures(replace(reading, start=match.start("did")), {}, **group)
 
 

@@ -316,9 +316,13 @@ def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMe
         elif inside.covers(request) and request.value in _SMALL_POOL:
             judgement.advice.append(note("message_advice.undecided", **values))
         elif inside.covers(request) and sizes.spilled is None:
-            judgement.advice.append(note("message_advice.fits_here", **values))
+            on_rocm = message.kind == "torch-hip" and slug == "expandable_segments:True"
+            code = "message_advice.fits_here_on_rocm" if on_rocm else "message_advice.fits_here"
+            judgement.advice.append(note(code, **values))
         elif "message_proofs.only_together" in codes:
             judgement.advice.append(note("message_advice.might_help", **values))
+        elif sizes.spilled is None and free is not None and (inside + free).covers(request):
+            judgement.advice.append(note("message_advice.speaks_for", **values))
         else:
             judgement.advice.append(note("message_advice.undecided", **values))
 

@@ -41,6 +41,8 @@ def judge(message: OomMessage) -> Judgement:
         gap = "message_gaps.library_alloc"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
+    if message.kind in ("cublas", "cudnn") and ("old_python" in message.around or "/THC/" in message.text):
+        judgement.cannot_tell.append(note("message_gaps.too_old"))
     return judgement
 
 
@@ -65,6 +67,8 @@ def _proofs(message: OomMessage) -> list[Note]:
     reading = message.reading
     if message.kind == "pinned-host" and _OTHER_REASON.search(_said(message)):
         return [note("message_proofs.pinned_other_reason")]
+    if message.kind == "cuda-driver" and "gpuvideomemory" in _said(message).lower():
+        return [note("message_proofs.video_memory")]
     if reading.wording == pinned.GOES_ON:
         return [note("message_proofs.pinned_goes_on")]
     if reading.wording == "host.shared" and not _FULL.search(_said(message)):
@@ -237,6 +241,8 @@ _ADVICE = {
     "cuda_launch_blocking": "message_advice.blocking",
     "reducingblocksizes": "message_advice.smaller_blocks",
     "javascriptheapoutofmemory": "message_advice.heap",
+    "javaheapspace": "message_advice.java_heap",
+    "reduceblocksizeornum_stages": "message_advice.smaller_blocks",
     "raiseyoursharedmemorylimit": "message_advice.raise_shm",
 }
 _GAPS: dict[str, str | None] = {

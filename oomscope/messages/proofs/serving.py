@@ -114,8 +114,9 @@ def _reckoned(_: OomMessage, judgement: Judgement) -> None:
 
 
 def _system(message: OomMessage, judgement: Judgement) -> None:
+    judgement.cannot_tell.append(note("message_gaps.host"))
     needed, left = message.figure("requested"), message.figure("free")
     if needed is None or left is None:
         judgement.proves.append(note("message_proofs.budget"))
-    elif needed.exceeds(left):
+    elif needed.value > left.value:
         judgement.proves.append(note("message_proofs.system_memory", needed=needed.value, left=left.value))
