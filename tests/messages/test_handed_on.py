@@ -115,7 +115,7 @@ def test_within_rounding_both_kinds_of_fragmentation_speak_for_the_advice():
 
 def test_expandable_segments_are_not_in_every_release_for_rocm():
     text = (
-        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 11.74 GiB. GPU 7 has a total capacity of 252.0 GiB"
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 11.74 GiB. GPU 7 has a total capacity of 252 GiB"
         " of which 6.94 GiB is free. Of the allocated memory 229.04 GiB is allocated by PyTorch, and 12.46 GiB is"
         " reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting"
         " PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n"
