@@ -11,7 +11,7 @@ from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.overlooked import calls_for_nothing, calls_of, zeroed
 from oomscope.analysis.ledger.passes import backward_of, forwards
 from oomscope.analysis.ledger.paths import paths
-from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.run import SCALAR, Run
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
@@ -56,7 +56,7 @@ def _beside(run: Run, rows: IntArray, of_calls: BoolArray, wanted: IntArray) -> 
     backward begins, that is what this gives up, of what was made before anything of the model behind.
     """
     kept = rows[of_calls & run.saved[rows]]
-    last = int(run.begin[wanted].max(initial=-1))
+    last = int(run.begin[wanted[run.size[wanted] > SCALAR]].max(initial=-1))
     if not len(kept) or last < 0 or last > run.end[kept].min():
         return np.zeros(len(rows), np.bool_)
     late = run.saved[rows] & (run.end[rows] > last)
