@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.edits.accumulate import _for_several_steps, _optimizer_steps
 from oomscope.analysis.ledger.matmuls import attentions
 from oomscope.analysis.ledger.never_backward import never_backward
+from oomscope.analysis.ledger.several_steps import for_several_steps, optimizer_steps
 from tests.ledger.rounds import run
 
 UPDATES = 4
@@ -13,26 +13,26 @@ UPDATES = 4
 
 
 def test_each_rollout_has_several_steps_of_the_optimizer():
-    assert len(_optimizer_steps(run("rollouts"))) == 4 * UPDATES
-    assert len(_optimizer_steps(run("chosen"))) == run("chosen").steps
+    assert len(optimizer_steps(run("rollouts"))) == 4 * UPDATES
+    assert len(optimizer_steps(run("chosen"))) == run("chosen").steps
 
 
 def test_micro_batches_leave_a_rollout_as_it_is():
     pixels = run("rollouts")
     edited = EDITS["accumulate"].edit(pixels, 2)
     assert edited is not None
-    graph = never_backward(pixels) & _for_several_steps(pixels)
+    graph = never_backward(pixels) & for_several_steps(pixels)
     assert pixels.size[graph].sum() > 0.9 * pixels.size[never_backward(pixels)].sum()
     size = edited.likely.size[: len(pixels.size)]
     assert (size == pixels.size)[graph].all()
-    others = pixels.saved & pixels.grows_with_batch & ~_for_several_steps(pixels)
+    others = pixels.saved & pixels.grows_with_batch & ~for_several_steps(pixels)
     assert (size < pixels.size)[others].mean() > 0.9
 
 
 def test_a_graph_that_one_step_outlives_is_made_anew_for_each_micro_batch():
     policy = run("chosen")
     assert never_backward(policy).any()
-    assert not _for_several_steps(policy)[never_backward(policy)].any()
+    assert not for_several_steps(policy)[never_backward(policy)].any()
 
 
 def test_a_product_that_no_backward_needs_is_no_attention():

@@ -10,13 +10,12 @@ from oomscope.analysis.ledger.corrected import of_pairs_of_samples
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import SCALAR, Run
+from oomscope.analysis.ledger.several_steps import for_several_steps
 from oomscope.analysis.plan.reductions import filled_by
-from oomscope.model import BoolArray, IntArray
+from oomscope.model import BoolArray
 
 SLUG = "accumulate"
 DEFAULT = 2
-SEVERAL = 2
-"""Steps of an optimizer; a graph that a variable keeps until it is bound anew is there for one of them, too."""
 
 
 def edit(run: Run, value: int | None) -> Edited | None:
@@ -29,7 +28,7 @@ def edit(run: Run, value: int | None) -> Edited | None:
         return None
     # The optimizer steps once, with the rows of all micro-batches; an evaluation below it has a batch of its own.
     # What is there for several of its steps, as a rollout with its graph, was made before the loop over batches.
-    once = run.during(OPTIMIZER) | run.below_optimizer | _for_several_steps(run)
+    once = run.during(OPTIMIZER) | run.below_optimizer | for_several_steps(run)
     shrinks = run.grows_with_batch & ~_kept(run) & ~_sparse_gradients(run) & ~once
     share = 1 / (value or DEFAULT)
     full = filled_by(run.recording)
@@ -54,22 +53,6 @@ def _kept(run: Run) -> BoolArray:
     pairs = np.stack([run.stack.astype(np.int64), run.size], axis=1)
     which = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
     found: BoolArray = mine & np.isin(which, which[kept])
-    return found
-
-
-def _for_several_steps(run: Run) -> BoolArray:
-    """bool[requests]: what a forward makes, within one step of the program, for several steps of an optimizer."""
-    steps = _optimizer_steps(run)
-    spanned = np.searchsorted(steps, run.end) - np.searchsorted(steps, run.begin)
-    found: BoolArray = run.of(ACTIVATION, TEMPORARY) & (spanned >= SEVERAL) & (run.end < NEVER)
-    return found
-
-
-def _optimizer_steps(run: Run) -> IntArray:
-    """int64[steps]: the moment at which each step of an optimizer begins: between two there is a backward."""
-    rows = np.flatnonzero(run.during(OPTIMIZER))
-    backward = np.cumsum(run.during(BACKWARD))[rows]
-    found: IntArray = run.begin[rows[np.append(True, np.diff(backward) > 0)]] if len(rows) else rows
     return found
 
 

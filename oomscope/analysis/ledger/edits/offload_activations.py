@@ -12,6 +12,7 @@ from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.several_steps import for_several_steps
 from oomscope.analysis.plan.reductions import made_to_add_up
 from oomscope.model import BoolArray, IntArray
 
@@ -30,7 +31,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """What is saved goes when Python is done with it, and is back while the function that needs it goes backward.
 
     What outlives its backward is held by a variable; that stays. What no backward uses does not come back; that of an
-    evaluation in a function of its own stays as it is.
+    evaluation in a function of its own stays as it is, and so does what was made before the steps that use it.
     """
     if not run.trains:
         return None
@@ -42,7 +43,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return None
     held = np.where(derived, run.begin + AT_ONCE * SPACING, held_until(run))
     ends = np.minimum(held[rows], run.end[rows])
-    unused = np.flatnonzero(for_nothing & ~_evaluated_elsewhere(run))
+    unused = np.flatnonzero(for_nothing & ~_evaluated_elsewhere(run) & ~for_several_steps(run))
     draft = run.draft.lasting(unused, end=held_until(run)[unused]).lasting(rows, end=ends)
     late = np.maximum(run.end[rows] - AHEAD * SPACING, ends + 1)
     begins = np.maximum(_function_begins(run, run.end[rows]), _gradient_comes(run, rows))
@@ -61,11 +62,11 @@ def _with_inputs(run: Run, draft: Draft) -> Draft:
 
 
 def _evaluated_elsewhere(run: Run) -> BoolArray:
-    """bool[requests]: what runs below the optimizer in functions that the training does not call, as ``validate``.
+    """bool[requests]: what runs below the optimizer in functions that do not call the model in training, as ``validate``.
 
     What is switched on around the forward of a step is switched on in the same function for another one, at most.
     """
-    callers = {stack: tuple(name for *_, name in path[0]) for stack, path in paths(run).items()}
+    callers = {stack: tuple(name for *_, name in path[0]) for stack, path in paths(run).items() if len(path) > 1}
     trained = {callers.get(stack) for stack in run.stack[run.saved & ~run.below_optimizer].tolist()}
     elsewhere = [stack for stack, names in callers.items() if names not in trained]
     found: BoolArray = run.below_optimizer & np.isin(run.stack, elsewhere)
