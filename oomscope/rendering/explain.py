@@ -19,8 +19,8 @@ from oomscope.wording.messages import NOTHING, UNREAD, headline, next_commands_a
 SCHEMA = Path(__file__).with_name("explain.schema.json")
 SCHEMA_VERSION = 2
 WIDTH = 80
-_NO_QUESTION = "message_gaps.too_old"
-"""Of the release, so that what comes next needs another one."""
+_NO_QUESTION = ("message_gaps.too_old", "message_gaps.comfyui", "message_gaps.other_snapshots")
+"""What is to be known of what comes next."""
 _MOST_GROUPS = 5
 _MOST_PROOFS = 3
 _LABEL = 8
@@ -110,10 +110,10 @@ def _rows(group: MessageGroup) -> Iterator[tuple[str, str]]:
     first = group.first
     yield from (("Proven", say(note)) for note in first.proves[:_MOST_PROOFS])
     yield from (("Advice", say(note)) for note in first.advice)
-    gaps = [note for note in first.cannot_tell if note.code != _NO_QUESTION]
+    gaps = [note for note in first.cannot_tell if note.code not in _NO_QUESTION]
     if gaps:
         yield "Open", "; ".join(map(say, gaps)) + "."
-    yield from (("Note", f"{say(note)}.") for note in first.cannot_tell if note.code == _NO_QUESTION)
+    yield from (("Note", f"{say(note)}.") for note in first.cannot_tell if note.code in _NO_QUESTION)
 
 
 def _group_lines(group: MessageGroup, width: int, told: set[str]) -> Iterator[str]:

@@ -22,6 +22,7 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.near_cap": "whether the {allowed:size} allowed was reached: what PyTorch had reserved is not told",
     "message_gaps.which_process": "which of the named processes is this one",
     "message_gaps.too_old": "oomscope records from torch 2.1 on; this message is an older one's, so upgrade first",
+    "message_gaps.comfyui": "ComfyUI sets this allocator by itself; there, start it with --disable-cuda-malloc",
     "message_gaps.mps": "which tensors hold the memory; PyTorch takes no memory snapshots on MPS",
     "message_gaps.budget": "how the rest of the memory is used",
     "message_gaps.who_on_card": "which process holds the card",

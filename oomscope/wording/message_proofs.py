@@ -134,6 +134,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     "message_proofs.bus_error": "A process ended with a bus error. As a rule /dev/shm was full, where workers hand over"
     " batches; the message does not say so for certain.",
     "message_proofs.host_sized": "{requested:size} of the machine's memory was refused; the card is not involved.",
+    "message_proofs.limit_of_r": "R's own limit was reached: {allowed:size} in all, with {requested:size} requested. On"
+    " Windows memory.limit() sets it.",
     "message_proofs.host_plain": "No card is named: this is how host memory fails.",
     "message_proofs.host_locked": "A buffer could not be kept from being swapped out: that has a limit of its own"
     " (ulimit -l), and no memory was short.",
@@ -161,6 +163,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " one group (container, job).",
     "message_proofs.killed_over": "The job held {used:size} of host memory and may have {allowed:size}.",
     "message_proofs.killed_by_slurm": "The job reached its limit of host memory, and was killed for it.",
+    "message_proofs.killed_of_step": "The kernel killed processes of a step of the job at a limit of host memory.",
     "message_proofs.killed_in_container": "The container was killed because host memory was short: its own limit, or"
     " the node.",
     "message_proofs.own_pool": "A pool of RAPIDS (RMM) reached its own limit; the card did not refuse.",
@@ -168,7 +171,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " not involved.",
     "message_proofs.evicted": "Kubernetes ended the container because its node ran low on host memory; that is no limit"
     " of the container's own.",
-    "message_proofs.killed_by_ray": "Ray killed workers because their node was short of host memory.",
+    "message_proofs.killed_by_ray": "Ray killed what ran on a node because that was short of host memory.",
     "message_proofs.killed_as_worker": "A worker came too close to its budget of host memory, and was ended for it.",
     "message_proofs.signal": "The process was killed with signal 9 (SIGKILL; a shell shows it as exit code 137)."
     " That is no CUDA error.",

@@ -71,6 +71,7 @@ _OF_OTHERS = {
     "message_proofs.mostly_outside": "rest",
 }
 """What proves that others hold some of the card, and the value that says how much."""
+_JOB = re.compile(r"(?:StepId=|\bjob[ =:]?)(\d{3,12})\b", re.IGNORECASE)
 _TELLS_ITSELF = ("killed.notebook", "killed.ray", "killed.early", "killed.worker")
 """No kernel's log knows of these."""
 _NOT_OF_THE_CARD = ("jax.space", "nccl.other_reason", "cache.tokens")
@@ -114,7 +115,7 @@ def next_commands_after(message: OomMessage) -> list[str]:
         return _processes(message)
     if kind in _RECORDED or (message.reading.wording == "driver.torch" and _OF_TORCH.search(_said(message))):
         return [_run(message)]
-    if kind in ("cublas", "cudnn") and "tensorflow" not in message.around:
+    if kind in ("cublas", "cudnn") and message.around.isdisjoint(("tensorflow", "onnxruntime")):
         return [_run(message, "--on exception")]
     if kind == "torch-async":
         # ComfyUI adds the other backend to the variable by itself.
@@ -163,7 +164,9 @@ def _after_a_kill(message: OomMessage) -> list[str]:
     """What tells more of a kill: the scheduler that names itself, or the kernel's log, where that may be read."""
     if message.reading.wording in _TELLS_ITSELF or _names_the_killed(message):
         return []
-    return [next((command for words, command in _SCHEDULERS if words.search(_said(message))), _KERNEL)]
+    command = next((command for words, command in _SCHEDULERS if words.search(_said(message))), _KERNEL)
+    job = _JOB.search(_said(message))
+    return [command.replace("JOBID", job[1]) if job else command]
 
 
 def _processes(message: OomMessage) -> list[str]:

@@ -149,3 +149,34 @@ def test_a_library_of_a_release_without_history_cannot_be_recorded_there():
         "RuntimeError: cublas runtime error : resource allocation failed at /pytorch/aten/src/THC/THCGeneral.cpp:250\n"
     )
     assert "too_old" in gaps(found)
+
+
+def test_more_than_an_exabyte_is_no_shortage():
+    found = only("OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.\n")
+    assert (proven(found), gaps(found)) == ({"overflow"}, ["which_operation"])
+
+
+def test_a_step_of_which_processes_were_killed_may_have_gone_on():
+    found = only(
+        "slurmstepd: error: Detected 39 oom-kill event(s) in StepId=36616044.batch. Some of your processes may have been"
+        " killed by the cgroup out-of-memory handler.\n"
+    )
+    assert proven(found) == {"killed_of_step"}
+    assert next_commands_after(found) == ["sacct -j 36616044 -o JobID,State,ReqMem,MaxRSS"]
+
+
+def test_r_has_a_limit_of_its_own():
+    found = only(
+        "Error : cannot allocate vector of size 3.8 Gb\nIn addition: Warning messages:\n"
+        "  Reached total allocation of 3969Mb: see help(memory.size)\n"
+    )
+    assert (proven(found), gaps(found), next_commands_after(found)) == ({"limit_of_r"}, [], [])
+    plain = only("Error: cannot allocate vector of size 3.8 Gb\n")
+    assert (proven(plain), gaps(plain)) == ({"host_sized"}, ["host"])
+
+
+def test_onnx_runtime_is_not_recorded():
+    found = only(
+        "onnxruntime::CudaCall CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0 ; expr=cublasCreate(&handle)\n"
+    )
+    assert next_commands_after(found)[0].startswith("nvidia-smi")

@@ -275,7 +275,7 @@ def test_a_warm_up_that_failed_may_have_been_refused_by_the_card():
 
 
 def test_a_pool_of_the_driver_may_keep_what_is_neither_allocated_nor_free():
-    assert gaps(only(ASYNC))[-1] == "whose_outside_pool"
+    assert "whose_outside_pool" in gaps(only(ASYNC))
 
 
 def test_what_a_driver_does_not_tell_a_container_of_any_process_is_not_taken_for_nothing():

@@ -202,7 +202,13 @@ WORDINGS = (
         "out_of_host_memory|outofhostmemory",
         r"(?: [A-Z]{2,12}_)+ OUT_OF_HOST_MEMORY | (?<! [a-z]) out of host memory",
     ),
-    Wording("host-ram", "host.refused", "allocatevector", r"cannot allocate vector of size <requested:letter>"),
+    Wording(
+        "host-ram",
+        "host.refused",
+        "allocatevector",
+        r"""cannot allocate vector of size <requested:letter>
+            (?: .{0,160}? Reached total allocation of <allowed:letter>)?""",
+    ),
     Wording("host-ram", "host.refused", "pageallocationfailure", r"page allocation failure: order: \d+"),
     Wording(
         "host-ram",

@@ -186,7 +186,7 @@ WORDINGS = (
     ),
     Wording(
         "oom-killer",
-        "killed.slurm",
+        "killed.step",
         "oom-kill|oom_kill",
         r"""Detected \d+ oom [-_] kill (?: event \(s\))? .{0,60}?
             (?: StepId= (?: (?P<step> \d+ \. (?: batch | extern | interactive | \d+)) | [\w.+]+) | cgroup)

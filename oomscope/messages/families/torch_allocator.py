@@ -160,7 +160,7 @@ WORDINGS = (
         r"""(?P<backend> CUDA | HIP | XPU | DPCPP | NPU | MUSA | MLU | GCU | SDAA)
             out -? of (?: the | -)? memory (?:\.|:|!)?
             (?: \*{0,2} \(? (?: \w{1,40} Allocator)? (?: Tried | Try | Trying) to allocate
-                (?: <requested> | more than 1EB memory) )?""",
+                (?: <requested> | (?P<absurd> more than 1EB memory)) )?""",
         finish=_with_clauses,
     ),
     Wording(

@@ -6,67 +6,22 @@ is free inside PyTorch lies beside something that is in use, or belongs to anoth
 
 from __future__ import annotations
 
-from oomscope.frozen import frozen
 from oomscope.messages.figures import Figure, exact
 from oomscope.messages.proofs.judgement import Judgement
+from oomscope.messages.proofs.left_open import OF_OTHERS, leave_open
+from oomscope.messages.proofs.sizes import NOTABLE, Sizes, is_notable, sizes_of
 from oomscope.messages.records import OomMessage
-from oomscope.model.note import Note, note
+from oomscope.model.note import note
 from oomscope.units import MIB
 
-NOTABLE = 1 << 30
-"""A CUDA context and its libraries seldom hold more: from here on, what is outside PyTorch is worth a word."""
-OF_A_SMALL_CARD = 4
-"""So is a fourth of the card."""
-
-_ASKED_FOR = {2 * MIB: (1, MIB), 20 * MIB: (MIB + 1, 20 * MIB)}
-"""By what is printed, what the tensor itself may have: messages print the segment that is asked of the driver.
-
-That is 2 MiB for a tensor of up to 1 MiB, 20 MiB for one of up to 10 MiB, and a multiple of 2 MiB for larger ones:
-``get_allocation_size`` in c10/cuda/CUDACachingAllocator.cpp.
-"""
 _SMALL_POOL = (2 * MIB,)
 """Of a pool of its own, which no setting of large blocks touches."""
 _OF_ONE_TENSOR = {2 * MIB: "message_proofs.small_segment", 20 * MIB: "message_proofs.large_segment"}
-_WITH_SEGMENTS = ("torch-cuda", "torch-hip", "torch-xpu", "torch-npu")
-
-
-@frozen
-class _Sizes:
-    """The figures of a message, None where they are not printed."""
-
-    requested: Figure | None
-    total: Figure | None
-    free: Figure | None
-    allocated: Figure | None
-    reserved: Figure | None
-    process: Figure | None
-    others: Figure | None
-    allowed: Figure | None
-    pools: Figure | None
-    inside: Figure | None
-    tensor: Figure | None
-
-    @property
-    def limit(self) -> Figure | None:
-        """What this process may hold at most: the cap, or else the card."""
-        return self.allowed or self.total
-
-    @property
-    def outside(self) -> Figure | None:
-        """What of the card this process does not hold, or as far as is printed its allocator, and which is not free."""
-        mine = self.process or self.reserved or self.allocated
-        return self.total - self.free - mine if self.total and self.free and mine else None
-
-    @property
-    def spilled(self) -> Figure | None:
-        """What the allocator holds, where it is more than the card has."""
-        held = self.reserved if self.reserved is not None else self.allocated
-        return held if held is not None and self.total is not None and held.exceeds(self.total) else None
 
 
 def judge(message: OomMessage) -> Judgement:
     """What the figures of `message` prove."""
-    sizes = _sizes(message)
+    sizes = sizes_of(message)
     judgement = Judgement()
     request = sizes.requested
     if message.reading.wording == "torch.block_limit" and request is not None and sizes.allowed is not None:
@@ -82,41 +37,18 @@ def judge(message: OomMessage) -> Judgement:
         _card_full(judgement, sizes, request)
         _advice(judgement, sizes, request, message)
         _segment(judgement, sizes, request)
+    elif "absurd" in message.reading.values:
+        judgement.proves.append(note("message_proofs.overflow"))
     _biggest_first(judgement, sizes)
     _idle_in_pools(judgement, sizes)
     _spilled(judgement, sizes)
     _beside_allocator(judgement, sizes)
     _doing(judgement, message)
-    _gaps(judgement, sizes, message)
+    leave_open(judgement, sizes, message)
     return judgement
 
 
-def _sizes(message: OomMessage) -> _Sizes:
-    allocated, reserved = message.figure("allocated"), message.figure("reserved")
-    inside = message.reading.values.get("unallocated")
-    if inside is None and allocated is not None and reserved is not None:
-        inside = reserved - allocated
-    process, others = message.figure("process_in_use"), message.figure("others_in_use")
-    if process is not None and reserved is not None and reserved.exceeds(process):
-        process = None  # in some containers the driver does not tell a process of itself: "this process has 0 bytes"
-        others = others if others and others.value else None
-    requested = message.figure("requested")
-    return _Sizes(
-        requested, message.figure("total"), message.figure("free"), allocated, reserved,
-        process, others, message.figure("allowed"),
-        message.figure("private_pools"), inside, _of_tensor(message, requested),
-    )  # fmt: skip
-
-
-def _of_tensor(message: OomMessage, request: Figure | None) -> Figure | None:
-    """What the tensor may have for which `request` was printed: itself, but for sizes of small segments."""
-    if request is None or message.kind not in _WITH_SEGMENTS or message.reading.wording != "torch.tried":
-        return request
-    low, high = _ASKED_FOR.get(request.value, (0, 0))
-    return Figure(request.point, low, high) if high else request
-
-
-def _too_large(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
+def _too_large(judgement: Judgement, sizes: Sizes, request: Figure) -> bool:
     """Whether the request alone is larger than the card or the cap."""
     if sizes.total is not None and request.exceeds(sizes.total):
         # What spills to the host's memory is not bounded by the card's.
@@ -131,7 +63,7 @@ def _too_large(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
     return False
 
 
-def _too_much_live(judgement: Judgement, sizes: _Sizes, request: Figure, during: str | None) -> bool:
+def _too_much_live(judgement: Judgement, sizes: Sizes, request: Figure, during: str | None) -> bool:
     """Whether what is allocated and the request are more than the card: however tidy it were, it does not fit."""
     limit, live, tensor = sizes.limit, sizes.allocated, sizes.tensor
     if limit is None or live is None or tensor is None:
@@ -152,7 +84,7 @@ def _too_much_live(judgement: Judgement, sizes: _Sizes, request: Figure, during:
     return True
 
 
-def _cap(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
+def _cap(judgement: Judgement, sizes: Sizes, request: Figure) -> bool:
     """Whether a cap refused the request."""
     cap, reserved = sizes.allowed, sizes.reserved or sizes.allocated
     if cap is None or reserved is None or request.exceeds(cap):
@@ -171,7 +103,7 @@ def _cap(judgement: Judgement, sizes: _Sizes, request: Figure) -> bool:
     return True
 
 
-def _free_inside(judgement: Judgement, sizes: _Sizes, request: Figure, *, settled: bool) -> None:
+def _free_inside(judgement: Judgement, sizes: Sizes, request: Figure, *, settled: bool) -> None:
     """Whether the bytes were there inside PyTorch, in pieces that could not serve."""
     inside, free, tensor = sizes.inside, sizes.free, sizes.tensor
     if inside is None or tensor is None:
@@ -190,7 +122,7 @@ def _free_inside(judgement: Judgement, sizes: _Sizes, request: Figure, *, settle
         )
 
 
-def _segment(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+def _segment(judgement: Judgement, sizes: Sizes, request: Figure) -> None:
     """Whether a tensor so small that its segment was printed may have fitted into what was free inside PyTorch."""
     inside, tensor = sizes.inside, sizes.tensor
     if inside is None or tensor is None or tensor is request:
@@ -199,7 +131,7 @@ def _segment(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
         judgement.proves.append(note(_OF_ONE_TENSOR[request.value]))
 
 
-def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+def _others(judgement: Judgement, sizes: Sizes, request: Figure) -> None:
     """Whether without what is held outside this process or allocator the request would have fitted."""
     free = sizes.free
     if free is None or free.covers(request):
@@ -210,7 +142,7 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
             judgement.proves.append(note("message_proofs.others", **values))
         return
     rest = sizes.outside
-    if rest is None or not _is_notable(rest, sizes) or not (free + rest).covers(request):
+    if rest is None or not is_notable(rest, sizes) or not (free + rest).covers(request):
         return
     if sizes.process is None and sizes.reserved is None:
         judgement.proves.append(note("message_proofs.card_full", free=free.value, requested=request.value))
@@ -222,26 +154,18 @@ def _others(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
         judgement.proves.append(note("message_proofs.outside", rest=rest.value, requested=request.value))
 
 
-def _is_notable(rest: Figure, sizes: _Sizes) -> bool:
-    """Whether `rest` is more than what a context and libraries of a process seldom exceed."""
-    return sizes.total is not None and rest.low >= min(NOTABLE, sizes.total.value // OF_A_SMALL_CARD)
-
-
-def _biggest_first(judgement: Judgement, sizes: _Sizes) -> None:
+def _biggest_first(judgement: Judgement, sizes: Sizes) -> None:
     """Where others hold more of the card than this allocator, that is the first to say."""
     mine = sizes.reserved or sizes.allocated
     for proof in judgement.proves:
-        held = proof.values.get("others", proof.values.get("rest")) if proof.code in _OF_OTHERS else None
+        held = proof.values.get("others", proof.values.get("rest")) if proof.code in OF_OTHERS else None
         if mine is not None and isinstance(held, int) and held > mine.high:
             judgement.proves.remove(proof)
             judgement.proves.insert(0, proof)
             return
 
 
-_OF_OTHERS = ("message_proofs.others", "message_proofs.unnamed_others", "message_proofs.outside")
-
-
-def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+def _unexplained(judgement: Judgement, sizes: Sizes, request: Figure) -> None:
     """Whether the card shows room enough for what it refused."""
     if sizes.free is None or not sizes.free.covers(request):
         return
@@ -251,7 +175,7 @@ def _unexplained(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
     judgement.proves.append(note("message_proofs.room_on_card", free=sizes.free.value, requested=request.value))
 
 
-def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
+def _card_full(judgement: Judgement, sizes: Sizes, request: Figure) -> None:
     """Where nothing more telling is proven: that the card itself had too little."""
     if judgement.proves or sizes.free is None or not request.exceeds(sizes.free):
         return
@@ -263,18 +187,18 @@ def _card_full(judgement: Judgement, sizes: _Sizes, request: Figure) -> None:
         judgement.proves.append(note("message_proofs.card_full", **values))
 
 
-def _idle_in_pools(judgement: Judgement, sizes: _Sizes) -> None:
+def _idle_in_pools(judgement: Judgement, sizes: Sizes) -> None:
     """What the message calls allocated in private pools is what lies free there: it adds up ``pool.blocks``."""
     if sizes.pools is not None and sizes.pools.value:
         judgement.proves.append(note("message_proofs.free_in_pools", pools=sizes.pools.value))
 
 
-def _spilled(judgement: Judgement, sizes: _Sizes) -> None:
+def _spilled(judgement: Judgement, sizes: Sizes) -> None:
     if sizes.spilled is not None and sizes.total is not None:
         judgement.proves.append(note("message_proofs.spilled", held=sizes.spilled.value, total=sizes.total.value))
 
 
-def _beside_allocator(judgement: Judgement, sizes: _Sizes) -> None:
+def _beside_allocator(judgement: Judgement, sizes: Sizes) -> None:
     """Whether this process holds more outside its allocator than a CUDA context and its libraries seldom take."""
     if sizes.process is None or sizes.reserved is None:
         return
@@ -292,7 +216,7 @@ def _doing(judgement: Judgement, message: OomMessage) -> None:
         judgement.proves.append(note("message_proofs.during_optimizer"))
 
 
-def _advice(judgement: Judgement, sizes: _Sizes, request: Figure, message: OomMessage) -> None:
+def _advice(judgement: Judgement, sizes: Sizes, request: Figure, message: OomMessage) -> None:
     """What the message's own advice is worth."""
     given = message.reading.values.get("advice") or ()
     inside, free, tensor = sizes.inside, sizes.free, sizes.tensor
@@ -335,66 +259,3 @@ _BEYOND_ADVICE = {
     "message_proofs.weights",
     "message_proofs.nowhere",
 }
-
-
-def _why_refused(sizes: _Sizes) -> Note:
-    """What may have refused where the card shows room enough."""
-    cap, total = sizes.allowed, sizes.total
-    if cap is None or sizes.reserved is not None or (total is not None and not total.exceeds(cap)):
-        return note("message_gaps.why_refused")
-    return note("message_gaps.near_cap", allowed=cap.value)
-
-
-def _gap_outside(judgement: Judgement, sizes: _Sizes, codes: set[str]) -> None:
-    """Whose the rest of the card is, where that is not told and may have mattered."""
-    rest = sizes.outside
-    if rest is None or sizes.others is not None or codes & {*_OF_OTHERS, "message_proofs.neither"}:
-        return
-    if sizes.reserved is not None and _is_notable(rest, sizes):
-        judgement.cannot_tell.append(note("message_gaps.whose_rest", rest=rest.value))
-    elif _would_do(rest, sizes):
-        judgement.cannot_tell.append(note("message_gaps.whose_little", rest=rest.value))
-
-
-def _would_do(rest: Figure, sizes: _Sizes) -> bool:
-    """Whether `rest`, which may be this process's own, and what is free would have served the request."""
-    request, free = sizes.requested, sizes.free
-    if request is None or free is None or sizes.process is not None or sizes.others is not None:
-        return False
-    return sizes.reserved is not None and rest.low > 0 and not free.covers(request) and (free + rest).covers(request)
-
-
-def _gaps(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
-    """What only a recording can tell."""
-    _gaps_in_figures(judgement, sizes, message)
-    old = message.reading.values.get("era") == "old" or "old_python" in message.around
-    if old and message.kind in ("torch-cuda", "torch-hip"):
-        judgement.cannot_tell.append(note("message_gaps.too_old"))
-    if message.kind in ("torch-xpu", "torch-npu"):
-        judgement.cannot_tell.append(note("message_gaps.other_snapshots"))
-
-
-def _gaps_in_figures(judgement: Judgement, sizes: _Sizes, message: OomMessage) -> None:
-    codes = {one.code for one in judgement.proves}
-    if sizes.requested is None:
-        judgement.cannot_tell.append(note("message_gaps.no_size"))
-    if codes & {"message_proofs.larger_than_card", "message_proofs.larger_than_cap"}:
-        judgement.cannot_tell.append(note("message_gaps.which_operation"))
-        return
-    if sizes.allocated is not None and sizes.allocated.value:
-        judgement.cannot_tell.append(note("message_gaps.who_holds", allocated=sizes.allocated.value))
-    elif sizes.allocated is None:
-        judgement.cannot_tell.append(note("message_gaps.who_holds_unknown"))
-    if "message_proofs.free_inside" in codes:
-        judgement.cannot_tell.append(note("message_gaps.what_separates"))
-    if codes & {"message_proofs.outside", "message_proofs.unnamed_others", "message_proofs.neither"}:
-        of_pool = message.kind == "torch-async"
-        judgement.cannot_tell.append(
-            note("message_gaps.whose_outside_pool" if of_pool else "message_gaps.whose_outside")
-        )
-    _gap_outside(judgement, sizes, codes)
-    if "message_proofs.room_on_card" in codes:
-        judgement.cannot_tell.append(_why_refused(sizes))
-    unnamed = sizes.others is None and sizes.process is None and not message.reading.values.get("tells_own")
-    if message.reading.values.get("named") and unnamed:
-        judgement.cannot_tell.append(note("message_gaps.which_process"))

@@ -35,6 +35,8 @@ def judge(message: OomMessage) -> Judgement:
         gap = "message_gaps.which_buffers"
     if any(proof.code == "message_proofs.tensorflow_host" for proof in judgement.proves):
         gap = "message_gaps.host"
+    if any(proof.code == "message_proofs.limit_of_r" for proof in judgement.proves):
+        gap = None
     if any(proof.code in _OF_NO_SHORTAGE for proof in judgement.proves):
         gap = None
     if gap == "message_gaps.driver" and _OF_THE_CARD.search(message.text):
@@ -121,6 +123,8 @@ def _sized(message: OomMessage) -> Note | None:
         return _reserved(request, free)
     if wording == "other.one_piece" and limit is not None and request.exceeds(limit):
         return note("message_proofs.one_block", requested=request.value, allowed=limit.value)
+    if message.kind == "host-ram" and limit is not None:
+        return note("message_proofs.limit_of_r", requested=request.value, allowed=limit.value)
     if message.kind in ("other", "tensorflow"):
         return _by_itself(message, request, limit, free)
     code = _SIZED.get(message.kind) if wording not in ("host.by_driver", "host.locked", "host.said") else None
@@ -200,6 +204,7 @@ _PROOFS = {
     "jax": "message_proofs.jax",
     "killed.kernel": "message_proofs.killed_by_kernel",
     "killed.slurm": "message_proofs.killed_by_slurm",
+    "killed.step": "message_proofs.killed_of_step",
     "killed.container": "message_proofs.killed_in_container",
     "killed.evicted": "message_proofs.evicted",
     "killed.notebook": "message_proofs.notebook",

@@ -62,7 +62,9 @@ def _with_inputs(run: Run, draft: Draft) -> Draft:
 
 
 def _evaluated_elsewhere(run: Run) -> BoolArray:
-    """bool[requests]: what runs below the optimizer in functions that do not call the model in training, as ``validate``.
+    """bool[requests]: what runs below the optimizer where a function calls the model that does not in training.
+
+    That is one such as ``validate``, or the loop itself where that has a function for its loss.
 
     What is switched on around the forward of a step is switched on in the same function for another one, at most.
     """
