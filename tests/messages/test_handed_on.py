@@ -158,8 +158,8 @@ def test_more_than_an_exabyte_is_no_shortage():
 
 def test_a_step_of_which_processes_were_killed_may_have_gone_on():
     found = only(
-        "slurmstepd: error: Detected 39 oom-kill event(s) in StepId=36616044.batch. Some of your processes may have been"
-        " killed by the cgroup out-of-memory handler.\n"
+        "slurmstepd: error: Detected 39 oom-kill event(s) in StepId=36616044.batch. Some of your processes may have"
+        " been killed by the cgroup out-of-memory handler.\n"
     )
     assert proven(found) == {"killed_of_step"}
     assert next_commands_after(found) == ["sacct -j 36616044 -o JobID,State,ReqMem,MaxRSS"]

@@ -76,6 +76,7 @@ def _with_clauses(reading: Reading, match: re.Match[str]) -> Reading | None:
         end=end,
         device=_device(text, match.end(), min(stop, match.end() + 60)),
         values={
+            **reading.values,
             "advice": tuple(name for name, words in _ADVICE.items() if words in advice),
             "named": len(named),
             "tells_own": "process_in_use" in found,
