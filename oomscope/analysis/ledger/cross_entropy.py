@@ -10,13 +10,15 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.draft import Draft
+from oomscope.analysis.ledger.draft import AT_ONCE, Draft
 from oomscope.analysis.ledger.losses import LEAST
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
+from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 
 NAME = "cross_entropy"
+ALONE = "log_softmax"
 
 
 @frozen
@@ -66,4 +68,20 @@ def with_copies(run: Run, draft: Draft) -> Draft:
     calls = of_logits(run)
     rows = np.array([one.made for one in calls], np.int64)
     ends = run.begin[np.array([one.back for one in calls], np.int64)] - 1
-    return draft.added(run.size[rows], run.begin[rows], ends, rows)
+    alone = _logarithms_alone(run)
+    copied = draft.added(run.size[rows], run.begin[rows], ends, rows)
+    return copied.added(run.size[alone], run.begin[alone] - 1, run.begin[alone] + AT_ONCE, alone)
+
+
+def _logarithms_alone(run: Run) -> IntArray:
+    """int64: logarithms of a softmax that a program makes itself of what a product has just made.
+
+    They are in full precision, and made of a copy of that, which goes when they are there.
+    """
+    stacks = run.study.snapshot.stacks
+    called = [bool(len(stacks[one])) and stacks[one][0].name == ALONE for one in range(len(stacks))]
+    named = np.array([*called, False])[run.stack] & run.during(FORWARD) & (run.stack >= 0)
+    rows = np.flatnonzero(named & (run.size >= LEAST))
+    before = np.maximum(rows - 1, 0)
+    found: IntArray = rows[run.marked(Mark.LINEAR)[before] & (run.size[before] == run.size[rows])]
+    return found
