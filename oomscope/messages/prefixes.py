@@ -23,7 +23,7 @@ _PARTS = (
     r"[\w.-]+\s{0,12}\|\s",
     r">+\s",
     r"E\s{2,}",
-    r"[|│┃]\s",
+    r"[|│┃▌▍▎▏]\s",
     r"#\d+\s\d+\.\d+\s",
 )
 _PREFIX = re.compile(rf"\s*(?:(?:{'|'.join(_PARTS)})\s*)*")

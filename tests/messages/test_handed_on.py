@@ -180,3 +180,29 @@ def test_onnx_runtime_is_not_recorded():
         "onnxruntime::CudaCall CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0 ; expr=cublasCreate(&handle)\n"
     )
     assert next_commands_after(found)[0].startswith("nvidia-smi")
+
+
+@pytest.mark.parametrize(("operation", "size"), [("Mul", 131072 * 2048 * 4), ("Equal", None)])
+def test_the_type_of_a_tensor_is_that_of_its_operation_where_the_line_names_none(operation: str, size: int | None):
+    found = only(
+        "ResourceExhaustedError (see above for traceback): OOM when allocating tensor with shape[131072,2048]\n"
+        f'\t [[Node: training/Adam/mul_3 = {operation}[T=DT_FLOAT, _device="/job:localhost/task:0/gpu:0"](x, y)]]\n'
+    )
+    figure = found.figure("requested")
+    assert (figure and figure.value) == size
+
+
+def test_a_bar_before_a_quotation_is_no_part_of_it():
+    found = only(
+        "▎ ValueError: To serve at least one request with the model's max seq len (196608),\n"
+        "▎ 23.25 GiB KV cache is needed, which is larger than the available KV cache memory (22.5 GiB).\n"
+    )
+    assert (found.kind, found.figure("free").value) == ("serving-budget", 24159191040)
+
+
+def test_a_guardrail_that_stopped_a_load_is_an_estimate():
+    found = only(
+        "Model loading was stopped due to insufficient system resources. Under the current settings, this model"
+        " requires approximately 273.25 GB of memory, and continuing to load it would likely overload your system.\n"
+    )
+    assert (found.kind, proven(found)) == ("serving-budget", {"reckoned"})

@@ -37,8 +37,9 @@ SHORTLY = 5
 KINDS = 3
 """Of layers that a line calls: two of them may take turns in one call."""
 _OF_TORCH = re.compile(r"torch/")
-_LAYER = re.compile(r"torch/nn/modules/(?!container|transformer)")
-"""torch's own layers are no blocks, but what holds several of them is."""
+_LAYER = re.compile(r"torch/nn/modules/(?!container|transformer|rnn)")
+"""torch's own layers are no blocks, but what holds several of them is, and recurrent ones, which keep all gates."""
+_RECURRENT = re.compile(r"torch/nn/modules/rnn\.py")
 
 
 @frozen(eq=False)
@@ -182,7 +183,7 @@ def block_of(run: Run, rows: IntArray, depth: int) -> Block:
         return Block(rows, alive, end, depth)
     # What no backward needs is an output too: the next block has it, and lets it go.
     large = left[run.size[left] >= SMALL_SHARE * run.size[left].max()]
-    output = large[np.argmax(run.begin[large])]
+    output = large[0] if is_recurrent(run, int(large[0])) else large[np.argmax(run.begin[large])]
     inner = alive[alive != output]
     # What is made again is made up to the last thing that a backward needs.
     again = rows[(~np.isin(rows, left) | np.isin(rows, inner)) & (rows <= inner.max(initial=-1))]
@@ -190,6 +191,11 @@ def block_of(run: Run, rows: IntArray, depth: int) -> Block:
     lasting = large[~run.saved[large] & (run.end[large] > end + SPACING)]
     returned = frozenset([int(run.size[output]), *run.size[lasting].tolist()])
     return Block(rows, inner, end, depth, beside, int(output), returned)
+
+
+def is_recurrent(run: Run, row: int) -> bool:
+    """Whether a request is of cuDNN's recurrent layers, which make their result first, and what they keep last."""
+    return _RECURRENT.search(paths(run)[int(run.stack[row])][-1][0][0]) is not None
 
 
 def _with_what_goes_on(run: Run, block: Block, inside: set[int]) -> Block:

@@ -21,6 +21,7 @@ ANCHORS = (
     b"capacity of block_manager", b"cpu swap space", b"too large swap space",
     b"than available vram", b"than available ram", b"free space in the kv cache", b"memory slot for batch",
     b"memory for the kv cache", b"desired cpu memory",
+    b"insufficient system resources",
 )  # fmt: skip
 
 FIT = "llama.fit"
@@ -195,6 +196,13 @@ WORDINGS = (
         "anylayers|anymodellayers|memorylayout",
         r"""GPU has too little memory to allocate any layers (?: .{0,300}? total=" <total> "available=" <free> " )?
           | insufficient VRAM to load any model layers | memory layout cannot be allocated""",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.estimate",
+        "insufficientsystemresources",
+        r"""Model loading was stopped due to insufficient system resources
+            (?: .{0,80}? requires approximately <requested> of memory)?""",
     ),
     Wording(
         "serving-budget",

@@ -28,10 +28,21 @@ def _on_device(reading: Reading, match: re.Match[str]) -> Reading:
     return replace(reading, device=int(match["node"][:6])) if match["node"] else reading
 
 
+_OF_NODE = re.compile(r"\[\[(?:\{\{)?node:?[^\[\]=]{1,200}=(?P<op>\w{1,40})\[T=DT_(?P<type>\w+?),", re.IGNORECASE)
+"""The type that an operation works in, where the line before does not name that of the tensor."""
+_OF_ANOTHER_TYPE = {
+    "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "ArgMax", "ArgMin", "Where", "Shape", "Size",
+    "IsNan", "IsInf", "IsFinite", "TopK", "TopKV2", "Bucketize", "Unique",
+}  # fmt: skip
+"""What they make may be flags or places instead."""
+
+
 def _of_shape(reading: Reading, match: re.Match[str]) -> Reading:
     """The size of a tensor is that of its shape."""
     reading = _on_device(reading, match)
-    item = _ITEM.get(match["type"] or "")
+    node = _OF_NODE.match(match.string, match.end("shape")) if match["shape"] else None
+    named = "" if node is None or node["op"] in _OF_ANOTHER_TYPE else node["type"].lower()
+    item = _ITEM.get(match["type"] or named)
     if item is None or match["shape"] is None:
         return reading
     numbers = [int(one[:18]) for one in re.findall(r"\d+", match["shape"])]
@@ -101,7 +112,8 @@ WORDINGS = (
         "tensorflow.tensor",
         "failedtoallocatememory",
         r"""failed to allocate memory \[Op: \w{1,60} \]?
-          | op_kernel\.cc: \d+ \] (?: RESOURCE_EXHAUSTED | Resource exhausted) : failed to allocate memory""",
+          | (?: op_kernel\.cc: \d+ \] | \(\d\)) (?: RESOURCE_EXHAUSTED | Resource exhausted) :
+            failed to allocate memory""",
     ),
     Wording(
         "tensorflow",

@@ -10,9 +10,10 @@ from itertools import pairwise
 import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
-from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, called
+from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, called, is_recurrent
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.helpers import called_alike
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.parts import parts
@@ -26,7 +27,7 @@ LATER = 16
 """Recorded steps from the last thing that a block needs of its own to what it was given."""
 AS_A_BLOCK = 0.5
 """Of what a block leaves to a backward."""
-_NORM = re.compile(r"torch/nn/modules/(batchnorm|instancenorm)\.py")
+_NORM_OR_RECURRENT = re.compile(r"torch/nn/modules/(batchnorm|instancenorm|rnn)\.py")
 _OF_TORCH = re.compile(r"torch/")
 _SWITCHED = "torch_geometric/nn/models/deepgcn.py"
 _KEEPS_RESULT = re.compile(r"^(relu|sigmoid|tanh|softmax|log_softmax)$")
@@ -55,6 +56,12 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         for some in (alone, every)
         if len(some) != len(found)
     ]
+    results = np.array(
+        [block.output for block in found if block.output >= 0 and is_recurrent(run, block.output)], np.int64
+    )
+    if len(results):
+        # A dropout behind one needs its mask alone.
+        others.append(likely.lasting(results, end=np.minimum(held_until(run)[results], run.end[results])))
     pairs = [(row, moment) for rows, moment in _arguments(run, found) for row in rows.tolist()]
     given, again = (np.array([pair[one] for pair in pairs], np.int64) for one in (0, 1))
     return Edited(likely, tuple(others), doubt=0.08, given=given, again=again)
@@ -237,13 +244,14 @@ def _given_to(run: Run, block: Block, before: Block | None) -> IntArray:
 def _keeps_result(run: Run, block: Block) -> bool:
     """Whether a block's last backward needs the block's result.
 
-    That of some activations does. One in place makes nothing, and then the norm before it has made the result; a sum
-    of the block's own needs nothing. What that sum takes goes at once.
+    That of some activations does, and that of recurrent layers. One in place makes nothing, and then the norm before
+    it has made the result; a sum of the block's own needs nothing. What that sum takes goes at once.
     """
     if block.output < 0 or not run.saved[block.output]:
         return False
     frames = run.study.snapshot.stacks[int(run.stack[block.output])]
-    return any(_KEEPS_RESULT.search(frame.name) or _NORM.search(package_path(frame.filename) or "") for frame in frames)
+    files = (package_path(frame.filename) or "" for frame in frames)
+    return any(_KEEPS_RESULT.search(frame.name) for frame in frames) or any(map(_NORM_OR_RECURRENT.search, files))
 
 
 def _follows_it(run: Run) -> bool:
