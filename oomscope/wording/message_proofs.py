@@ -163,6 +163,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " one group (container, job).",
     "message_proofs.killed_over": "The job held {used:size} of host memory and may have {allowed:size}.",
     "message_proofs.killed_by_slurm": "The job reached its limit of host memory, and was killed for it.",
+    "message_proofs.killed_by_yarn": "YARN killed a container of the job at its limit of memory.",
     "message_proofs.killed_of_step": "The kernel killed processes of a step of the job at a limit of host memory.",
     "message_proofs.killed_in_container": "The container was killed because host memory was short: its own limit, or"
     " the node.",

@@ -59,6 +59,7 @@ _SHARED = "df -h /dev/shm"
 _KERNEL = "sudo dmesg -T | grep -i -E 'killed process|oom-kill'"
 _SCHEDULERS = (
     (re.compile(r"slurm|\bsrun\b|\bStepId\b", re.IGNORECASE), "sacct -j JOBID -o JobID,State,ReqMem,MaxRSS"),
+    (re.compile(r"\bYARN\b"), "yarn logs -applicationId APPLICATION"),
     (re.compile(r"\bPBS\b|resources_used|exceeded MEM usage"), "qstat -fx JOBID"),
     (re.compile(r"\bLSF\b|TERM_MEMLIMIT"), "bjobs -l JOBID"),
     (re.compile(r"Reason\W{0,12}OOM|low on resource|MemoryPressure", re.IGNORECASE), "kubectl describe pod POD"),

@@ -113,4 +113,5 @@ def test_calls_beside_the_blocks_may_be_made_again_too():
     letters = run("letters")
     found = edited("letters", "checkpoint")
     convolved = np.flatnonzero(letters.saved & letters.during(FORWARD) & (letters.step == 1))[0]
-    assert found.likely.end[convolved] < letters.end[convolved] == found.others[-1].end[convolved]
+    assert found.likely.end[convolved] < letters.end[convolved]
+    assert any(other.end[convolved] == letters.end[convolved] for other in found.others)

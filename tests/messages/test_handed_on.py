@@ -206,3 +206,23 @@ def test_a_guardrail_that_stopped_a_load_is_an_estimate():
         " requires approximately 273.25 GB of memory, and continuing to load it would likely overload your system.\n"
     )
     assert (found.kind, proven(found)) == ("serving-budget", {"reckoned"})
+
+
+def test_what_lies_free_in_private_pools_is_not_forgotten_when_the_advice_is_judged():
+    pools = "Of the allocated memory 28.14 GiB is allocated by PyTorch, with 7.43 GiB allocated in private pools (e.g.,"
+    found = only(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.37 GiB. GPU 0 has a total capacity of 31.3 GiB"
+        f" of which 1.87 GiB is free. Including non-PyTorch memory, this process has 29.06 GiB memory in use. {pools}"
+        " CUDA Graphs), and 243.11 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is"
+        " large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n"
+    )
+    assert worth(found) == ["undecided"]
+
+
+def test_a_call_that_only_allocates_on_the_card_leaves_no_doubt_whose_memory_it_was():
+    for text in (
+        "[E] [TRT] ../rtSafe/safeRuntime.cpp (25) - Cuda Error in allocate: 2 (out of memory)",
+        "syncedmem.cpp:56] Check failed: error == cudaSuccess (2 vs. 0)  out of memory",
+        "CUDA error at: /x/rmm/mr/device/cuda_memory_resource.hpp:60: cudaErrorMemoryAllocation out of memory",
+    ):
+        assert gaps(only(f"{text}\n")) == ["library_alloc"]

@@ -315,7 +315,7 @@ def test_what_the_next_message_says_of_itself_is_not_said_of_this_one():
         ),
         (
             "Container killed by YARN for exceeding memory limits. 7.2 GB of 4.2 GB virtual memory used.",
-            {"killed_by_slurm"},
+            {"killed_by_yarn"},
         ),
     ],
 )

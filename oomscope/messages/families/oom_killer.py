@@ -134,6 +134,13 @@ WORDINGS = (
     ),
     Wording(
         "oom-killer",
+        "killed.yarn",
+        "byyarn",
+        r"""Container killed by YARN for exceeding (?: physical | virtual)? memory limits \.
+            (?: <process_in_use> of <allowed> physical memory used)?""",
+    ),
+    Wording(
+        "oom-killer",
         "killed.slurm",
         "memorylimits|exceed",
         r"""exceeding memory limits \. (?: <process_in_use> of <allowed> physical memory used)?

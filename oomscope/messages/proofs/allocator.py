@@ -233,7 +233,7 @@ def _advice(judgement: Judgement, sizes: Sizes, request: Figure, message: OomMes
             judgement.advice.append(note("message_advice.not_on_windows", advice=slug))
         elif slug == "empty_cache":
             judgement.advice.append(note("message_advice.empty_cache", **values))
-        elif sizes.spilled is None and free is not None and tensor.exceeds(inside + free):
+        elif sizes.spilled is None and free is not None and tensor.exceeds(inside + free + (sizes.pools or exact(0))):
             judgement.advice.append(note("message_advice.cannot_help", **values))
         elif free is not None and free.covers(request):
             judgement.advice.append(note("message_advice.beside_the_point", **values))

@@ -43,7 +43,8 @@ def judge(message: OomMessage) -> Judgement:
         gap = "message_gaps.library_alloc"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
-    if message.kind in ("cublas", "cudnn") and ("old_python" in message.around or "/THC/" in message.text):
+    of_torch = message.kind in ("cublas", "cudnn") or message.reading.wording == "driver.torch"
+    if of_torch and ("old_python" in message.around or "/THC/" in message.text):
         judgement.cannot_tell.append(note("message_gaps.too_old"))
     return judgement
 
@@ -204,6 +205,7 @@ _PROOFS = {
     "jax": "message_proofs.jax",
     "killed.kernel": "message_proofs.killed_by_kernel",
     "killed.slurm": "message_proofs.killed_by_slurm",
+    "killed.yarn": "message_proofs.killed_by_yarn",
     "killed.step": "message_proofs.killed_of_step",
     "killed.container": "message_proofs.killed_in_container",
     "killed.evicted": "message_proofs.evicted",
@@ -233,6 +235,7 @@ _FULL = re.compile(r"Nospaceleft|Cannotallocatememory|isfull|Resourcetemporarily
 """With what shared memory is said to be full; a bus error has other causes too."""
 _OF_THE_CARD = re.compile(
     r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)|OUT_OF_DEVICE_MEMORY|OutOfDeviceMemory|kIOGPU|\[METAL\]"
+    r"|Cuda Error in allocate|cuda_memory_resource|syncedmem\.cpp|CudaDeviceMemoryAllocator"
 )
 """The call or the code that only memory of a device has."""
 NO_MACHINE = 1 << 50

@@ -68,8 +68,10 @@ def _evaluated_elsewhere(run: Run) -> BoolArray:
 
     What is switched on around the forward of a step is switched on in the same function for another one, at most.
     """
-    callers = {stack: tuple(name for *_, name in path[0]) for stack, path in paths(run).items() if len(path) > 1}
-    trained = {callers.get(stack) for stack in run.stack[run.saved & ~run.below_optimizer].tolist()}
+    known = paths(run)
+    callers = {stack: tuple(name for *_, name in path[0]) for stack, path in known.items()}
+    in_training = set(run.stack[run.saved & ~run.below_optimizer].tolist())
+    trained = {callers[stack] for stack, path in known.items() if stack in in_training and len(path) > 1}
     elsewhere = [stack for stack, names in callers.items() if names not in trained]
     found: BoolArray = run.below_optimizer & np.isin(run.stack, elsewhere)
     return found
