@@ -10,7 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, called, is_recurrent
+from oomscope.analysis.ledger.double_backward import begins_of_first, derived
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
@@ -20,7 +22,7 @@ from oomscope.analysis.ledger.parts import parts
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
-from oomscope.model import IntArray, package_path
+from oomscope.model import BoolArray, IntArray, package_path
 
 SLUG = "checkpoint"
 LATER = 16
@@ -56,6 +58,10 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         for some in (alone, every)
         if len(some) != len(found)
     ]
+    if derived(run).any():
+        # What of it a later backward needs of each function is not in the trace.
+        never = np.full(len(run.size), NEVER, np.int64)
+        others.append(_checkpointed(run, found, [_keeps_result(run, block) for block in found], never))
     results = np.array(
         [block.output for block in found if block.output >= 0 and is_recurrent(run, block.output)], np.int64
     )
@@ -168,15 +174,22 @@ def _is_called_through(run: Run, call: Block, found: Sequence[Block]) -> bool:
     return not _OF_TORCH.match(own[-1][0]) and any(part[-1] == own[-1] for part in others)
 
 
-def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]) -> Draft:
+def _checkpointed(
+    run: Run, found: Sequence[Block], keeps_result: Sequence[bool], firsts: IntArray | None = None
+) -> Draft:
+    """The draft in which the blocks `found` are made again, together with their result where that is needed.
+
+    What is made again for a backward that another one goes through, see `begins_of_first`, stays for that one.
+    """
     draft, unused = run.draft, never_backward(run)
+    firsts = begins_of_first(run) if firsts is None else firsts
     rows, begins, ends, moments, beside, largest = [], [], [], [], [], []
     for block, keeps in zip(found, keeps_result, strict=True):
         own = np.append(block.inner, block.output) if keeps else block.inner
         own = own[(run.end[own] < NEVER) & ~unused[own]]
         begin = int(run.end[own].min(initial=NEVER)) - 1
         rows.append(own)
-        begins.append(np.full(len(own), begin, np.int64))
+        begins.append(np.minimum(begin, np.where(_go_into_products(run, own), NEVER, firsts[own]) - 1))
         ends.append(run.end[own])
         if len(own) and block.beside:
             moments.append(begin)
@@ -190,6 +203,12 @@ def _checkpointed(run: Run, found: Sequence[Block], keeps_result: Sequence[bool]
     draft = draft.added(run.size[again], np.concatenate(begins), np.concatenate(ends), again)
     at = np.array(moments, np.int64)
     return draft.added(np.array(beside, np.int64), at, at + 1, np.array(largest, np.int64))
+
+
+def _go_into_products(run: Run, rows: IntArray) -> BoolArray:
+    """bool[rows]: whether a product is made next: it needs what goes in for the gradient of its weight alone."""
+    following = np.minimum(rows + 1, len(run.size) - 1)
+    return run.marked(Mark.LINEAR)[following]
 
 
 def _largest_beside(run: Run, block: Block) -> int:

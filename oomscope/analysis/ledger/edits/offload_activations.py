@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import INPUT, TEMPORARY
-from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
+from oomscope.analysis.labels.kinds import INPUT
+from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.ledger import double_backward
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
@@ -35,7 +36,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """
     if not run.trains:
         return None
-    derived = _derived(run)
+    derived = double_backward.derived(run)
     for_nothing = never_backward(run)
     rows = np.flatnonzero((run.saved | derived) & (run.size >= LEAST) & ~for_nothing)
     rows = rows[_given_up_by_backward(run, rows)]
@@ -75,23 +76,6 @@ def _evaluated_elsewhere(run: Run) -> BoolArray:
     elsewhere = [stack for stack, names in callers.items() if names not in trained]
     found: BoolArray = run.below_optimizer & np.isin(run.stack, elsewhere)
     return found
-
-
-def _derived(run: Run) -> BoolArray:
-    """bool[requests]: what a backward makes for a later one of its step, as ``create_graph`` does.
-
-    Python has no name for it, so it goes when the next function has used it.
-    """
-    before = np.array([_last_backward_begins(run, step) for step in range(run.steps)] + [-1], np.int64)[run.step]
-    found: BoolArray = run.during(BACKWARD) & run.of(TEMPORARY) & (run.begin < before) & (run.end > before)
-    return found
-
-
-def _last_backward_begins(run: Run, step: int) -> int:
-    """The moment of the last thing that a step makes in Python before its last backward; -1 where there is none."""
-    rows = run.rows_of_step(step)
-    in_python = rows[np.isin(run.phase[rows], (FORWARD, OTHER)) & (run.stack[rows] >= 0)]
-    return int(run.begin[in_python[run.begin[in_python] < run.last_of(step, BACKWARD)]].max(initial=-1))
 
 
 def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:
