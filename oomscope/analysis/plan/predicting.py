@@ -40,6 +40,10 @@ _WORKSPACES = _Margins(0.03, 0.11)
 _ASSUMED_WORKSPACES = _Margins(0.03, 0.16)
 _STEPS = _Margins(0.01, 0.06)
 """Some sizes grow in steps and others do not, so that other ones fit into each other's holes."""
+BY_DATA = 0.25
+"""Of the peak: what may follow the data before reserved memory does."""
+_DATA = _Margins(0.06, 0.1)
+"""Much has another size in each step, as the data will have it."""
 _BLOCK, _SEGMENT = 512, 2 << 20
 """Bytes to which the allocator rounds what it hands out, and what it reserves for a large request."""
 
@@ -74,9 +78,13 @@ def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
     hole = _segment(likely[scaled.copies]) if not as_recorded else 0
     allocated = _estimate(*_each("peak_allocated", central, ends), margins.allocated)
     reserved = _estimate(*_each("peak_reserved", central, ends), margins.reserved, hole)
+    if _is_assumed(scaled, shape):
+        reserved = _as_wide_as(reserved, allocated)
+    if not as_recorded and _follows_data(scaled):
+        reserved = Estimate(reserved.bytes, min(reserved.low, allocated.low), reserved.high)
     return Peaks(
         allocated=allocated,
-        reserved=_as_wide_as(reserved, allocated) if _is_assumed(scaled, shape) else reserved,
+        reserved=reserved,
         likely=likely,
         most=likely if as_recorded else most,
         workspaces=workspaces,
@@ -96,6 +104,8 @@ def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool) -> _Margins:
         margins = _ASSUMED_WORKSPACES if assumed else _WORKSPACES
     elif scaled.in_steps:
         margins = _STEPS
+    if _follows_data(scaled):
+        margins = _Margins(max(margins.allocated, _DATA.allocated), max(margins.reserved, _DATA.reserved))
     alone = unmatched_share(scaled)
     return _Margins(margins.allocated + alone, margins.reserved + alone)
 
@@ -104,6 +114,16 @@ def _is_assumed(scaled: Scaled, shape: Shape) -> bool:
     """Whether a parameter is other than it was in all recordings."""
     own = scaled.recording.shapes[-1]
     return any(shape[name] != own.get(name) for name in scaled.parameters if name not in scaled.varied)
+
+
+def _follows_data(scaled: Scaled) -> bool:
+    """Whether much of the recorded peak has another size in each step, as where a graph has edges.
+
+    How well one fits into the holes of the other is then a matter of the data: all that is sure is what is allocated.
+    """
+    size = scaled.recording.program.size
+    live, _ = live_at_peak(scaled.recording.program, size)
+    return float(size[live][scaled.by_data[live]].sum()) >= BY_DATA * float(size[live].sum())
 
 
 def unmatched_share(scaled: Scaled) -> float:

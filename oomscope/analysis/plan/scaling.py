@@ -46,6 +46,7 @@ class Scaled:
         copies: bool[requests], the workspaces of kernels.
         workspace: bool[requests], those of them whose size no recording bears out.
         changing: bool[requests], those of them that too few shapes bear out to tell what they are at a smaller one.
+        by_data: bool[requests], those that another step of the same shape made in another size.
         varied: the parameters that differ between the shapes that were seen.
         windows: which of an image each request may lie in, where its side is in whole windows.
     """
@@ -61,6 +62,7 @@ class Scaled:
     copies: BoolArray
     workspace: BoolArray
     changing: BoolArray
+    by_data: BoolArray
     varied: tuple[str, ...]
     windows: WindowStages | None = None
 
@@ -158,6 +160,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
         copies=copies,
         workspace=workspace,
         changing=workspace if 1 + len(columns) >= LEAST_SHAPES else copies,
+        by_data=by_data,
         varied=varied,
         windows=_windows(recording, shapes),
     )
