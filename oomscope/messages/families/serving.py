@@ -192,6 +192,13 @@ WORDINGS = (
     ),
     Wording(
         "serving-budget",
+        "ollama.system",
+        "toolargeforsystem",
+        r"""model request too large for system" requested=" <requested> " available= <free:bytes> (?= total | \s | \Z)
+            (?: total=" <total> ")?""",
+    ),
+    Wording(
+        "serving-budget",
         "ollama.layers",
         "anylayers|anymodellayers|memorylayout",
         r"""GPU has too little memory to allocate any layers (?: .{0,300}? total=" <total> "available=" <free> " )?
