@@ -69,8 +69,9 @@ def absorbed(last: OomMessage, new: OomMessage, *, raised_once: bool) -> OomMess
         return None
     if last.kind.startswith("torch") and one and two:
         return None
-    text = new.text if last.reading.wording == tensorflow.STATS else last.text
-    return replace(last, reading=_joined(last.reading, new.reading), text=text, rank=_first(last.rank, new.rank))
+    shown = new if last.reading.wording == tensorflow.STATS else last
+    rank = _first(last.rank, new.rank)
+    return replace(last, reading=_joined(last.reading, new.reading), line=shown.line, text=shown.text, rank=rank)
 
 
 def repeats(earlier: OomMessage, between: OomMessage, new: OomMessage) -> bool:

@@ -19,6 +19,7 @@ _AROUND = {
     "jemalloc_pages": re.compile(r"jemalloc.{0,3}: Unsupported system page size"),
     "not_container": re.compile(r"OOMKilled\W{0,4}false", re.IGNORECASE),
     "old_python": re.compile(r"[\\/](?:python|py|Python)(?:2\.7|3\.[4-7]|3[4-7])[\\/]"),
+    "darknet": re.compile(r"Try to set subdivisions="),
     "onnxruntime": re.compile(r"onnxruntime|ONNXRuntime"),
     "comfyui": re.compile(r"comfy", re.IGNORECASE),
 }

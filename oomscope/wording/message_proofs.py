@@ -51,6 +51,8 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " context, NCCL or another library.",
     "message_proofs.free_in_pools": "{pools:size} of what the message counts as allocated lies free in private pools,"
     " where only their own CUDA graphs or MemPool can use it.",
+    "message_proofs.contradicts": "The message contradicts itself, with {free:size} free of {total:size} in all:"
+    " neither figure proves anything.",
     "message_proofs.mostly_outside": "{rest:size} of the card's {total:size} is held outside this allocator.",
     "message_proofs.room_on_card": "The card shows {free:size} free, enough for the {requested:size} requested: its"
     " totals do not explain why it refused.",

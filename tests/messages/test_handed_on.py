@@ -226,3 +226,29 @@ def test_a_call_that_only_allocates_on_the_card_leaves_no_doubt_whose_memory_it_
         "CUDA error at: /x/rmm/mr/device/cuda_memory_resource.hpp:60: cudaErrorMemoryAllocation out of memory",
     ):
         assert gaps(only(f"{text}\n")) == ["library_alloc"]
+
+
+def test_a_message_that_contradicts_itself_proves_nothing_by_those_figures():
+    found = message("16.00 GiB", total="15.49 GiB", free="84.98 GiB", allocated="1.67 GiB", unallocated="8.08 GiB")
+    assert proven(found) == {"contradicts"}
+    assert worth(found) == ["undecided"]
+
+
+def test_a_request_stands_in_its_own_line_and_not_in_that_of_the_table_above():
+    found = only(
+        "I bfc_allocator.cc:680] Stats: \nLimit:                     8716288\nInUse:                     8017152\n"
+        "W op_kernel.cc:1295] OP_REQUIRES failed at constant_op.cc:75 : Resource exhausted: OOM when allocating tensor"
+        " of shape [1,399,532,3] and type float\n"
+    )
+    assert (found.line, found.figure("allowed").value) == (4, 8716288)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA failure 2: out of memory ; GPU=0 ; file=cuda_allocator.cc ; line=47 ; expr=cudaMalloc((void**)&p, size);",
+        " Try to set subdivisions=64 in your cfg-file.\nCUDA Error: out of memory",
+    ],
+)
+def test_what_stands_around_may_tell_that_the_card_was_asked(text: str):
+    assert gaps(only(f"{text}\n")) == ["library_alloc"]

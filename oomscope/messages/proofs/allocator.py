@@ -9,7 +9,7 @@ from __future__ import annotations
 from oomscope.messages.figures import Figure, exact
 from oomscope.messages.proofs.judgement import Judgement
 from oomscope.messages.proofs.left_open import OF_OTHERS, leave_open
-from oomscope.messages.proofs.sizes import NOTABLE, Sizes, is_notable, sizes_of
+from oomscope.messages.proofs.sizes import NOTABLE, Sizes, contradicts_itself, is_notable, sizes_of
 from oomscope.messages.records import OomMessage
 from oomscope.model.note import note
 from oomscope.units import MIB
@@ -39,6 +39,9 @@ def judge(message: OomMessage) -> Judgement:
         _segment(judgement, sizes, request)
     elif "absurd" in message.reading.values:
         judgement.proves.append(note("message_proofs.overflow"))
+    total, free = message.figure("total"), message.figure("free")
+    if contradicts_itself(message) and total is not None and free is not None:
+        judgement.proves.insert(0, note("message_proofs.contradicts", free=free.value, total=total.value))
     _biggest_first(judgement, sizes)
     _idle_in_pools(judgement, sizes)
     _spilled(judgement, sizes)

@@ -39,7 +39,7 @@ def judge(message: OomMessage) -> Judgement:
         gap = None
     if any(proof.code in _OF_NO_SHORTAGE for proof in judgement.proves):
         gap = None
-    if gap == "message_gaps.driver" and _OF_THE_CARD.search(message.text):
+    if gap == "message_gaps.driver" and _is_of_the_card(message):
         gap = "message_gaps.library_alloc"
     if gap is not None:
         judgement.cannot_tell.append(note(gap))
@@ -47,6 +47,12 @@ def judge(message: OomMessage) -> Judgement:
     if of_torch and ("old_python" in message.around or "/THC/" in message.text):
         judgement.cannot_tell.append(note("message_gaps.too_old"))
     return judgement
+
+
+def _is_of_the_card(message: OomMessage) -> bool:
+    """Whether a call or a program is named that asks for memory of the card only."""
+    by_expression = "expr=cudaMalloc(" in _said(message)  # as ONNX Runtime writes it behind its message
+    return by_expression or "darknet" in message.around or _OF_THE_CARD.search(message.text) is not None
 
 
 def _said(message: OomMessage) -> str:

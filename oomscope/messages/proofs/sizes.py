@@ -65,12 +65,20 @@ def sizes_of(message: OomMessage) -> Sizes:
     if process is not None and reserved is not None and reserved.exceeds(process):
         process = None  # in some containers the driver does not tell a process of itself: "this process has 0 bytes"
         others = others if others and others.value else None
-    requested = message.figure("requested")
+    requested, total, free = message.figure("requested"), message.figure("total"), message.figure("free")
+    if contradicts_itself(message):
+        total = free = None
     return Sizes(
-        requested, message.figure("total"), message.figure("free"), allocated, reserved,
+        requested, total, free, allocated, reserved,
         process, others, message.figure("allowed"),
         message.figure("private_pools"), inside, _of_tensor(message, requested),
     )  # fmt: skip
+
+
+def contradicts_itself(message: OomMessage) -> bool:
+    """Whether more is free than there is, as drivers for memory that is shared with the processor may have it."""
+    total, free = message.figure("total"), message.figure("free")
+    return total is not None and free is not None and free.exceeds(total)
 
 
 def _of_tensor(message: OomMessage, request: Figure | None) -> Figure | None:
