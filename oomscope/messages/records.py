@@ -60,8 +60,8 @@ class OomMessage:
         during: what the traceback right above shows: ``weights``, ``backward``, ``optimizer``, ``pinned`` or None.
         script: the program, as the traceback above names it, or None.
         around: which of ``windows``, ``tensorflow``, ``onnxruntime``, ``darknet``, ``comfyui``, ``old_python`` (none
-            that torch 2.1 runs on), ``not_container`` (Docker says that its limit was not reached) and ``jemalloc_pages``
-            (which fails whatever is free) the lines around it show.
+            that torch 2.1 runs on), ``not_container`` (Docker says that its limit was not reached) and
+            ``jemalloc_pages`` (which fails whatever is free) the lines around it show.
         times: how often the same failure was printed.
         proves: what its figures prove.
         advice: what the advice in the message is worth here.
