@@ -26,7 +26,7 @@ def evidence(*seen: tuple[int, int, int], usual: int = 2) -> Evidence:
     return Evidence(points, tuple(size for *_, size in seen), hint, at_once=False, of_rows=False, usual=(1, usual))
 
 
-@pytest.mark.parametrize(("width", "beside"), [(16, 1), (32, 1), (16, 5), (14, 2)])
+@pytest.mark.parametrize(("width", "beside"), [(16, 1), (32, 1), (16, 5), (14, 2), (16, 77), (8, 512)])
 def test_two_sides_tell_the_patches_and_what_stands_beside_them(width: int, beside: int):
     shapes = [(64, 16 * width), (96, 16 * width), (64, 20 * width)]
     found = token_model(

@@ -1,4 +1,4 @@
-"""Scores between the patches of an image and a token or a few beside them: the square of their number.
+"""Scores between the patches of an image and tokens beside them, one or a text: the square of their number.
 
 Two sides leave a sum of two products as possible as that square. The sum would have to begin below 0, and the square is
 of whole numbers: so many patches that a side is cut into, and so many tokens beside them. Of a masked autoencoder the
@@ -8,15 +8,19 @@ patches that are kept count, a fourth of them say, which is as if they were twic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isqrt, sqrt
+from math import sqrt
 
 from oomscope.analysis.plan.polynomials import EXACT, Evidence, Model, Multiple, Polynomial, power, spread
 
-MOST_BESIDE = 8
-"""Tokens beside the patches."""
+MOST_BESIDE = 1024
+"""Tokens beside the patches: a class, or a text."""
+LEAST_WIDTH = 4
+"""Pixels of a patch, from which on that its number is whole is no chance."""
+MOST_LESS = 64
+"""Pixels that convolutions without padding take from a side."""
 SQUARE = 2
-NEARLY = 1e-5
-"""Of the square of a patch's width: sizes are whole bytes, which leaves so little open."""
+NEARLY = 1e-3
+"""Tokens: sizes are whole bytes, which leaves so little open."""
 
 
 def token_model(evidence: Evidence, varied: Sequence[int]) -> Model | None:
@@ -51,17 +55,31 @@ def _root(each: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
     (first, small), (last, large) = each[0], each[-1]
     factor = (sqrt(large) - sqrt(small)) / (last**2 - first**2)
     constant = sqrt(small) - factor * first**2
-    if factor <= 0 or constant <= 0 or not _is_whole(constant / factor, [side for side, _ in each]):
+    if factor <= 0 or constant <= 0 or _is_of_a_side(each) or not _is_whole(constant / factor, each):
         return None
     fits = all(abs((constant + factor * side**2) ** 2 - size) <= EXACT for side, size in each)
     return (constant, factor) if fits else None
 
 
-def _is_whole(ratio: float, sides: Sequence[float]) -> bool:
-    """Whether a few tokens stand beside patches of a whole width, into which all sides are cut."""
-    for count in range(1, MOST_BESIDE + 1):
-        width = isqrt(round(ratio / count))
-        if width and abs(width**2 - ratio / count) <= NEARLY * width**2 and not any(side % width for side in sides):
+def _is_of_a_side(each: Sequence[tuple[float, float]]) -> bool:
+    """Whether it is the square of what convolutions leave of a side: a few pixels less."""
+    (first, small), (last, large) = each[0], each[-1]
+    less = first - sqrt(small) * (last - first) / (sqrt(large) - sqrt(small))
+    return abs(less - round(less)) <= NEARLY and abs(round(less)) <= MOST_LESS
+
+
+def _is_whole(ratio: float, each: Sequence[tuple[float, float]]) -> bool:
+    """Whether a whole number of tokens stands beside patches of a whole width, into which all sides are cut.
+
+    Then each pair of tokens has a whole number of bytes.
+    """
+    for width in range(LEAST_WIDTH, round(min(side for side, _ in each)) + 1):
+        beside = round(ratio / width**2)
+        if any(side % width for side, _ in each) or not 1 <= beside <= MOST_BESIDE:
+            continue
+        counts = [round(side / width) ** 2 + beside for side, _ in each]
+        whole = all(round(size) % count**2 == 0 for count, (_, size) in zip(counts, each, strict=True))
+        if whole and abs(ratio / width**2 - beside) <= NEARLY:
             return True
     return False
 
