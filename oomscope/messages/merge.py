@@ -132,6 +132,7 @@ def _agree(one: Mapping[str, Figure], two: Mapping[str, Figure], *, reworded: bo
 
 def _joined(last: Reading, new: Reading) -> Reading:
     clearer = last.wording in _VAGUE or (last.wording in _WHOEVER and new.wording not in _WHOEVER)
+    clearer = clearer or ("full" in new.values and "full" not in last.values)
     main = new if clearer or len(new.figures) > len(last.figures) else last
     figures = {**new.figures, **{name: _sharper(one, new.figures.get(name)) for name, one in last.figures.items()}}
     values = {**new.values, **last.values}

@@ -39,7 +39,7 @@ _IN_A_ROW = 2
 _OUT_OF = re.compile(r"[a-z]{2,}(?:_[a-z]+)*_out_of_[a-z]+")
 """A code for a shortage, in lower case."""
 _EXCEPTION = re.compile(r"(?:Error|Exception):[\"'(]*\Z")
-_REPORT = re.compile(r"(?:error|failed|msg[\"']?):[\"'(]*\Z")
+_REPORT = re.compile(r"(?:errors?|failed|msg)[\"']?:[\"'(]*\Z")
 """With what a program hands an exception on in words of its own: ``Server error:``, ``Training failed:``."""
 _ENDS_IN_RANK = re.compile(r"\srank=(\d{1,6})\s*\Z")
 _RANK_ALONE = re.compile(r"\A\s*rank=(\d{1,6})\s*\Z")

@@ -38,6 +38,7 @@ MESSAGE_GAPS: dict[str, Sentence] = {
     "message_gaps.host_windows": "what filled the machine's memory and its page file",
     "message_gaps.pinned": "whether the machine, a container or the locked-memory limit refused",
     "message_gaps.what_filled_host": "what filled host memory",
+    "message_gaps.what_filled_group": "what filled the group's memory",
     "message_gaps.signal": "who sent the signal: the kernel, a container's limit, a scheduler or a person",
     "message_gaps.signal_not_container": "who sent the signal: the kernel, a scheduler or a person; by what is printed,"
     " not the container's own limit",

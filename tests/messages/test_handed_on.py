@@ -252,3 +252,36 @@ def test_a_request_stands_in_its_own_line_and_not_in_that_of_the_table_above():
 )
 def test_what_stands_around_may_tell_that_the_card_was_asked(text: str):
     assert gaps(only(f"{text}\n")) == ["library_alloc"]
+
+
+def test_a_worker_that_says_why_tells_it_of_the_bus_error_before():
+    found = only(
+        "RuntimeError: DataLoader worker (pid 729) is killed by signal: Bus error. It is possible that dataloader's"
+        " workers are out of shared memory.\n"
+        "RuntimeError: unable to write to file </torch_739_144252761_4>: No space left on device (28)\n"
+    )
+    assert proven(found) == {"dev_shm"}
+
+
+def test_a_group_that_reached_its_limit_is_told_as_such():
+    found = only(
+        "kernel: Task in /kubepods.slice/docker-b27.scope killed as a result of limit of /kubepods.slice\n"
+        "kernel: memory: usage 1048576kB, limit 1048576kB, failcnt 189\n"
+    )
+    assert (proven(found), gaps(found)) == ({"killed_at_limit"}, ["what_filled_group"])
+    assert found.figure("allowed").value == GIB
+
+
+def test_vulkan_names_its_code_by_number():
+    found = only("Failure in vkAllocateMemory at 191 src/mvulkan.cpp  ErrCode=-2\n")
+    assert (found.kind, gaps(found)) == ("cuda-driver", ["library_alloc"])
+
+
+def test_an_error_that_a_reply_names_twice_is_one():
+    error = (
+        "CUDA out of memory. Tried to allocate 58.00 MiB. GPU 0 has a total capacty of 23.54 GiB of which 17.75 MiB is"
+        " free. Process 333813 has 23.52 GiB memory in use. Of the allocated memory 23.01 GiB is allocated by PyTorch,"
+        " and 50.19 MiB is reserved by PyTorch but unallocated."
+    )
+    log = f'{{\n  "error": "OutOfMemoryError: {error}",\n  "output": {{\n    "errors": "{error}"\n  }}\n}}\n'
+    assert only(log).times == 2

@@ -18,6 +18,7 @@ ANCHORS = (
     b"error in allocate", b"erroroutofmemory", b"object allocation failure", b"nrt_",
     b"allocator_fail", b"allocation_fail", b"to alloc device memory", b"clcreatebuffer", b"opencl buffer",
     b"aclrtmalloc", b"cudasuccess (2 vs", b"fail to allocate memory",
+    b"vkallocatememory",
 )  # fmt: skip
 
 _REFUSED = r"""
@@ -214,6 +215,12 @@ WORDINGS = (
         r"""(?: Allocating DAG \( <requested:any> \) GB .{0,60}? )? CUDA error in CudaProgram\.cu: \d+ : out of memory
             (?: \(2\) )? (?: GPU (?P<device>\d{1,3}) : CUDA memory: <total> total, <free> free)?""",
         unit="GB",
+    ),
+    Wording(
+        "cuda-driver",
+        "driver.refused",
+        "vkallocatememory",
+        r"vkAllocateMemory .{0,160}? (?: ErrCode | error | result | returned | code) [=:]? -2 (?! [\d.])",
     ),
     Wording(
         "cuda-driver",

@@ -156,7 +156,7 @@ WORDINGS = (
         "host-ram",
         "host.shared",
         "writetofile</torch",
-        r"unable to write to file \< /torch_ [\w-]{1,80} \> (?: :? No space left on device (?: \(28\))?)?",
+        r"unable to write to file \< /torch_ [\w-]{1,80} \> (?: :? (?P<full> No space left on device) (?: \(28\))?)?",
     ),
     Wording(
         "host-ram",

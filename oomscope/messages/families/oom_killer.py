@@ -27,7 +27,7 @@ ANCHORS = (
     b"code (137)", b"out-of-memory handler", b"mem usage hard limit", b"mem usage soft limit", b"memory resource limit",
     b"docker container: 137", b"status (137", b"killed out of memory", b"oom-killer",
     b"get killed", b"gets killed", b"got killed", b"was killed", b"is killed", b"being killed", b"been killed",
-    b"memory: usage", b"due to memory used", b"code = 137", b"code = -9",
+    b"memory: usage", b"result of limit of", b"due to memory used", b"code = 137", b"code = -9",
     *(word.encode().lower() for word in (*KILLED, *_CODE_ELSEWHERE)),
 )  # fmt: skip
 
@@ -118,6 +118,12 @@ WORDINGS = (
         r"(?P<by> [\w./:-]{1,40}?) (?P<did> invoked oom-killer)",
         finish=_invoked,
     ),
+    Wording(
+        "oom-killer",
+        "killed.kernel",
+        "asaresultoflimitof",
+        r"killed (?P<group> as a result of limit) of /",
+    ),
     Wording("oom-killer", "killed.kernel", "oom_reaper", r"oom_reaper: reaped process <pid:count> \( .{1,40}? \)"),
     Wording(
         "oom-killer",
@@ -167,7 +173,12 @@ WORDINGS = (
         "duetomemory",
         r"Killed / [^:;]{1,240}? due to memory (?: pressure | used)",
     ),
-    Wording("oom-killer", "killed.kernel", "memory:usage", r"memory: usage \d{1,18} kB, limit <allowed> , failcnt"),
+    Wording(
+        "oom-killer",
+        "killed.kernel",
+        "memory:usage",
+        r"(?P<group> memory) : usage \d{1,18} kB, limit <allowed> , failcnt",
+    ),
     Wording(
         "oom-killer",
         "killed.slurm",

@@ -21,7 +21,7 @@ ANCHORS = (
     b"capacity of block_manager", b"cpu swap space", b"too large swap space",
     b"than available vram", b"than available ram", b"free space in the kv cache", b"memory slot for batch",
     b"memory for the kv cache", b"desired cpu memory",
-    b"insufficient system resources",
+    b"insufficient system resources", b"to build a pool from",
 )  # fmt: skip
 
 FIT = "llama.fit"
@@ -203,6 +203,13 @@ WORDINGS = (
         "anylayers|anymodellayers|memorylayout",
         r"""GPU has too little memory to allocate any layers (?: .{0,300}? total=" <total> "available=" <free> " )?
           | insufficient VRAM to load any model layers | memory layout cannot be allocated""",
+    ),
+    Wording(
+        "serving-budget",
+        "engine.pool",
+        "toosmalltobuildapool",
+        r"""<free> is too small to build a pool from the page sizes
+            (?: .{0,300}? Exact tiling would take <requested>)?""",
     ),
     Wording(
         "serving-budget",

@@ -35,6 +35,8 @@ def judge(message: OomMessage) -> Judgement:
         gap = "message_gaps.which_buffers"
     if any(proof.code == "message_proofs.tensorflow_host" for proof in judgement.proves):
         gap = "message_gaps.host"
+    if any(proof.code in _OF_A_GROUP for proof in judgement.proves):
+        gap = "message_gaps.what_filled_group"
     if any(proof.code == "message_proofs.limit_of_r" for proof in judgement.proves):
         gap = None
     if any(proof.code in _OF_NO_SHORTAGE for proof in judgement.proves):
@@ -80,7 +82,7 @@ def _proofs(message: OomMessage) -> list[Note]:
         return [note("message_proofs.video_memory")]
     if reading.wording == pinned.GOES_ON:
         return [note("message_proofs.pinned_goes_on")]
-    if reading.wording == "host.shared" and not _FULL.search(_said(message)):
+    if reading.wording == "host.shared" and "full" not in reading.values and not _FULL.search(_said(message)):
         by_signal = "buserror" in _said(message).lower()
         return [note("message_proofs.bus_error" if by_signal else "message_proofs.dev_shm_likely")]
     if "jemalloc_pages" in message.around and message.kind == "host-ram":
@@ -229,6 +231,7 @@ _PROOFS = {
     "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
 }
+_OF_A_GROUP = ("message_proofs.killed_in_group", "message_proofs.killed_at_limit")
 _OF_NO_SHORTAGE = (
     "message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.went_on",
     "message_proofs.pinned_other_reason", "message_proofs.pinned_goes_on",
@@ -241,7 +244,7 @@ _FULL = re.compile(r"Nospaceleft|Cannotallocatememory|isfull|Resourcetemporarily
 """With what shared memory is said to be full; a bus error has other causes too."""
 _OF_THE_CARD = re.compile(
     r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)|OUT_OF_DEVICE_MEMORY|OutOfDeviceMemory|kIOGPU|\[METAL\]"
-    r"|Cuda Error in allocate|cuda_memory_resource|CL_MEM_OBJECT|syncedmem\.cpp|CudaDeviceMemoryAllocator"
+    r"|Cuda Error in allocate|cuda_memory_resource|vkAllocateMemory|CL_MEM_OBJECT|syncedmem\.cpp|CudaDeviceMemoryAllocator"
 )
 """The call or the code that only memory of a device has."""
 NO_MACHINE = 1 << 50
