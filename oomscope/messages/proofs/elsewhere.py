@@ -244,7 +244,8 @@ _FULL = re.compile(r"Nospaceleft|Cannotallocatememory|isfull|Resourcetemporarily
 """With what shared memory is said to be full; a bus error has other causes too."""
 _OF_THE_CARD = re.compile(
     r"\b(?:cuMemAlloc|cudaMalloc|hipMalloc)(?!Host|Managed)|OUT_OF_DEVICE_MEMORY|OutOfDeviceMemory|kIOGPU|\[METAL\]"
-    r"|Cuda Error in allocate|cuda_memory_resource|vkAllocateMemory|CL_MEM_OBJECT|syncedmem\.cpp|CudaDeviceMemoryAllocator"
+    r"|Cuda Error in allocate|cuda_memory_resource|vkAllocateMemory|CL_MEM_OBJECT|syncedmem\.cpp"
+    r"|CudaDeviceMemoryAllocator"
 )
 """The call or the code that only memory of a device has."""
 NO_MACHINE = 1 << 50
