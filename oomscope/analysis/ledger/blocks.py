@@ -30,6 +30,8 @@ OF_THE_PROGRAM, IN_A_MODEL = 1, 2
 """Depths of calls."""
 IN_A_LOOP = 0.5
 """Of what a call made: where more lies before the line that it goes back to, the call goes on with a loop."""
+BETWEEN_CLASSES = 8
+"""Lines between the last of one function and the first of the next class's, at least."""
 STAGES = 0.75
 """Of what a call leaves to a backward: where loops within it make as much, it is a stage of blocks."""
 SHORTLY = 5
@@ -97,7 +99,10 @@ def _blocks(run: Run) -> tuple[Block, ...]:
 def _without_stages(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
     """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is."""
     inner = [tree.blocks(call, run.stack[np.array(call)].tolist(), depth + 1) for call in calls]
-    inner = [[loop for loop in each if _calls_one_twice(run, tree, *loop)] for each in inner]
+    inner = [
+        [loop for loop in each if _calls_one_twice(run, tree, *loop) and not _are_layers(run, tree, *loop)]
+        for each in inner
+    ]
     loops = [loop for each in inner for loop in each]
     every = _saved(run, calls)
     if sum(_saved(run, each) for each, _ in loops) < STAGES * every or not every:
@@ -115,6 +120,12 @@ def _calls_one_twice(run: Run, tree: _Tree, calls: list[list[int]], depth: int) 
             return True
         seen |= lines
     return False
+
+
+def _are_layers(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> bool:
+    """Whether calls are of a container of torch's own layers, as a convolution with its norm: no blocks."""
+    stacks = {stack for call in calls for stack in run.stack[np.array(call)].tolist()}
+    return all(_OF_TORCH.match(part[0][0]) for stack in stacks for part in tree.known[stack][depth:])
 
 
 def _saved(run: Run, calls: list[list[int]]) -> int:
@@ -258,6 +269,10 @@ def _turns_of_which_some_end_early(lines: list[int]) -> list[int]:
     return turns
 
 
+def _goes_back(lines: list[int]) -> bool:
+    return any(line < before for before, line in pairwise(lines))
+
+
 def _follow_one_another(calls: list[list[int]], outer: list[list[int]]) -> bool:
     """Whether some of `calls` are made in one of the `outer` ones: else each is made once by its module."""
     number = {place: one for one, call in enumerate(outer) for place in call}
@@ -299,7 +314,22 @@ class _Tree:
             if len(heads) > depth + 1:
                 kind = _function(self.known[stacks[place]], depth)
                 sites.setdefault((heads[depth], kind), []).append(place)
-        return [self._calls(places, stacks, depth) for places in sites.values()]
+        parts = [part for places in sites.values() for part in self._of_one_function(places, stacks, depth)]
+        return [self._calls(places, stacks, depth) for places in parts]
+
+    def _of_one_function(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
+        """`places` apart where the lines of two functions of one name in one file were taken for those of one.
+
+        Both are called several times, one kind after the other, and between their lines stands what begins a class.
+        """
+        lines = [self.known[stacks[place]][depth][0][1] for place in places]
+        for number in range(1, len(places)):
+            if abs(lines[number] - lines[number - 1]) < BETWEEN_CLASSES:
+                continue
+            low, high = sorted((lines[:number], lines[number:]), key=min)
+            if max(low) + BETWEEN_CLASSES <= min(high) and _goes_back(low) and _goes_back(high):
+                return [places[:number], *self._of_one_function(places[number:], stacks, depth)]
+        return [places]
 
     def _is_loop(self, calls: list[list[int]], stacks: list[int], depth: int) -> bool:
         """Whether calls of one kind are those of blocks, not of a layer."""
