@@ -59,6 +59,21 @@ def find(live: LiveBlocks) -> BoolArray:
             of_product = np.isin(live.bytes, live.bytes[far & live.marked(Mark.PRODUCT)])
             chosen |= far & (named | (of_product & (twice | (live.bytes >= MUCH_LARGER * largest))))
             chosen |= far & _outgrows(live, same, linear, far & ~chosen)
+    return chosen | _beside_copies(live, linear, named)
+
+
+def _beside_copies(live: LiveBlocks, linear: BoolArray, named: BoolArray) -> BoolArray:
+    """What a function called attention makes where none of its module's linear layers has left anything.
+
+    Queries, keys and values were copied then, as heads are split off, and it is far larger than those copies.
+    """
+    chosen = live.none()
+    call = calls(live, live.passing, whole_module=True)
+    for one in ascending(call[named & live.passing & (call >= 0)]).tolist():
+        same = live.passing & (call == one)
+        copies = same & ~named
+        if not (same & linear).any() and copies.any():
+            chosen |= same & named & (live.bytes >= max(LARGER * int(live.bytes[copies].max()), LEAST_BYTES))
     return chosen
 
 

@@ -31,7 +31,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else _by_softmaxes(run)
     inside, back = named
     every = inside | back | told
-    drafts = [run.draft.without(every), run.draft.without(inside)]
+    drafts = [with_whole_results(run, run.draft.without(gone), inside) for gone in (every, inside)]
     if _groups_queries(run):
         return Edited(run.draft, tuple(drafts), doubt=0.08, beside_halves=drafts[0])
     return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08)
@@ -99,9 +99,11 @@ def _named(run: Run) -> tuple[BoolArray, BoolArray] | None:
     if not scores.any():
         return None
     sizes = np.unique(live.bytes[scores])
-    lines = np.unique(live.stack[scores])
-    others = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~np.isin(run.stack, lines)])
-    inside = run.during(FORWARD) & np.isin(run.size, sizes) & np.isin(run.stack, lines)
+    # What the same function makes before is of them too, as what a product was to be written into.
+    made = run.during(FORWARD) & (run.stack >= 0)
+    of_them = np.isin(run.stack, np.unique(live.stack[scores])) | run.marked(Mark.ATTENTION)
+    others = np.unique(run.size[made & ~of_them])
+    inside = made & of_them & np.isin(run.size, sizes)
     back = run.during(BACKWARD) & np.isin(run.size, np.setdiff1d(sizes, others))
     return inside, back
 
