@@ -8,6 +8,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.matmuls import between_products
+from oomscope.analysis.ledger.named_scores import named_scores
 from oomscope.analysis.ledger.paths import Path
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import of_triples, written_out
@@ -27,6 +28,7 @@ def shares(run: Run, known: dict[int, Path]) -> FloatArray:
     """
     found = np.zeros(len(run.size))
     scores = written_out(run) | of_triples(run) | into_products(run, known) | between_products(run)
+    scores |= _of_a_method(run, known)
     rows = np.flatnonzero(scores & run.saved & (run.end < NEVER) & _longest(run, scores))
     dropped = [_is_dropout(known[one]) for one in run.stack[rows].tolist()]
     for place, row in enumerate(rows.tolist()):
@@ -36,6 +38,14 @@ def shares(run: Run, known: dict[int, Path]) -> FloatArray:
         else:
             found[row] = 0.5 if run.size[row] >= int(run.size[rows[max(place - 2, 0) : place + 1]].max()) else 1.0
     return found
+
+
+def _of_a_method(run: Run, known: dict[int, Path]) -> BoolArray:
+    """bool[requests]: what is kept of scores in a function called attention by a softmax that is a method."""
+    named = named_scores(run)
+    own = [stack for stack, path in known.items() if not path[-1][-1][0].startswith("torch/")]
+    found = np.zeros(len(run.size), np.bool_) if named is None else named[0] & run.saved & np.isin(run.stack, own)
+    return np.asarray(found)
 
 
 def into_products(run: Run, known: dict[int, Path]) -> BoolArray:
