@@ -48,3 +48,16 @@ def test_only_what_is_there_together_is_of_such_a_loop():
 def test_recordings_of_one_batch_have_no_such_loops():
     (one, _) = recordings()
     assert all((by_items(one, unit, one, unit) == 1).all() for unit in one.units)
+
+
+def test_twice_as_far_along_what_is_never_varied_nothing_is_said_to_fit():
+    """Scores of a text beside an image, or targets that grow with frames, are told by no single recording."""
+    base = {"batch": 8, "length": 512}
+    wanted = [{**base, "length": length} for length in (704, 1024)] + [{**base, "batch": 32}]
+    found = plan_of([("spans", study("spans"))], at=[base], wanted=wanted, limits=[1 << 40])
+    assert [row.cards[0].fits for row in found.predictions] == [True, None, True]
+    assert ["plan.too_far" in {one.code for one in row.notes} for row in found.predictions] == [False, True, False]
+    longest = next(one for one in found.largest if one.parameter == "length")
+    assert longest.bound
+    assert longest.value is not None
+    assert base["length"] < longest.value < 2 * base["length"]

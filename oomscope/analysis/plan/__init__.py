@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
-from oomscope.analysis.plan.cards import Card, cap, card, fit, largest
+from oomscope.analysis.plan.cards import Card, cap, card, fit, largest, too_far
 from oomscope.analysis.plan.kinds import guessable
 from oomscope.analysis.plan.predicting import Peaks, at_peak, predict, unmatched_share, untold_share
 from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready, nearest
@@ -302,7 +302,7 @@ class _Planner:
             at_peak=categories,
             phase=phase,
             cards=cards,
-            notes=_notes(subject, peaks),
+            notes=_notes(subject, shape, peaks),
         )
 
     def largest(
@@ -350,8 +350,10 @@ class _Planner:
         return tuple(found)
 
 
-def _notes(subject: Scaled, peaks: Peaks) -> tuple[Note, ...]:
+def _notes(subject: Scaled, shape: Shape, peaks: Peaks) -> tuple[Note, ...]:
     found = [note("plan.rests_on", file=subject.recording.name)]
+    if too_far(subject, shape):
+        found.append(note("plan.too_far"))
     if peaks.workspaces:
         found.append(note("plan.workspaces"))
     return tuple(found)

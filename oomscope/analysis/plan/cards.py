@@ -7,7 +7,7 @@ from math import gcd
 
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.allocator.replay import Replay
-from oomscope.analysis.plan.kinds import BATCH, UNKNOWN, kind_of
+from oomscope.analysis.plan.kinds import BATCH, LENGTH, SIDE, UNKNOWN, kind_of
 from oomscope.analysis.plan.predicting import Peaks, at_peak, slack, survives
 from oomscope.analysis.plan.recordings import Shape
 from oomscope.analysis.plan.records import CardFit, Largest
@@ -19,6 +19,8 @@ from oomscope.units import MIB, format_bytes
 OUTSIDE = 768 * MIB
 """What the CUDA context and the libraries take of a card beside the allocator, where the recording does not tell: 0.5
 GiB and more on current cards."""
+FAR = 2
+"""From how many times a length or side on nothing is said to fit, where no recording varies that."""
 MOST_TIMES = 1 << 12
 """How far beyond the recorded values the largest is searched for."""
 _FINEST = 64
@@ -74,11 +76,25 @@ def fit(scaled: Scaled, shape: Shape, peaks: Peaks, config: AllocatorConfig, on:
     usable = on.usable(scaled)
     worst = survives(scaled, peaks.most, config, usable - slack(scaled, shape, peaks.most))
     if worst.survived:
-        fits = None if scaled.recording.ends_early else True
+        fits = None if scaled.recording.ends_early or too_far(scaled, shape) else True
         return CardFit(on.name, on.capacity, fits, usable - worst.peak_reserved, worst.retries)
     best = survives(scaled, peaks.likely, config, on.capacity)
     headroom = on.capacity - best.peak_reserved if best.survived else -best.failures[0].missing
     return CardFit(on.name, on.capacity, None if best.survived else False, headroom)
+
+
+def too_far(scaled: Scaled, shape: Shape) -> bool:
+    """Whether a length or a side that no recording varies is so much larger that one law of growth missed tells all."""
+    return any(shape[name] >= FAR * value for name, value in _unvaried(scaled).items())
+
+
+def _unvaried(scaled: Scaled) -> dict[str, int]:
+    """The lengths and sides that no recording varies, with their largest recorded values."""
+    return {
+        name: max(shape[name] for shape in scaled.recording.shapes if name in shape)
+        for name in scaled.parameters
+        if name not in scaled.varied and kind_of(name, scaled.parameters) in (LENGTH, SIDE)
+    }
 
 
 def largest(
@@ -103,7 +119,10 @@ def largest(
 
     subject = scaled(base)
     step = _step(subject, parameter, base[parameter])
-    value, bound = _search(lambda value: on_card(value).survived, max(base[parameter] // step, 1), step)
+    start = max(base[parameter] // step, 1)
+    recorded = _unvaried(subject).get(parameter)
+    most = MOST_TIMES * start if recorded is None else max((FAR * recorded - 1) // step, 1)
+    value, bound = _search(lambda value: on_card(value).survived, min(start, most), step, most)
     uncertain = None
     if max(known, default=0) > (value or 0):
         uncertain, value, bound = (value or 0) + step, max(known), False
@@ -135,16 +154,16 @@ def _step(scaled: Scaled, parameter: str, value: int) -> int:
     return min(common & -common, _FINEST)
 
 
-def _search(fits: Callable[[int], bool], start: int, step: int) -> tuple[int | None, bool]:
+def _search(fits: Callable[[int], bool], start: int, step: int, most: int) -> tuple[int | None, bool]:
     """The largest multiple of `step` that fits, and whether the search ended before one failed.
 
-    It begins with `start` steps; None where not one fits.
+    It begins with `start` steps and ends with `most`; None where not one fits.
     """
     low, high = 0, start
     while fits(high * step):
-        low, high = high, 2 * high
-        if high > MOST_TIMES * start:
-            return low * step, True
+        if high >= most:
+            return high * step, True
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         if fits(middle * step):

@@ -84,7 +84,7 @@ class Largest:
         retries: of that replay: how often all cached blocks had to be released to serve a request.
         at_peak: bytes by category at the peak of the first value that may not fit: what then sets the limit.
         phase: in which phase that peak lies.
-        bound: whether the search ended at its own bound: larger values fit as well.
+        bound: whether the search ended at its own bound: larger values may fit as well.
         uncertain_from: a smaller value that is not certain to fit, where what fits is not in order; None: it is.
     """
 
