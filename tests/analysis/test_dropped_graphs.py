@@ -38,6 +38,23 @@ def test_caches_outputs_and_the_last_layers_are_no_graph(fewer: dict[str, int]):
 
 
 def test_the_copies_of_weights_that_autocast_keeps_are_no_graph():
-    """They are half as large as a weight of the model, and stay until autocast ends."""
+    """They are half as large as a weight of the model, and stay until autocast ends; its line makes the result next."""
+    program = Program()
+    program.alloc(8 * MIB, LOADING)
+    copies: list[int] = []
+    result = None
+    for _ in range(2 * _LEAST_LAYERS):
+        for line in range(_LEAST_STACKS):
+            copies.append(program.alloc(8 * MIB // 2, forward(31 + line)))
+            before, result = result, program.alloc(3 * MIB, forward(31 + line))
+            program.free(*[one for one in (before,) if one is not None])
+    program.free(*copies)
+    program.alloc(MIB, BATCH)
+    diagnosis = diagnose(program.history()[0])
+    rows = np.isin(diagnosis.history.lifetimes.address, copies)
+    assert {CATEGORIES[one] for one in diagnosis.categories[rows].tolist()} == {"temporary"}
+
+
+def test_what_happens_to_be_half_as_large_as_a_weight_is_no_copy():
+    assert evaluated(2 * _LEAST_LAYERS, _LEAST_STACKS, size=8 * MIB // 2) == ("activation",)
     assert evaluated(2 * _LEAST_LAYERS, _LEAST_STACKS, size=8 * MIB // 2 + 512) == ("activation",)
-    assert evaluated(2 * _LEAST_LAYERS, _LEAST_STACKS, size=8 * MIB // 2) == ("temporary",)

@@ -61,6 +61,20 @@ def some_are_left(run: Run, passes: list[IntArray]) -> bool:
     return False
 
 
+def taken_by_nobody(run: Run, passes: list[IntArray]) -> IntArray:
+    """int64: gradients of weights that the optimizer does not take, where none is let go: they stay."""
+    found = []
+    for number in range(len(passes) - 1):
+        rows, own = _stepped(run, passes, number)
+        following = backward_of(run, passes, number + 1)
+        others = rows[~own]
+        are_last = own.any() and own[: len(own) - len(others)].all()
+        if len(others) >= LEAST_WEIGHTS and are_last and len(following):
+            stay = (run.end[rows] > run.begin[following[0]]).all()
+            found.append(others if stay else others[:0])
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
 def calls_of(path: Path) -> list[object]:
     """The calls of modules that something is made in, the outermost first: where each is called, and which it is."""
     return [(path[:depth], module_of(path[: depth + 1])) for depth in range(1, len(path))]
@@ -180,10 +194,10 @@ def _stepped_by_others(run: Run, known: dict[int, Path], passes: list[IntArray])
 
 
 def _are_let_go(run: Run, passes: list[IntArray], number: int, rows: IntArray, own: BoolArray) -> bool:
-    """Whether gradients that are not its `own` go before the next backward, or nothing ever lets gradients go."""
+    """Whether gradients that are not its `own` go before the next backward, or no gradient does, zeroed in place."""
     following = backward_of(run, passes, number + 1)
     begins = int(run.begin[following[0]]) if len(following) else NEVER
-    return bool((run.end[rows[~own]] < begins).all() or (run.end[rows] >= NEVER).all())
+    return bool((run.end[rows[~own]] < begins).all() or (run.end[rows] > begins).all())
 
 
 def _stepped(run: Run, passes: list[IntArray], number: int) -> tuple[IntArray, BoolArray]:

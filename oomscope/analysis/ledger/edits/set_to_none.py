@@ -7,6 +7,8 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.overlooked import taken_by_nobody
+from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray
 
@@ -31,7 +33,9 @@ def _kept(run: Run) -> IntArray:
     rows = np.flatnonzero(run.gradients & run.during(BACKWARD) & (run.step >= 0) & (run.step < run.steps - 1))
     following = np.array([run.first_of(step, BACKWARD) for step in range(run.steps)] + [NEVER], np.int64)
     begun = following[run.step[rows] + 1]
-    return rows[(run.end[rows] > begun) & (begun < NEVER)]
+    kept: IntArray = rows[(run.end[rows] > begun) & (begun < NEVER)]
+    # Of a network that no optimizer has, no zero_grad reaches the gradients.
+    return kept[~np.isin(kept, taken_by_nobody(run, forwards(run)))]
 
 
 def _added(run: Run, step: int, kept: IntArray) -> IntArray:
