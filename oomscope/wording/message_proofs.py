@@ -174,7 +174,7 @@ MESSAGE_PROOFS: dict[str, Sentence] = {
     " not involved.",
     "message_proofs.evicted": "Kubernetes ended the container because its node ran low on host memory; that is no limit"
     " of the container's own.",
-    "message_proofs.killed_by_ray": "Ray killed what ran on a node because that was short of host memory.",
+    "message_proofs.killed_by_ray": "Ray killed what ran on a node that was short of host memory.",
     "message_proofs.killed_as_worker": "A worker came too close to its budget of host memory, and was ended for it.",
     "message_proofs.signal": "The process was killed with signal 9 (SIGKILL; a shell shows it as exit code 137)."
     " That is no CUDA error.",

@@ -194,10 +194,10 @@ def _stepped_by_others(run: Run, known: dict[int, Path], passes: list[IntArray])
 
 
 def _are_let_go(run: Run, passes: list[IntArray], number: int, rows: IntArray, own: BoolArray) -> bool:
-    """Whether gradients that are not its `own` go before the next backward, or no gradient does, zeroed in place."""
+    """Whether gradients that are not its `own` go before the next backward, or nothing ever lets gradients go."""
     following = backward_of(run, passes, number + 1)
     begins = int(run.begin[following[0]]) if len(following) else NEVER
-    return bool((run.end[rows[~own]] < begins).all() or (run.end[rows] > begins).all())
+    return bool((run.end[rows[~own]] < begins).all() or (run.end[rows] >= NEVER).all())
 
 
 def _stepped(run: Run, passes: list[IntArray], number: int) -> tuple[IntArray, BoolArray]:
