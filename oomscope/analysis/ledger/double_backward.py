@@ -28,11 +28,10 @@ def begins_of_first(run: Run) -> IntArray:
     found = np.full(len(run.size), NEVER, np.int64)
     if not len(back) or not (made := derived(run)).any():
         return found
-    part = _parts(run)[back]
-    firsts = back[np.append(True, np.diff(part) > 0)]
+    first = _firsts(run, back)
+    firsts, nth = back[first], np.cumsum(first) - 1
     number = np.searchsorted(firsts, np.arange(len(run.size)))
-    graph = np.bincount(np.cumsum(np.append(True, np.diff(part) > 0)) - 1, run.size[back] * made[back])
-    all_of_it = np.bincount(np.cumsum(np.append(True, np.diff(part) > 0)) - 1, run.size[back])
+    graph, all_of_it = (np.bincount(nth, weights) for weights in (run.size[back] * made[back], run.size[back]))
     keeps = np.append(graph > SMALL_SHARE * all_of_it, False)
     begins = np.append(run.begin[firsts], NEVER)
     return np.where(keeps[number], begins[number], NEVER)
@@ -44,16 +43,15 @@ def _derived(run: Run) -> BoolArray:
     back = np.flatnonzero(run.during(BACKWARD))
     if not len(back):
         return found
-    part = _parts(run)[back]
-    first = np.append(True, np.diff(part) > 0)
+    first = _firsts(run, back)
     begins = np.append(run.begin[back[first]], NEVER)
     following = begins[np.cumsum(first)]
     found[back] = run.of(ACTIVATION, TEMPORARY)[back] & (run.end[back] > following) & (run.end[back] < NEVER)
     return found
 
 
-def _parts(run: Run) -> IntArray:
-    """int64[requests]: how much Python has made before each, so that two backwards are told apart."""
+def _firsts(run: Run, back: IntArray) -> BoolArray:
+    """bool[back]: which requests begin a backward: Python has made something since the one before."""
     in_python = run.during(FORWARD, OTHER) & (run.stack >= 0)
-    found: IntArray = np.cumsum(in_python)
-    return found
+    first: BoolArray = np.append(True, np.diff(np.cumsum(in_python)[back]) > 0)
+    return first

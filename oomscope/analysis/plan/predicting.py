@@ -74,13 +74,14 @@ def predict(scaled: Scaled, shape: Shape, config: AllocatorConfig) -> Peaks:
     central, ends = [_replayed(scaled, one, config) for one in sizes], list[Replay]()
     if not as_recorded:
         ends += [_replayed(scaled, one, config) for one in (least, most) if not np.array_equal(one, likely)]
-    margins = _margins(scaled, shape, as_recorded=as_recorded)
+    follows_data = not as_recorded and _follows_data(scaled)
+    margins = _RECORDED if as_recorded else _margins(scaled, shape, follows_data=follows_data)
     hole = _segment(likely[scaled.copies]) if not as_recorded else 0
     allocated = _estimate(*_each("peak_allocated", central, ends), margins.allocated)
     reserved = _estimate(*_each("peak_reserved", central, ends), margins.reserved, hole)
     if _is_assumed(scaled, shape):
         reserved = _as_wide_as(reserved, allocated)
-    if not as_recorded and _follows_data(scaled):
+    if follows_data:
         reserved = Estimate(reserved.bytes, min(reserved.low, allocated.low), reserved.high)
     return Peaks(
         allocated=allocated,
@@ -95,16 +96,15 @@ def _each(peak: str, central: Sequence[Replay], ends: Sequence[Replay]) -> tuple
     return [getattr(one, peak) for one in central], [getattr(one, peak) for one in ends]
 
 
-def _margins(scaled: Scaled, shape: Shape, *, as_recorded: bool) -> _Margins:
-    if as_recorded:
-        return _RECORDED
+def _margins(scaled: Scaled, shape: Shape, *, follows_data: bool) -> _Margins:
+    """Those of another shape than the recorded one."""
     assumed = _is_assumed(scaled, shape)
     margins = _ASSUMED if assumed else _BORNE_OUT
     if scaled.copies.any():
         margins = _ASSUMED_WORKSPACES if assumed else _WORKSPACES
     elif scaled.in_steps:
         margins = _STEPS
-    if _follows_data(scaled):
+    if follows_data:
         margins = _Margins(max(margins.allocated, _DATA.allocated), max(margins.reserved, _DATA.reserved))
     alone = unmatched_share(scaled)
     return _Margins(margins.allocated + alone, margins.reserved + alone)
@@ -143,9 +143,10 @@ def untold_share(scaled: Scaled, parameter: str) -> float:
 
 def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
     """By how many bytes more may be allocated at `shape` than a replay with these sizes does."""
+    if np.array_equal(size, scaled.recording.program.size):
+        return 0
     live, _ = live_at_peak(scaled.recording.program, size)
-    as_recorded = np.array_equal(size, scaled.recording.program.size)
-    margins = _margins(scaled, shape, as_recorded=as_recorded)
+    margins = _margins(scaled, shape, follows_data=_follows_data(scaled))
     return round(margins.allocated * float(size[live].sum()))
 
 

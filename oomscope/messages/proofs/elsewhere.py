@@ -24,23 +24,9 @@ def judge(message: OomMessage) -> Judgement:
     gap = _GAPS[slug] if slug in _GAPS else _GAPS.get(message.kind)
     if slug in LAST_RESORT and message.kind in _UNKNOWN:
         gap = "message_gaps.who_refused"
-    if any(proof.code == "message_proofs.library_alloc" for proof in judgement.proves):
-        gap = "message_gaps.library_alloc"
-    if any(
-        proof.code in ("message_proofs.driver_sized", "message_proofs.driver_sized_free") for proof in judgement.proves
-    ):
-        gap = "message_gaps.driver_sized"
+    for proof in judgement.proves:
+        gap = _GAP_BEHIND.get(proof.code, gap)
     gap = _where_it_ran(message, gap)
-    if any(proof.code == "message_proofs.jax_temporaries" for proof in judgement.proves):
-        gap = "message_gaps.which_buffers"
-    if any(proof.code == "message_proofs.tensorflow_host" for proof in judgement.proves):
-        gap = "message_gaps.host"
-    if any(proof.code in _OF_A_GROUP for proof in judgement.proves):
-        gap = "message_gaps.what_filled_group"
-    if any(proof.code == "message_proofs.limit_of_r" for proof in judgement.proves):
-        gap = None
-    if any(proof.code in _OF_NO_SHORTAGE for proof in judgement.proves):
-        gap = None
     if gap == "message_gaps.driver" and _is_of_the_card(message):
         gap = "message_gaps.library_alloc"
     if gap is not None:
@@ -231,11 +217,22 @@ _PROOFS = {
     "other.planned": "message_proofs.planned",
     "other": "message_proofs.other_program",
 }
-_OF_A_GROUP = ("message_proofs.killed_in_group", "message_proofs.killed_at_limit")
-_OF_NO_SHORTAGE = (
-    "message_proofs.overflow", "message_proofs.jemalloc_pages", "message_proofs.went_on",
-    "message_proofs.pinned_other_reason", "message_proofs.pinned_goes_on",
-)  # fmt: skip
+_GAP_BEHIND: dict[str, str | None] = {
+    "message_proofs.library_alloc": "message_gaps.library_alloc",
+    "message_proofs.driver_sized": "message_gaps.driver_sized",
+    "message_proofs.driver_sized_free": "message_gaps.driver_sized",
+    "message_proofs.jax_temporaries": "message_gaps.which_buffers",
+    "message_proofs.tensorflow_host": "message_gaps.host",
+    "message_proofs.killed_in_group": "message_gaps.what_filled_group",
+    "message_proofs.killed_at_limit": "message_gaps.what_filled_group",
+    "message_proofs.limit_of_r": None,
+    "message_proofs.overflow": None,
+    "message_proofs.jemalloc_pages": None,
+    "message_proofs.went_on": None,
+    "message_proofs.pinned_other_reason": None,
+    "message_proofs.pinned_goes_on": None,
+}
+"""What stays open behind a proof, where it is not what stays open behind its wording. None: nothing does."""
 _OTHER_REASON = re.compile(r"unsupporteddisplaydriver|driverversionisinsufficient|initializationerror|noCUDA-capable")
 """That a driver names beside page-locked memory, and which is no shortage."""
 _BY_CPU = re.compile(r"device:CPU:\d+|byallocator(?:cpu|mklcpu)|CPU_0|EigenAllocatorforCPU", re.IGNORECASE)
