@@ -121,24 +121,24 @@ def _follows_data(scaled: Scaled) -> bool:
 
     How well one fits into the holes of the other is then a matter of the data: all that is sure is what is allocated.
     """
-    size = scaled.recording.program.size
-    live, _ = live_at_peak(scaled.recording.program, size)
-    return float(size[live][scaled.by_data[live]].sum()) >= BY_DATA * float(size[live].sum())
+    return _share_of_recorded_peak(scaled, scaled.by_data) >= BY_DATA
 
 
 def unmatched_share(scaled: Scaled) -> float:
     """Of the bytes at the recorded peak, those that no other recording has."""
-    size = scaled.recording.program.size
-    live, _ = live_at_peak(scaled.recording.program, size)
-    return float(size[live][~scaled.matched[live]].sum()) / max(float(size[live].sum()), 1.0)
+    return _share_of_recorded_peak(scaled, ~scaled.matched)
 
 
 def untold_share(scaled: Scaled, parameter: str) -> float:
     """Of the bytes at the recorded peak, those whose sizes do not tell how they grow with a parameter."""
+    return _share_of_recorded_peak(scaled, ~scaled.carried[:, scaled.parameters.index(parameter)])
+
+
+def _share_of_recorded_peak(scaled: Scaled, rows: BoolArray) -> float:
+    """What part of the bytes at the recorded peak these requests are."""
     size = scaled.recording.program.size
     live, _ = live_at_peak(scaled.recording.program, size)
-    untold = ~scaled.carried[live, scaled.parameters.index(parameter)]
-    return float(size[live][untold].sum()) / max(float(size[live].sum()), 1.0)
+    return float(size[live][rows[live]].sum()) / max(float(size[live].sum()), 1.0)
 
 
 def slack(scaled: Scaled, shape: Shape, size: IntArray) -> int:
