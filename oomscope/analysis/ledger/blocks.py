@@ -372,7 +372,8 @@ class _Tree:
         """Where a module of one line that calls layers of several kinds calls the first of them again.
 
         ``norm(conv(act(x)))`` has no line to go back to. It calls them in one order again and again, of which the last
-        call may leave some out, and may add something up itself. A container has but one line for all that it holds.
+        call may leave some out, and may add something up itself. A container has but one line for all that it holds:
+        it comes again if modules of the program are among that.
         """
         paths = [self.known[stacks[place]] for place in places]
         layers = [called(path, depth + 1) for path in paths]
@@ -383,5 +384,5 @@ class _Tree:
             calls[-1].extend([] if calls[-1][-1:] == [layer] else [layer])
         whole = calls[0]
         alike = all(call == whole[: len(call)] for call in calls) and calls.count(whole) >= LEAST_BLOCKS
-        of_torch = _OF_TORCH.match(paths[0][depth][0][0])
+        of_torch = all(_OF_TORCH.match(layer) for layer in (paths[0][depth][0][0], *whole))
         return begins if alike and not of_torch and len({*whole} - {""}) >= KINDS else [False] * len(places)

@@ -15,6 +15,8 @@ from oomscope.model.ordering import among
 _PROJECTS = re.compile(r"^_in_projection|^multi_head_attention_forward$")
 FROZEN = 0.4
 """Of the bytes of parameters: where fewer have gradients, the others are frozen."""
+WIDE = 4
+"""Bytes of a number in 32 bits."""
 LEAST_COPIES = 4
 """Requests of half a weight's size in a forward: fewer may be chance."""
 SMALL_WEIGHT = 64 << 10
@@ -36,10 +38,30 @@ def has_halves(run: Run) -> bool:
 
 
 def is_of_unknown_width(run: Run) -> bool:
-    """Whether most parameters are frozen, and nothing tells of how many bits they are: such ones may have 16."""
+    """Whether most parameters are frozen, and nothing tells of how many bits they are: such ones may have 16.
+
+    A dropout's mask has a byte for each number of its result. Where that is four times as large, and no product makes
+    what is twice as large, all is of 32 bits.
+    """
     if any(tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"):
         return False
-    return bool(run.gradients.any()) and float(run.trained_alone.sum()) < FROZEN * float(run.size[run.parameters].sum())
+    return is_mostly_frozen(run) and not _dropouts_are_of_32_bits(run)
+
+
+def is_mostly_frozen(run: Run) -> bool:
+    """Whether few of the bytes of parameters have gradients, as beside adapters."""
+    return bool(run.gradients.any()) and run.trained_alone.sum() < FROZEN * float(run.size[run.parameters].sum())
+
+
+def _dropouts_are_of_32_bits(run: Run) -> bool:
+    stacks = run.study.snapshot.stacks
+    named = np.array([*(any(one.name == "dropout" for one in stacks[at][:2]) for at in range(len(stacks))), False])
+    rows = np.flatnonzero(named[run.stack] & run.during(FORWARD) & ~run.recording.at_once)
+    masks, results = rows[:-1], rows[1:]
+    pairs = (results - masks == 1) & (run.stack[masks] == run.stack[results])
+    masks = masks[pairs & (run.size[results] == WIDE * run.size[masks])]
+    products = run.size[run.marked(Mark.LINEAR) & run.during(FORWARD)]
+    return len(masks) > 0 and not np.isin(products, np.unique(run.size[masks]) * WIDE // 2).any()
 
 
 def autocast_copies(run: Run) -> IntArray:

@@ -12,6 +12,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import AT_ONCE, Draft
 from oomscope.analysis.ledger.losses import LEAST
+from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
@@ -27,17 +28,19 @@ class OfLogits:
 
     Attributes:
         made: the logarithms of the softmax.
-        gradient: their gradient.
-        back: the gradient of the logits.
+        until: the moment at which a copy in full precision goes.
+        gradient: the gradient of the logarithms; -1 where none comes, as in an evaluation that keeps its graph.
+        back: the gradient of the logits; likewise.
     """
 
     made: int
-    gradient: int
-    back: int
+    until: int
+    gradient: int = -1
+    back: int = -1
 
 
 def of_logits(run: Run) -> tuple[OfLogits, ...]:
-    """The calls that are given what a product has just made, and go backward."""
+    """The calls that are given what a product has just made, and are kept for a backward."""
     return run.study.once("cross entropy of the ledger", lambda: tuple(_of_logits(run)))
 
 
@@ -46,12 +49,17 @@ def _of_logits(run: Run) -> list[OfLogits]:
     forward, linear = run.during(FORWARD) & (run.stack >= 0), run.marked(Mark.LINEAR)
     called = [any(frame.name == NAME for frame in stacks[one][:2]) for one in range(len(stacks))]
     named = np.array([*called, False])[run.stack] & forward
+    unused = never_backward(run)
     for row in np.flatnonzero(named & run.saved & (run.size >= LEAST)).tolist():
         before = np.flatnonzero(forward[:row] & ~named[:row] & (run.step[:row] == run.step[row]))[-1:]
+        if not (linear[before] & (run.size[before] == run.size[row])).any():
+            continue
         alike = run.during(BACKWARD) & (run.size == run.size[row]) & (run.begin < run.end[row])
         back = np.flatnonzero(alike & (run.begin > run.begin[row]))
-        if len(back) > 1 and (linear[before] & (run.size[before] == run.size[row])).any():
-            found.append(OfLogits(row, int(back[-2]), int(back[-1])))
+        if unused[row]:
+            found.append(OfLogits(row, int(run.end[row])))
+        elif len(back) > 1:
+            found.append(OfLogits(row, int(run.begin[back[-1]]) - 1, int(back[-2]), int(back[-1])))
     return found
 
 
@@ -59,7 +67,9 @@ def in_half(run: Run, factor: FloatArray) -> FloatArray:
     """`factor` of each request, with those of such calls: all but what the loss itself goes backward with."""
     found: FloatArray = factor.copy()
     for one in of_logits(run):
-        found[[one.made, one.back]], found[one.gradient] = 0.5, 1.0
+        found[one.made] = 0.5
+        if one.back >= 0:
+            found[one.back], found[one.gradient] = 0.5, 1.0
     return found
 
 
@@ -67,7 +77,7 @@ def with_copies(run: Run, draft: Draft) -> Draft:
     """`draft` with the copies of which a loss is made."""
     calls = of_logits(run)
     rows = np.array([one.made for one in calls], np.int64)
-    ends = run.begin[np.array([one.back for one in calls], np.int64)] - 1
+    ends = np.array([one.until for one in calls], np.int64)
     alone = _logarithms_alone(run)
     copied = draft.added(run.size[rows], run.begin[rows], ends, rows)
     return copied.added(run.size[alone], run.begin[alone] - 1, run.begin[alone] + AT_ONCE, alone)

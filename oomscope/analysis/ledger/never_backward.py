@@ -17,6 +17,7 @@ from oomscope.analysis.ledger.overlooked import SMALL_SHARE, Calls, calls_of
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import SCALAR, Run
+from oomscope.analysis.ledger.several_steps import for_several_steps
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import ascending
 
@@ -135,3 +136,24 @@ def _in_one_row(run: Run, rows: IntArray) -> int:
 
 def _of_several_lines(run: Run, rows: IntArray) -> bool:
     return len(set(run.stack[rows].tolist())) >= LEAST_LINES
+
+
+def evaluations(run: Run) -> list[IntArray]:
+    """The graphs that evaluations keep below the optimizer, each as the requests of one batch.
+
+    One batch ends where what the last one began with comes again, behind what that ended with.
+    """
+    kept = never_backward(run) & run.below_optimizer & ~for_several_steps(run)
+    found: list[IntArray] = []
+    for rows in forwards(run):
+        own = rows[kept[rows]]
+        if len(own):
+            stacks = run.stack[own].tolist()
+            begins, ended = [0], False
+            for place, stack in enumerate(stacks):
+                if ended and stack == stacks[0]:
+                    begins.append(place)
+                    ended = False
+                ended = ended or stack == stacks[-1]
+            found += np.split(own, begins[1:])
+    return found

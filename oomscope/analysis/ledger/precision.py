@@ -12,6 +12,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import convolutions
 from oomscope.analysis.ledger.attention import LEAST_SCORES, scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.blocks import Block, blocks
+from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.norms import activated_in_place, given_to_both, needed_in_full
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
@@ -32,8 +33,9 @@ _HALF = re.compile(
 )
 _FULL = re.compile(
     r"layer_norm|group_norm|softmax|cross_entropy|nll_loss|\w+_loss$|normalize|cosine_similarity|^(pow|exp|log|norm|sum|prod)$"
-    r"|rms_norm"
+    r"|rms_norm|interpolate|^(softplus|logsumexp|cdist|kl_div|binary_cross_entropy_with_logits)$"
 )
+"""Of ``AT_FORALL_FP32`` and ``AT_FORALL_FP32_SET_OPT_DTYPE`` in ATen/autocast_mode.h, what is often seen."""
 _KEEPS = re.compile(r"softmax|sigmoid|tanh|^exp$")
 _EMBEDDING = re.compile(r"embedding")
 _ONLY_FULL = re.compile(r"^ctc_loss$")
@@ -88,8 +90,8 @@ def halves(run: Run) -> Halves:
     # A power needs what goes into it in full precision, beside the half of that which the formula begins with.
     begins = formulas & run.saved & (run.stack != np.roll(run.stack, 1))
     copied, originals = np.zeros(len(run.size), np.bool_), np.zeros(len(run.size))
-    # What no backward needs goes into no product.
-    fits = run.saved & ~half & ~gates
+    # What no backward needs goes into no product; what outlives it is held by a variable, as the logits of one.
+    fits = run.saved & ~half & ~gates & ~_outlive_backward(run)
     for row, copies, goes_into_norm in zip(rows.tolist(), products, needed, strict=True):
         if begins[row]:
             likely[row] = 1.5
@@ -165,6 +167,13 @@ def _gates(run: Run, rows: IntArray, formulas: BoolArray) -> BoolArray:
     following = run.marked(Mark.LINEAR)[rows[1:]] & (run.size[rows[1:]] == run.size[rows[:-1]])
     found[rows[:-1][following]] = True
     return np.asarray(found & formulas)
+
+
+def _outlive_backward(run: Run) -> BoolArray:
+    """bool[requests]: which are still there when the backward of their step is done."""
+    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)[run.step]
+    found: BoolArray = (last >= 0) & (run.end > last + SPACING)
+    return found
 
 
 def _made(run: Run) -> IntArray:

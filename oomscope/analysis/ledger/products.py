@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.casts import SMALL_WEIGHT, next_of_another_stack
 from oomscope.analysis.ledger.paths import Path, module_of
@@ -30,6 +31,7 @@ def products_fed(
     Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
     module and two make as much (a gated layer) it goes into two, where four do and the next makes as much (attention),
     into three: the last one projects back. Convolutions have an input each, and so has what is computed like products.
+    What a loss makes last goes into no product of the next forward.
     """
     single = like_products[rows]
     is_product = run.marked(Mark.LINEAR)[rows] | single
@@ -43,10 +45,11 @@ def products_fed(
     found = [0] * len(rows)
     other = next_of_another_stack(np.flatnonzero(is_product), stack)
     begin = 0
+    same_pass = np.diff(np.cumsum(run.during(BACKWARD))[rows]) == 0
     for place in range(len(rows) - 1):
         if stack[place] != stack[begin]:
             begin = place
-        if is_product[place + 1] and stack[place + 1] != stack[place]:
+        if is_product[place + 1] and stack[place + 1] != stack[place] and same_pass[place]:
             fed = begin + int(np.argmax(size[begin : place + 1]))
             several = len(calls.get(module_of(owner[place + 1]), ()))
             twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False

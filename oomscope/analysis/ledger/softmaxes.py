@@ -9,6 +9,7 @@ from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.matmuls import between_products
 from oomscope.analysis.ledger.named_scores import named_scores
+from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.paths import Path
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import of_triples, written_out
@@ -72,8 +73,8 @@ def _is_dropout(path: Path) -> bool:
 
 
 def _longest(run: Run, rows: BoolArray) -> BoolArray:
-    """Which of `rows` a backward gives up, not the forward."""
-    found = np.zeros(len(run.size), np.bool_)
+    """Which of `rows` a backward gives up, not the forward; or the graph of an evaluation."""
+    found = rows & never_backward(run)
     for step in range(run.steps):
         backward = run.first_of(step, BACKWARD)
         found |= rows & (run.step == step) & (run.end > backward)

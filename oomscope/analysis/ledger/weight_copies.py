@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.casts import SMALL_WEIGHT
+from oomscope.analysis.ledger.casts import SMALL_WEIGHT, is_mostly_frozen
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
+from oomscope.analysis.ledger.never_backward import evaluations
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.precision import is_of_embedding
-from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.run import SCALAR, Run
 from oomscope.model import IntArray
 
+ADAPTERS = 0.5
+"""Trained weights to each frozen one, at least: an adapter has two, and may be beside two layers of four only."""
 SORTED = 4
 """Requests of a sort of which rows an embedding was asked for, before its gradient."""
 
@@ -21,10 +27,10 @@ SORTED = 4
 def cast_copies(run: Run, draft: Draft) -> Draft:
     """`draft` with a copy in 16 bits of each weight of a product, from the forward until its gradient is made.
 
-    Where gradients are zeroed in place, later steps make none that stays; their backwards are taken for like the last
-    one that did.
+    The graph of an evaluation keeps copies of its own, as autocast is switched on for each batch. Where gradients are
+    zeroed in place, later steps make none that stays; their backwards are taken for like the last one that did.
     """
-    begins = [run.first_of(step, FORWARD) for step in range(run.steps)]
+    begins = [_first_forward(run, step) for step in range(run.steps)]
     rows, made = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for step in (one for one in range(run.steps) if begins[one] < NEVER):
         own, moments = _of_step(run, step)
@@ -33,7 +39,54 @@ def cast_copies(run: Run, draft: Draft) -> Draft:
         elif len(rows):
             moments = _as_in(run, of, step, made)
         draft = draft.added(run.size[rows] // 2, np.full(len(rows), begins[step] - 1), moments + SPACING, rows)
+    for graph in evaluations(run):
+        begin, end = int(run.begin[graph[0]]) - 1, int(run.end[graph].max())
+        draft = draft.added(run.size[rows] // 2, np.full(len(rows), begin), np.full(len(rows), end), rows)
+    return _with_copies_of_frozen(run, draft, begins)
+
+
+def _with_copies_of_frozen(run: Run, draft: Draft, begins: Sequence[int]) -> Draft:
+    """`draft` with copies of the frozen weights beside which adapters are trained, as LoRA's.
+
+    Autocast keeps copies of trained weights only for all products; of a frozen one each product makes its own, and its
+    backward needs it for the gradient of what went in. They go as the backward goes on, the first made the last.
+    """
+    rows = _frozen_beside_adapters(run)
+    if not len(rows):
+        return draft
+    for step, begin in enumerate(begins):
+        first, last = run.first_of(step, BACKWARD), run.last_of(step, BACKWARD)
+        if begin < first < last:
+            ends = np.linspace(last, first, len(rows)).astype(np.int64)
+            draft = draft.added(run.size[rows] // 2, np.full(len(rows), begin), ends, rows)
     return draft
+
+
+def _frozen_beside_adapters(run: Run) -> IntArray:
+    """int64: the frozen weights of products, in the order in which they were made; none where few are trained."""
+    parameters = np.flatnonzero(run.parameters & (run.size > SMALL_WEIGHT))
+    trained = Counter(run.trained_alone.tolist())
+    frozen = []
+    for row in parameters.tolist():
+        size = int(run.size[row])
+        if not trained[size]:
+            frozen.append(row)
+        trained[size] -= bool(trained[size])
+    sizes = Counter(run.size[frozen].tolist())
+    if not is_mostly_frozen(run) or np.count_nonzero(run.trained_alone > SCALAR) < ADAPTERS * len(frozen):
+        return parameters[:0]
+    # A table of tokens goes into no product, unless that is the only one as large.
+    _, tables = _first_layers(run, max(run.steps - 1, 0))
+    return np.array([row for place, row in enumerate(frozen) if place >= tables or sizes[int(run.size[row])] == 1])
+
+
+def _first_forward(run: Run, step: int) -> int:
+    """The moment at which a step's own forward begins, behind an evaluation that keeps a graph; `NEVER` without one."""
+    rows = run.rows_of_step(step)
+    rows = rows[run.during(FORWARD)[rows]]
+    graphs = evaluations(run)
+    behind = max((int(graph[-1]) for graph in graphs if run.step[graph[0]] == step), default=-1)
+    return int(run.begin[rows[rows > behind]].min(initial=NEVER))
 
 
 def _of_step(run: Run, step: int) -> tuple[IntArray, IntArray]:

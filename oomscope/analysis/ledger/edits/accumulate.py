@@ -65,11 +65,17 @@ def _sparse_gradients(run: Run) -> BoolArray:
 
 
 def accumulated(run: Run, draft: Draft) -> Draft:
-    """`draft` in which the gradients of a step are there from its beginning; what its backward makes is added."""
+    """`draft` in which a step's gradients are there from its beginning; what its backward makes is added.
+
+    An evaluation that runs before has none yet.
+    """
     rows = np.flatnonzero(run.gradients & run.during(BACKWARD) & (run.step >= 0))
     if not len(rows):
         return draft
-    begins = np.array([run.step_begins(step) for step in range(run.steps)], np.int64)[run.step[rows]]
+    first = np.full(run.steps, NEVER, np.int64)
+    own = np.flatnonzero((run.step >= 0) & ~run.below_optimizer)
+    np.minimum.at(first, run.step[own], run.begin[own])
+    begins = np.minimum(first[run.step[rows]], draft.begin[rows])
     made = draft.begin[rows]
     kept = draft.lasting(rows, begin=begins - 1)
     return kept.added(draft.size[rows], made, made + SPACING + AT_ONCE, rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.ledger import convolutions
+from oomscope.analysis.ledger import convolutions, usual_casts
 from oomscope.analysis.ledger.attention import scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.corrected import corrected, masks_of_logits
@@ -58,12 +58,15 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     # Sums are float32 until they are done.
     half &= ~made_to_add_up(run.recording.program)
     in_full, may_be = _softmaxes(run)
-    half &= ~in_full
+    in_scores = bool(may_be.any()) and usual_casts.softmaxes(run)
+    if in_scores:
+        in_full, may_be = in_full | may_be, np.zeros_like(may_be)
+    half &= ~in_full & ~usual_casts.given_to_norms(run)
     kernels = convolutions.in_half(run)
     of_others = kernels < convolutions.HALF
     draft = run.draft.scaled(BESIDE_ITS_COPY, in_full).scaled(kernels[of_others] / convolutions.HALF, of_others)
     drafts = [draft.scaled(0.5, half), draft.scaled(0.5, half & ~_in_full(run))]
-    if _is_cast_for_loss(run):
+    if _is_cast_for_loss(run) or usual_casts.logits(run, in_scores=in_scores):
         drafts.reverse()
     likely, other = drafts
     # Kernels for convolutions may copy what they are given into float32.

@@ -6,10 +6,11 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.draft import NEVER, Draft
+from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.loss_functions import made_for_losses
 from oomscope.analysis.ledger.losses import losses
+from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
@@ -32,8 +33,17 @@ def edit(run: Run, value: int | None) -> Edited | None:
     if not rows.any():
         others = made_for_losses(run)
         return Edited(run.draft.scaled(1 / pieces, others), doubt=0.15) if others.any() else None
-    one, two = (run.draft.scaled(number / pieces, rows) for number in (1, 2))
+    one, two = (_let_go(run, rows, run.draft.scaled(number / pieces, rows)) for number in (1, 2))
     return Edited(_with_sums(run, rows, one), (one, _with_sums(run, rows, two)), doubt=0.06)
+
+
+def _let_go(run: Run, logits: BoolArray, draft: Draft) -> Draft:
+    """`draft` in which pieces are kept for no evaluation, and no variable holds the logits behind their backward."""
+    rows = np.flatnonzero(logits & run.during(FORWARD))
+    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)[run.step[rows]]
+    ends = np.where(last > run.begin[rows], np.minimum(last, draft.end[rows]), draft.end[rows])
+    ends = np.where(never_backward(run)[rows], run.begin[rows] + SPACING, ends)
+    return draft.lasting(rows, end=np.minimum(ends, draft.end[rows]))
 
 
 def _with_sums(run: Run, logits: BoolArray, draft: Draft) -> Draft:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.labels.kinds import WORKSPACE
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.biased import attends, biased_by_layers, learned, masks_for_biases
 from oomscope.analysis.ledger.casts import has_halves, is_mixed
+from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.named_scores import named_scores
 from oomscope.analysis.ledger.packed import with_whole_results
@@ -18,6 +20,8 @@ from oomscope.analysis.ledger.scores import windows, with_their_gradients, writt
 from oomscope.model import BoolArray, package_path
 
 SLUG = "sdpa"
+_BEHIND = 5
+"""Requests from the scores to the next layer, at most: a copy of the values, the result, a copy of that."""
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
@@ -29,8 +33,9 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         drafts += [run.draft] if _are_of_a_convolution(run, told) else []
         return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else _by_softmaxes(run)
     inside, back = named
-    every = inside | back | told
-    drafts = [with_whole_results(run, run.draft.without(gone), inside) for gone in (every, inside)]
+    more = attends(run)
+    every = inside | back | told | (more & ~learned(run, more) & ~masks_for_biases(run))
+    drafts = [_fused(run, gone, inside) for gone in (every, inside)]
     if _groups_queries(run):
         return Edited(run.draft, tuple(drafts), doubt=0.08, beside_halves=drafts[0])
     return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08)
@@ -46,8 +51,30 @@ def _by_softmaxes(run: Run) -> Edited | None:
     if not found.any() or _are_of_a_convolution(run, found) or int(run.size[found].max()) in biased_by_layers(run):
         return None
     likely = found & ~learned(run, found) & ~masks_for_biases(run)
-    drafts = [with_whole_results(run, run.draft.without(every), found) for every in (likely, found)]
+    drafts = [_fused(run, every, found) for every in (likely, found)]
     return Edited(drafts[0], (drafts[1],), doubt=0.08)
+
+
+def _fused(run: Run, gone: BoolArray, scores: BoolArray) -> Draft:
+    """The draft without what is `gone`, with what fused kernels keep in place of the `scores`."""
+    return _with_results(run, with_whole_results(run, run.draft.without(gone), scores), scores)
+
+
+def _with_results(run: Run, draft: Draft, scores: BoolArray) -> Draft:
+    """`draft` in which each result of attention is there as long as its scores were: the kernel goes back through it.
+
+    The next layer mostly keeps it as well, unless that is not trained.
+    """
+    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE))
+    is_score, is_layer = scores[rows], run.marked(Mark.LINEAR)[rows]
+    results, ends = [], []
+    for place in np.flatnonzero(is_score[:-1] & ~is_score[1:]).tolist():
+        behind = rows[place + 1 : place + 1 + _BEHIND]
+        behind = behind[: int(np.argmax(is_layer[place + 1 : place + 1 + _BEHIND]))]
+        if len(behind) and not run.saved[behind[-1]] and run.saved[rows[place]]:
+            results.append(int(behind[-1]))
+            ends.append(int(run.end[rows[place]]))
+    return draft.lasting(np.array(results, np.int64), end=np.array(ends, np.int64))
 
 
 def _groups_queries(run: Run) -> bool:
