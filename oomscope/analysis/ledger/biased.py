@@ -13,6 +13,7 @@ from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import with_their_gradients
 from oomscope.analysis.ledger.softmaxes import into_products
+from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.model import BoolArray
 
 MASK = 4
@@ -21,6 +22,8 @@ LEAST_BIAS = 64 << 10
 """Bytes: smaller ones are of a factor of all scores."""
 FEW_CALLS = 2
 """Of one size, from which no gradient's place tells anything: a stage of two blocks."""
+CAST = 2
+"""Times as large as what is cast to 16 bits is what was."""
 PROJECTIONS = 3
 """Layers of a module that attends: queries, keys and values."""
 
@@ -63,12 +66,13 @@ def learned(run: Run, scores: BoolArray) -> BoolArray:
     of the next call go backward, and their own gradient is not. Where too few calls tell that, it is
     told by what the same lines make elsewhere.
     """
-    sizes, made = biased_by_layers(run), scores & run.during(FORWARD)
+    sizes, made = biased_by_layers(run), scores & run.during(FORWARD) & ~whole_numbers(run)
+    back = run.during(BACKWARD) & ~run.of(WORKSPACE)
     untold: set[int] = set()
     for step in range(run.steps):
         for size in np.unique(run.size[made & (run.step == step)]).tolist():
             ends = np.sort(run.end[made & (run.step == step) & (run.size == size)])
-            rows = np.flatnonzero(run.during(BACKWARD) & (run.step == step) & (run.size == size))
+            rows = np.flatnonzero(back & (run.step == step) & (run.size == size))
             first = np.searchsorted(ends, run.begin[rows])
             # A softmax and what a dropout makes of it go with one call.
             calls = np.searchsorted(ends, run.end[rows]) - first
@@ -102,7 +106,7 @@ def biased_by_layers(run: Run) -> set[int]:
         size = int(run.size[call.scores].max())
         known = [size, int(run.size[call.queries]), int(run.size[call.keys])]
         summed = run.size[back & (run.size >= LEAST_BIAS) & ~np.isin(run.size, known)]
-        if (size % summed == 0).any():
+        if ((size % summed == 0) & (size > CAST * summed)).any():
             found |= {size, size // MASK}
     return found
 

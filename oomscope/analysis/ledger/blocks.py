@@ -14,6 +14,7 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.ledger.draft import NEVER, SPACING
+from oomscope.analysis.ledger.never_backward import let_go_in_backward
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
@@ -26,6 +27,8 @@ LEAST_REQUESTS = 3
 """Of a block: what one line makes again and again is none."""
 SMALL_SHARE = 1 / 16
 """Of the largest that a block leaves: what is smaller is no output, but a statistic."""
+LEAST_SHARE = 1 / 64
+"""Of what forwards leave to backwards: where loops leave less, they are not those of a model's blocks."""
 OF_THE_PROGRAM, IN_A_MODEL = 1, 2
 """Depths of calls."""
 IN_A_LOOP = 0.5
@@ -88,9 +91,12 @@ def _blocks(run: Run) -> tuple[Block, ...]:
             for calls, depth in _without_stages(run, tree, *outer)
         ]
         loops = [loop for loop in loops if not _is_small(run, loop) and not _is_one_module(run, loop)]
+        if least == OF_THE_PROGRAM:
+            loops = _going_backward(run, loops)
         found = [block for loop in _trained(run, loops) for block in loop if len(block.inner)]
-        if found:
+        if sum(int(run.size[block.inner].sum()) for block in found) >= LEAST_SHARE * run.size[run.saved].sum():
             break
+        found = []
     inside = {row for block in found for row in block.rows.tolist()}
     found = sorted((_with_what_goes_on(run, one, inside) for one in found), key=lambda block: int(block.rows[0]))
     return tuple(_without_results(run, one, after) for one, after in pairwise([*found, None]) if one is not None)
@@ -137,6 +143,18 @@ def _saved(run: Run, calls: list[list[int]]) -> int:
 def _is_small(run: Run, calls: list[Block]) -> bool:
     """Whether calls make too little to be blocks, but for workspaces: a layer that is wrapped."""
     return sum(int(np.count_nonzero(~run.recording.at_once[call.rows])) for call in calls) < LEAST_REQUESTS * len(calls)
+
+
+def _going_backward(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
+    """The loops of lines of which a backward uses what they make, where there is one.
+
+    Others are calls of a whole model, as in an evaluation that keeps its graph.
+    """
+    if not run.during(BACKWARD).any():
+        return loops
+    used = let_go_in_backward(run)
+    lines = {_line_of(run, loop) for loop in loops if any(used[call.inner].any() for call in loop)}
+    return [loop for loop in loops if _line_of(run, loop) in lines]
 
 
 def _is_one_module(run: Run, calls: list[Block]) -> bool:

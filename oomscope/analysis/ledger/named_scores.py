@@ -11,6 +11,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.model import BoolArray, IntArray
 
 
@@ -33,7 +34,14 @@ def _named(run: Run) -> tuple[BoolArray, BoolArray] | None:
     others = np.unique(run.size[made & ~of_them])
     inside = made & of_them & np.isin(run.size, sizes)
     back = run.during(BACKWARD) & np.isin(run.size, np.setdiff1d(sizes, others))
-    return inside, back
+    return inside | _masks(run, inside), back
+
+
+def _masks(run: Run, scores: BoolArray) -> BoolArray:
+    """bool[requests]: masks of dropouts, made right before what is left of `scores`."""
+    found = np.zeros(len(run.size), np.bool_)
+    found[:-1] = whole_numbers(run)[:-1] & scores[1:]
+    return found
 
 
 def _at(run: Run, entry: int, beside: list[int]) -> tuple[IntArray, IntArray]:

@@ -40,7 +40,7 @@ def _never_backward(run: Run) -> BoolArray:
     if not run.during(BACKWARD).any() or not kept.any():
         return none
     known = paths(run)
-    rest = kept & ~_let_go_in_backward(run)
+    rest = kept & ~let_go_in_backward(run)
     calls = _calls(run, known, [rows[kept[rows] & (run.end[rows] < NEVER)] for rows in forwards(run)], rest)
     inside = [stack for stack, path in known.items() if calls and not calls.isdisjoint(calls_of(path))]
     return (rest & np.isin(run.stack, inside)) | _earlier_rounds(run, kept, rest)
@@ -74,7 +74,7 @@ def _outlives_python(run: Run) -> BoolArray:
     return found
 
 
-def _let_go_in_backward(run: Run) -> BoolArray:
+def let_go_in_backward(run: Run) -> BoolArray:
     """bool[requests]: whose end comes while a backward runs: the last request before it was a backward's."""
     found: BoolArray = (run.end < NEVER) & run.during(BACKWARD)[_last_request(run, run.end)]
     return found

@@ -22,17 +22,21 @@ _LAYER = re.compile(r"torch/nn/modules/(?!container|transformer)")
 
 def parts(run: Run) -> list[Block]:
     """The parts that each forward calls, in order; empty where there is one, or they leave little to a backward."""
-    known = paths(run)
-    calls: dict[tuple[int, object, object], list[int]] = {}
-    for number, rows in enumerate(forwards(run)):
-        for row in rows.tolist():
+    known, passes = paths(run), forwards(run)
+    found = []
+    for rows in passes:
+        calls: dict[object, list[int]] = {}
+        for place, row in enumerate(rows.tolist()):
             path = known[int(run.stack[row])]
             if len(path) > IN_A_MODEL and not _LAYER.search(path[IN_A_MODEL][0][0]):
                 called = module_of(path[: IN_A_MODEL + 1])
-                calls.setdefault((number, path[:IN_A_MODEL], called), []).append(row)
-    found = [block_of(run, np.array(rows, np.int64), IN_A_MODEL) for rows in calls.values()]
+                calls.setdefault((path[:IN_A_MODEL], called), []).append(place)
+        # What a line calls again, as for another batch of an evaluation, is made behind something else.
+        each = [np.split(one, np.flatnonzero(np.diff(one) > 1) + 1) for one in map(np.array, calls.values())]
+        found += [block_of(run, rows[places], IN_A_MODEL) for one in each for places in one]
+    found.sort(key=lambda part: int(part.rows[0]))
     found = [part for part in found if len(part.inner) >= LEAST_KEPT]
-    number = max(len({one for one, *_ in calls}), 1)
+    number = max(len(passes), 1)
     kept = sum(int(run.size[part.inner].sum()) for part in found) / number
     peak = int(run.study.history.curves.allocated.max(initial=0))
     return found if len(found) >= LEAST_PARTS * number and kept >= WORTH * peak else []

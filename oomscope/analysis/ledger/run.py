@@ -156,6 +156,14 @@ class Run:
         return below_optimizer(self.study.snapshot.stacks, self.stack, self.during(OPTIMIZER))
 
     @cached_property
+    def own_begins(self) -> IntArray:
+        """int64[steps]: the moment at which each step's own part begins, behind an evaluation below the optimizer."""
+        found = np.full(self.steps, NEVER, np.int64)
+        own = np.flatnonzero((self.step >= 0) & ~self.below_optimizer)
+        np.minimum.at(found, self.step[own], self.begin[own])
+        return found
+
+    @cached_property
     def trained_alone(self) -> IntArray:
         """int64: bytes of each gradient of the step that has most.
 

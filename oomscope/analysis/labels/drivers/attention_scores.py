@@ -20,6 +20,7 @@ EVIDENCE = (
 )  # fmt: skip
 LOOKS_LIKE = ("hidden_layer_of_a_wide_mlp", "logits", "messages_along_the_edges_of_a_graph")
 
+_PROJECTS = "_in_projection"
 LEAST_BYTES = 1 << 20
 """Of a block; attention over few tokens is smaller than any other activation, and no driver."""
 LARGER = 1.5
@@ -47,7 +48,7 @@ def find(live: LiveBlocks) -> BoolArray:
     linear = live.passing & live.marked(Mark.LINEAR)
     if not linear.any():
         return chosen
-    named = live.marked(Mark.ATTENTION)
+    named, projected = live.marked(Mark.ATTENTION), _projected(live)
     for whole_module in (False, True):
         call = calls(live, live.passing, whole_module=whole_module)
         for one in ascending(call[linear & (call >= 0)]).tolist():
@@ -59,7 +60,15 @@ def find(live: LiveBlocks) -> BoolArray:
             of_product = np.isin(live.bytes, live.bytes[far & live.marked(Mark.PRODUCT)])
             chosen |= far & (named | (of_product & (twice | (live.bytes >= MUCH_LARGER * largest))))
             chosen |= far & _outgrows(live, same, linear, far & ~chosen)
-    return chosen | _beside_copies(live, linear, named)
+    return (chosen | _beside_copies(live, linear, named)) & ~projected
+
+
+def _projected(live: LiveBlocks) -> BoolArray:
+    """What torch's own attention makes of its input: queries, keys and values, which it copies into one block."""
+    stacks = live.study.snapshot.stacks
+    used = [one for one in ascending(live.stack).tolist() if one >= 0]
+    inside = [one for one in used if any(frame.name.startswith(_PROJECTS) for frame in stacks[one][:2])]
+    return np.isin(live.stack, inside)
 
 
 def _beside_copies(live: LiveBlocks, linear: BoolArray, named: BoolArray) -> BoolArray:

@@ -72,10 +72,7 @@ def accumulated(run: Run, draft: Draft) -> Draft:
     rows = np.flatnonzero(run.gradients & run.during(BACKWARD) & (run.step >= 0))
     if not len(rows):
         return draft
-    first = np.full(run.steps, NEVER, np.int64)
-    own = np.flatnonzero((run.step >= 0) & ~run.below_optimizer)
-    np.minimum.at(first, run.step[own], run.begin[own])
-    begins = np.minimum(first[run.step[rows]], draft.begin[rows])
+    begins = np.minimum(run.own_begins[run.step[rows]], draft.begin[rows])
     made = draft.begin[rows]
     kept = draft.lasting(rows, begin=begins - 1)
     return kept.added(draft.size[rows], made, made + SPACING + AT_ONCE, rows)

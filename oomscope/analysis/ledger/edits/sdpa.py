@@ -20,6 +20,9 @@ from oomscope.analysis.ledger.scores import windows, with_their_gradients, writt
 from oomscope.model import BoolArray, package_path
 
 SLUG = "sdpa"
+PADDED = 8 / 7
+"""Times as large may be a bias that a kernel takes as a mask, whose rows are of eight numbers, as the scores were: the
+least that windows of 7 × 7 become."""
 _BEHIND = 5
 """Requests from the scores to the next layer, at most: a copy of the values, the result, a copy of that."""
 
@@ -33,6 +36,8 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         drafts += [run.draft] if _are_of_a_convolution(run, told) else []
         return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08) if told.any() else _by_softmaxes(run)
     inside, back = named
+    if int(run.size[inside].max()) in biased_by_layers(run):
+        return None
     more = attends(run)
     every = inside | back | told | (more & ~learned(run, more) & ~masks_for_biases(run))
     drafts = [_fused(run, gone, inside) for gone in (every, inside)]
@@ -50,9 +55,11 @@ def _by_softmaxes(run: Run) -> Edited | None:
     found = attends(run)
     if not found.any() or _are_of_a_convolution(run, found) or int(run.size[found].max()) in biased_by_layers(run):
         return None
-    likely = found & ~learned(run, found) & ~masks_for_biases(run)
+    biased = learned(run, found)
+    likely = found & ~biased & ~masks_for_biases(run)
     drafts = [_fused(run, every, found) for every in (likely, found)]
-    return Edited(drafts[0], (drafts[1],), doubt=0.08)
+    padded = drafts[0].scaled(PADDED, biased & run.saved)
+    return Edited(drafts[0], (drafts[1], padded), doubt=0.08)
 
 
 def _fused(run: Run, gone: BoolArray, scores: BoolArray) -> Draft:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.ledger.draft import NEVER
+from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.overlooked import taken_by_nobody
 from oomscope.analysis.ledger.passes import forwards
@@ -16,16 +16,27 @@ SLUG = "set_to_none"
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
-    """Gradients that outlive their step end with it; in later steps what was added to them takes their place."""
+    """Gradients that outlive their step end with it; in later steps what was added to them takes their place.
+
+    Nothing tells whether a program lets them go right behind its optimizer, or as the next round of its loop begins,
+    behind an evaluation.
+    """
     kept = _kept(run)
     if not len(kept):
         return None
-    ends = np.array([run.step_begins(step) for step in range(run.steps)] + [NEVER], np.int64)
+    behind_optimizer = np.array([run.step_begins(step) for step in range(run.steps)] + [NEVER], np.int64)
+    behind_evaluation = np.append(run.own_begins, NEVER)
+    likely, other = (_let_go(run, kept, one) for one in (behind_optimizer, behind_evaluation))
+    return Edited(likely, (other,), doubt=0.05)
+
+
+def _let_go(run: Run, kept: IntArray, ends: IntArray) -> Draft:
+    """The draft in which the `kept` gradients of a step go as the next one begins, as `ends` tells."""
     draft = run.draft.lasting(kept, end=ends[run.step[kept] + 1])
     for step in range(int(run.step[kept].min()) + 1, run.steps):
         added = _added(run, step, kept)
         draft = draft.lasting(added, end=np.full(len(added), ends[step + 1], np.int64))
-    return Edited(draft, doubt=0.05)
+    return draft
 
 
 def _kept(run: Run) -> IntArray:
