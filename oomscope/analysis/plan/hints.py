@@ -15,7 +15,7 @@ import numpy as np
 from oomscope.analysis.plan.below_optimizer import has_own_batch
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
-from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs
+from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs, of_triples
 from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS, LEAST_TOKENS
@@ -154,8 +154,14 @@ def _of_length(
     found[_LOW, square & ~facts.attention] = 1
     made = Made(facts.size, facts.linear, facts.forward & facts.framed, facts.dropout, facts.sides)
     pairs, triangles = of_pairs(made, recording, value, at.samples)
+    if pairs.any():
+        # Those of pairs that attend along a row are of three places, though layers may make something as large.
+        softmaxes = _softmaxes(facts)
+        triangles |= softmaxes & pairs & of_triples(facts.size, value, at.samples)
+        found[_HIGH, np.isin(facts.size, np.unique(facts.size[triangles])) & free] = TRIANGLES
     for rows, power in ((pairs & free, PAIRS), (triangles & free, TRIANGLES)):
-        found[_DEGREE, rows] = found[_HIGH, rows] = power
+        found[_DEGREE, rows] = power
+        found[_HIGH, rows] = np.maximum(found[_HIGH, rows], power)
         found[_LOW, rows] = 1
     found[_CARRIED] |= near
     found[_CARRIED, may_be_of_pairs(made, recording, value, at.samples) & (found[_DEGREE] == 1)] = 0
@@ -200,10 +206,14 @@ def _as_large_as_a_softmax(facts: Facts) -> BoolArray:
 
     Not a `log_softmax`, which is of a loss.
     """
+    return np.isin(facts.size, np.unique(facts.size[_softmaxes(facts)]))
+
+
+def _softmaxes(facts: Facts) -> BoolArray:
+    """bool[requests]: what a function called so makes in a forward."""
     stacks = facts.study.snapshot.stacks
     named = np.array([any(frame.name == "softmax" for frame in stacks[one]) for one in range(len(stacks))] + [False])
-    made = named[facts.stack] & facts.forward & (facts.size >= SMALL)
-    return np.isin(facts.size, np.unique(facts.size[made]))
+    return np.asarray(named[facts.stack] & facts.forward & (facts.size >= SMALL))
 
 
 def _about_as_long(size: IntArray, divides: BoolArray, others: BoolArray) -> BoolArray:

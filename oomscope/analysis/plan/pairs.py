@@ -18,6 +18,8 @@ MATRIX = 2
 MOST = 0.5
 """Of the bytes of linear layers: where more are of pairs, the model is one of pairs."""
 MOST_HEADS = 64
+LEAST_WIDTH = 16
+"""Of pairs, where their rows may be wide ones of tokens as well."""
 LEAST = 4096
 """Bytes below which it does not matter how a request grows."""
 MASK = 4
@@ -61,8 +63,11 @@ def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArr
     for tokens in np.unique(length[linear & (length > 1)]).tolist():
         here = length == tokens
         rows = np.maximum(samples, 1) * tokens
-        plain = _has_rows(made.size, rows, widths, _FLOATS)
-        square = linear & here & ~plain & _has_rows(made.size, rows * tokens, widths, _FLOATS)
+        plain, paired = (_has_rows(made.size, each, widths, _FLOATS) for each in (rows, rows * tokens))
+        if made.size[linear & here & paired].sum() > made.size[linear & here & plain].sum():
+            # A length that is a power of two makes wide rows of tokens of rows of pairs: more is explained by these.
+            plain &= ~_has_rows(made.size, rows * tokens, widths[widths >= LEAST_WIDTH], _FLOATS)
+        square = linear & here & ~plain & paired
         if made.size[square].sum() <= MOST * made.size[linear & here].sum():
             continue
         large = here & (made.size >= LEAST) & ~plain
@@ -72,6 +77,11 @@ def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArr
         scores = np.setdiff1d(made.size[pairs & here], made.size[here & ~pairs])
         pairs |= here & made.dropout & np.isin(made.size * MASK, scores)
     return pairs, triples
+
+
+def of_triples(size: IntArray, length: IntArray, samples: IntArray) -> BoolArray:
+    """bool[requests]: what has a few numbers, as many as heads, for three places of each sample."""
+    return _has_rows(size, np.maximum(samples, 1) * length**TRIANGLES, np.arange(1, MOST_HEADS + 1), _FLOATS)
 
 
 def may_be_of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArray) -> BoolArray:

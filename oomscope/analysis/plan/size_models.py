@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from oomscope.analysis.plan.divided import divisor_of, of_parts, of_wholes
 from oomscope.analysis.plan.polynomials import (
     EXACT,
     Evidence,
@@ -50,6 +51,8 @@ def fit(evidence: Evidence) -> Model:
         return _from_hint(evidence)
     if evidence.by_data and not (evidence.at_once or evidence.of_rows):
         return _share(evidence, varied)
+    if (divided := divisor_of(evidence, varied)) is not None:
+        return of_wholes(fit(of_parts(evidence, *divided)), *divided)
     if (full := up_to_full(evidence)) is not None:
         return full
     every = _monomials(points, sizes, varied)
