@@ -19,6 +19,7 @@ from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs
 from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS, LEAST_TOKENS
+from oomscope.analysis.plan.softmaxes import of_softmaxes
 from oomscope.analysis.plan.squares import of_two_places, squares, squares_of_images, unnamed_squares
 from oomscope.analysis.plan.strides import strided
 from oomscope.analysis.plan.widths import has_known_width
@@ -149,6 +150,7 @@ def _of_length(
     square = of_two_places(facts, value, at.samples, free)
     for length in (value, *shorter):
         square |= _squares_of(facts, length, free)
+    square |= of_softmaxes(facts, recording.at_once, value, at.samples) & free
     found[_DEGREE, square] = 2
     found[_HIGH, square | (free & _as_large_as_a_softmax(facts))] = 2
     found[_LOW, square & ~facts.attention] = 1
