@@ -13,7 +13,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.passes import forwards
-from oomscope.analysis.plan.below_optimizer import has_own_batch
+from oomscope.analysis.plan.below_optimizer import share_of_batch
 from tests.ledger.rounds import run, study
 
 CONVOLUTIONS = 7
@@ -82,7 +82,7 @@ def test_an_evaluation_whose_modules_make_other_sizes_has_a_batch_of_its_own(pro
     below, forward = _below(program)
     assert 0.1 < below[forward].mean() < 0.6
     stacks = model.study.snapshot.stacks
-    assert has_own_batch(stacks, model.stack[forward], model.size[forward], below[forward]) is own
+    assert (share_of_batch(stacks, model.stack[forward], model.size[forward], below[forward]) != 1) is own
 
 
 @pytest.mark.parametrize("program", ["frozen", "superres", "forecast"])

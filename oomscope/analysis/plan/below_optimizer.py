@@ -32,8 +32,8 @@ def below_optimizer(stacks: StackTable, stack: IntArray, of_optimizer: BoolArray
     return np.isin(stack, below) if below else np.zeros(len(stack), np.bool_)
 
 
-def has_own_batch(stacks: StackTable, stack: IntArray, size: IntArray, below: BoolArray) -> bool:
-    """Whether what is made `below` is mostly of modules that make it in other sizes when they are called above.
+def share_of_batch(stacks: StackTable, stack: IntArray, size: IntArray, below: BoolArray) -> float:
+    """How large what is made `below` is beside what the same modules make above, by its bytes; 1 if nothing tells.
 
     Args:
         stacks: of the snapshot.
@@ -45,11 +45,13 @@ def has_own_batch(stacks: StackTable, stack: IntArray, size: IntArray, below: Bo
     above: dict[Path, set[int]] = defaultdict(set)
     for one, made in zip(stack[~below].tolist(), size[~below].tolist(), strict=True):
         above[modules.get(one, ())].add(made)
-    others = 0
+    shares: dict[float, int] = defaultdict(int)
     for one, made in zip(stack[below].tolist(), size[below].tolist(), strict=True):
         known = above.get(modules.get(one, ()))
-        others += made if known and made not in known else 0
-    return bool(2 * others > size[below].sum())
+        if known and made not in known:
+            shares[made / max(known)] += made
+    most = 2 * sum(shares.values()) > int(size[below].sum())
+    return max(shares, key=lambda share: shares[share]) if most else 1.0
 
 
 def _frames(stacks: StackTable, used: IntArray) -> dict[int, tuple[Line, ...]]:

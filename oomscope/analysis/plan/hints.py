@@ -12,7 +12,7 @@ from math import gcd
 
 import numpy as np
 
-from oomscope.analysis.plan.below_optimizer import has_own_batch
+from oomscope.analysis.plan.below_optimizer import share_of_batch
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
 from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs, of_triples
@@ -30,6 +30,8 @@ A_FEW = 1 / 16
 """Of a length: so many tokens may a padding add."""
 OF_AN_IMAGE, OF_A_VOLUME = 2, 3
 """By which power what a forward makes grows with a side."""
+PARTS = (1 / 2, 1 / 3, 1 / 4)
+"""Of a batch, that an evaluation may have."""
 IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
 """Sides of the weight of a convolution."""
 LEAST_PATCH, CHANNELS, FLOAT, MOST_CROPS = 8, 3, 4, 16
@@ -125,11 +127,15 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
 
 
 def _of_evaluations(found: IntArray, facts: Facts, free: BoolArray) -> None:
-    """An evaluation below the optimizer's step need not grow with the batch, and does not if it has one of its own."""
+    """An evaluation below the optimizer's step need not grow with the batch, and does not if it has one of its own.
+
+    A half of the batch, or another simple part, is taken for that.
+    """
     rows = facts.below_optimizer & free
     found[_LOW, rows] = 0
     made = facts.forward & free
-    if has_own_batch(facts.study.snapshot.stacks, facts.stack[made], facts.size[made], rows[made]):
+    share = share_of_batch(facts.study.snapshot.stacks, facts.stack[made], facts.size[made], rows[made])
+    if share != 1 and share not in PARTS:
         found[_DEGREE, rows] = 0
 
 

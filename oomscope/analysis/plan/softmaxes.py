@@ -48,7 +48,7 @@ def of_softmaxes(facts: Facts, recorded_at_once: BoolArray, length: IntArray, sa
     # What a backward makes of a size that nothing else has is of them, too.
     others = np.unique(facts.size[facts.forward & facts.framed & ~found])
     sizes = np.setdiff1d(np.unique(facts.size[found]), others)
-    return found | (facts.backward & np.isin(facts.size, sizes))
+    return np.asarray(found | (facts.backward & np.isin(facts.size, sizes)))
 
 
 def _is_made_for(facts: Facts, rows: IntArray, place: int, size: int) -> bool:

@@ -50,8 +50,10 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
         modules = {module_of(known[one]) for one in lines.tolist()}
         inside = np.array([one for one in known if module_of(known[one]) in modules], np.int64)
-        beside = [*(tokens * tokens * item for item in _ITEM_SIZES), *_masks_and_places(sizes, tokens)]
-        masks = here & np.isin(facts.stack, inside) & np.isin(facts.size, beside)
+        beside = [*(tokens * tokens * item for item in _ITEM_SIZES), *_places(sizes, tokens)]
+        # A line that makes scores may mask them, and so does a dropout.
+        masked = (facts.dropout | np.isin(facts.stack, lines)) & np.isin(facts.size, sizes // MASK)
+        masks = here & np.isin(facts.stack, inside) & (np.isin(facts.size, beside) | masked)
         sizes = np.union1d(sizes, np.setdiff1d(np.unique(facts.size[masks]), others))
         found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes))
     return found & free
@@ -74,7 +76,9 @@ def of_two_places(facts: Facts, length: IntArray, samples: IntArray, free: BoolA
     exact &= free & (length >= LEAST_TOKENS)
     made = facts.forward & ~facts.dropout
     sizes = np.setdiff1d(np.unique(facts.size[made & exact]), np.unique(facts.size[made & facts.layered]))
-    return np.asarray(exact & np.isin(facts.size, sizes))
+    masks = np.zeros(len(length), np.bool_)
+    masks[:-1] = facts.dropout[:-1] & (facts.stack[1:] == facts.stack[:-1]) & (facts.size[1:] == MASK * facts.size[:-1])
+    return np.asarray(exact & np.isin(facts.size, sizes) & ~masks)
 
 
 def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArray:
@@ -95,11 +99,10 @@ def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArra
     return found & free
 
 
-def _masks_and_places(scores: IntArray, tokens: int) -> list[int]:
-    """Bytes of the masks of a dropout of scores, and of products with relative places, of which there are 2n − 1.
+def _places(scores: IntArray, tokens: int) -> list[int]:
+    """Bytes of products with relative places, of which there are 2n − 1.
 
     A program may work on a part of the tokens that it is told, as after strided convolutions.
     """
     lengths = [tokens >> halvings for halvings in range(HALVINGS) if tokens >> halvings > 1]
-    places = [size * (2 * length - 1) // length for size in scores.tolist() for length in lengths]
-    return [*(scores // MASK).tolist(), *places]
+    return [size * (2 * length - 1) // length for size in scores.tolist() for length in lengths]
