@@ -8,6 +8,7 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import among
@@ -49,8 +50,14 @@ def is_of_unknown_width(run: Run) -> bool:
 
 
 def is_mostly_frozen(run: Run) -> bool:
-    """Whether few of the bytes of parameters have gradients, as beside adapters."""
-    return bool(run.gradients.any()) and run.trained_alone.sum() < FROZEN * float(run.size[run.parameters].sum())
+    """Whether few of the bytes of parameters have gradients, as beside adapters.
+
+    What an average of the weights makes in each step, and gives back, is no parameter.
+    """
+    begins = run.own_begins[run.own_begins < NEVER]
+    moment = int(begins.max(initial=0))
+    there = run.parameters & (run.begin <= moment) & (run.end > moment) if moment else run.parameters
+    return bool(run.gradients.any()) and run.trained_alone.sum() < FROZEN * float(run.size[there].sum())
 
 
 def _dropouts_are_of_32_bits(run: Run) -> bool:

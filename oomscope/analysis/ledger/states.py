@@ -14,11 +14,12 @@ def first_states(run: Run) -> BoolArray:
     """The first state of each trained parameter, by size and order; the others are second moments and the like.
 
     The gradients of a recurrent layer are parts of one piece, as large as no parameter; its states are not. Of sizes
-    that no gradient has, there are as many parameters as the states allow.
+    that no gradient has, there are as many parameters as the states allow, and never more: a frozen copy has none.
     """
-    left = Counter(run.trained.tolist())
+    parameters = Counter(run.trained.tolist())
     states, each = Counter(run.size[run.states].tolist()), max(per_parameter(run), 1.0)
-    left.update({size: round(number / each) for size, number in states.items() if size not in left})
+    allowed = {size: round(number / each) for size, number in states.items()}
+    left = {size: min(parameters.get(size, number), number) for size, number in allowed.items()}
     found = np.zeros(len(run.size), np.bool_)
     for row in np.flatnonzero(run.states).tolist():
         size = int(run.size[row])

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 from itertools import pairwise
 
 import numpy as np
 
+from oomscope.analysis.plan.subsequences import common
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
@@ -137,8 +137,7 @@ def _matched(one: list[int], other: list[int], first: int, second: int) -> list[
                 if (k, m) != (len(one), len(other)):
                     pairs.append((first + k, second + m))
         elif len(one) * len(other) <= 16 * MOST_CELLS:
-            for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
-                pairs += [(first + block.a + step, second + block.b + step) for step in range(block.size)]
+            pairs += [(first + here, second + there) for here, there in common(one, other)]
     return sorted(pairs) + tail
 
 

@@ -20,20 +20,28 @@ COPIED = 2
 """Copies of values between a softmax and its product, at most."""
 
 
-def of_softmaxes(facts: Facts, recorded_at_once: BoolArray, length: IntArray, samples: IntArray) -> BoolArray:
+def of_softmaxes(facts: Facts, at_once: BoolArray, length: IntArray, samples: IntArray) -> BoolArray:
     """bool[requests]: scores of as many heads for each pair of places, with what is made for them and of them.
 
     Args:
         facts: what is known of each request.
-        recorded_at_once: bool[requests], which are given back at once, as workspaces are.
+        at_once: bool[requests], which are given back at once, as workspaces are.
         length: int64[requests], at which each was made; 0: not known.
         samples: int64[requests], likewise the batch; 0: not known, taken for one.
     """
-    found = np.zeros(len(length), np.bool_)
-    rows = np.flatnonzero(facts.forward & facts.framed & ~recorded_at_once)
+    found = into_products(facts, at_once, _has_heads(facts.size, length, samples))
+    # What a backward makes of a size that nothing else has is of them, too.
+    others = np.unique(facts.size[facts.forward & facts.framed & ~found])
+    sizes = np.setdiff1d(np.unique(facts.size[found]), others)
+    return np.asarray(found | (facts.backward & np.isin(facts.size, sizes)))
+
+
+def into_products(facts: Facts, at_once: BoolArray, fits: BoolArray) -> BoolArray:
+    """bool[requests]: softmaxes of those that fit, if they go into products, with what is made for and of them."""
+    found = np.zeros(len(fits), np.bool_)
+    rows = np.flatnonzero(facts.forward & facts.framed & ~at_once)
     softmax, size = _softmaxes(facts)[rows], facts.size[rows]
-    fits = _has_heads(facts.size, length, samples)[rows]
-    for place in np.flatnonzero(softmax & fits).tolist():
+    for place in np.flatnonzero(softmax & fits[rows]).tolist():
         end = place + 1
         while end < len(rows) and (facts.dropout[rows[end]] or softmax[end]):
             end += 1
@@ -45,10 +53,7 @@ def of_softmaxes(facts: Facts, recorded_at_once: BoolArray, length: IntArray, sa
             begin -= 1
         own = rows[begin:end]
         found[own[np.isin(facts.size[own], (size[place], size[place] // 4, size[place] // 2))]] = True
-    # What a backward makes of a size that nothing else has is of them, too.
-    others = np.unique(facts.size[facts.forward & facts.framed & ~found])
-    sizes = np.setdiff1d(np.unique(facts.size[found]), others)
-    return np.asarray(found | (facts.backward & np.isin(facts.size, sizes)))
+    return found
 
 
 def _is_made_for(facts: Facts, rows: IntArray, place: int, size: int) -> bool:
