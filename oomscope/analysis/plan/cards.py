@@ -19,7 +19,7 @@ from oomscope.units import MIB, format_bytes
 OUTSIDE = 768 * MIB
 """What the CUDA context and the libraries take of a card beside the allocator, where the recording does not tell: 0.5
 GiB and more on current cards."""
-FAR = 2
+FAR = 1.5
 """From how many times a length or side on nothing is said to fit, where no recording varies that."""
 MOST_TIMES = 1 << 12
 """How far beyond the recorded values the largest is searched for."""
@@ -121,7 +121,7 @@ def largest(
     step = _step(subject, parameter, base[parameter])
     start = max(base[parameter] // step, 1)
     recorded = _unvaried(subject).get(parameter)
-    most = MOST_TIMES * start if recorded is None else max((FAR * recorded - 1) // step, 1)
+    most = MOST_TIMES * start if recorded is None else max(int(FAR * recorded - 1) // step, 1)
     value, bound = _search(lambda value: on_card(value).survived, min(start, most), step, most)
     uncertain = None
     if max(known, default=0) > (value or 0):
