@@ -28,6 +28,7 @@ class Expected:
         inexact: settings of the allocator of which the replay is not exact.
         far_pairs: two remedies at once that are off by more than 5 % of the recorded peak.
         out: remedies whose range leaves out the truth.
+        none: remedies that save nothing, and of which the ledger has no row.
     """
 
     remedies: int
@@ -36,6 +37,7 @@ class Expected:
     inexact: frozenset[tuple[str, str]] = frozenset()
     far_pairs: frozenset[tuple[str, str]] = frozenset()
     out: frozenset[tuple[str, str]] = frozenset()
+    none: frozenset[tuple[str, str]] = frozenset()
 
 
 ROUNDS = {
@@ -67,8 +69,7 @@ ROUNDS = {
         far_pairs=frozenset({("pictures", "checkpoint+autocast"), ("points", "checkpoint+bf16")}),
         out=frozenset({("experts", "optimizer_in_backward"), ("pictures", "autocast"), ("ratings", "autocast")}),
     ),
-    # What casts to float32 in a program of float32 is not in a bare recording.
-    Round("tenth"): Expected(38, 0.005, {("molecules", "offload_activations"): 0.09, ("relative", "bf16"): 0.16}),
+    Round("tenth"): Expected(38, 0.005, {("molecules", "offload_activations"): 0.09}),
     # A program may leave its recurrent layers out of autocast, and cast for its loss in 16 bits; no trace tells that.
     Round("eleventh"): Expected(
         40,
@@ -77,28 +78,24 @@ ROUNDS = {
         far_pairs=frozenset({("deeplab", "checkpoint+bf16")}),
         out=frozenset({("bilstm", "autocast")}),
     ),
-    # Norms that a program writes out, and its loss, may cast to float32; in a program of float32 that leaves no trace.
-    Round("twelfth"): Expected(39, 0.002, {("rotary", "bf16"): 0.21}),
-    # The program casts its logits to float32 for the loss, as above.
-    Round("thirteenth"): Expected(39, 0.003, {("routed", "bf16"): 0.16}),
-    # It casts as well; and which variables and lists hold what a block makes until it returns is not in the trace.
+    Round("twelfth"): Expected(39, 0.002),
+    Round("thirteenth"): Expected(39, 0.003),
+    # Which variables and lists hold what a block makes until it returns is not in the trace.
     Round("fourteenth"): Expected(
         43,
         0.002,
-        {("smoothed", "bf16"): 0.21, ("forecast", "offload_activations"): 0.1},
+        {("forecast", "offload_activations"): 0.1},
         far_pairs=frozenset({("validated", "autocast+set_to_none")}),
     ),
-    # What casts to float32 in a program of float32 leaves no trace: a loss, and a scan that autocast is to leave alone.
+    # A scan that casts to float32 in a program of float32 leaves no trace of it.
     Round("fifteenth"): Expected(
         41,
         0.002,
         {
-            ("chosen", "bf16"): 0.19,
             ("genome", "autocast"): 0.34,
             ("genome", "bf16"): 0.41,
-            ("windowed", "autocast"): 0.12,
         },
-        out=frozenset({("genome", "autocast"), ("genome", "bf16"), ("windowed", "sdpa")}),
+        out=frozenset({("genome", "autocast"), ("genome", "bf16")}),
     ),
     Round("sixteenth"): Expected(
         20,
@@ -106,16 +103,57 @@ ROUNDS = {
         {},
         far_pairs=frozenset({("rollouts", "autocast+checkpoint")}),
     ),
-    # Of a bare recording nothing tells which softmax is cast, nor what a later backward needs of each function.
+    # Of a bare recording nothing tells what a later backward needs of each function.
     Round("seventeenth"): Expected(
         39,
         0.002,
         {
-            ("spans", "bf16"): 0.23,
             ("spans", "sdpa"): 0.12,
             ("forces", "autocast"): 0.17,
             ("forces", "offload_activations"): 0.12,
         },
+    ),
+    # Models may make blocks again in training only; whether they do so in an evaluation is not in the trace.
+    Round("nineteenth"): Expected(
+        38, 0.002, {("roberta", "checkpoint"): 0.49}, out=frozenset({("roberta", "checkpoint")})
+    ),
+    Round("twentieth"): Expected(39, 0.001),
+    # A bias for each row of pairs is as large as the scores that a fused kernel would save: no row.
+    Round("twenty_first"): Expected(
+        39,
+        0.002,
+        far_pairs=frozenset({("fcos", "checkpoint+autocast"), ("fold_trunk", "sdpa+optimizer_in_backward")}),
+        none=frozenset({("fold_trunk", "sdpa")}),
+    ),
+    Round("twenty_second"): Expected(
+        39,
+        0.001,
+        {("bert_twice", "checkpoint"): 0.5},
+        far_pairs=frozenset({("swin_ema", "autocast+sdpa")}),
+        out=frozenset({("bert_twice", "checkpoint"), ("ecapa", "checkpoint")}),
+        none=frozenset({("vqgan", "sdpa")}),
+    ),
+    # Casts of norms and caps of logits to float32 leave no trace.
+    Round("twenty_third"): Expected(
+        38,
+        0.002,
+        {("gemma", "bf16"): 0.18, ("whisper", "checkpoint"): 0.76, ("nnunet", "checkpoint"): 0.1},
+        far_pairs=frozenset({("gemma", "checkpoint+fused_loss=8"), ("nnunet", "checkpoint+set_to_none")}),
+        out=frozenset(
+            {
+                ("gemma", "bf16"),
+                ("whisper", "checkpoint"),
+                ("whisper", "fused_loss=8"),
+                ("whisper", "optimizer_in_backward"),
+            }
+        ),
+    ),
+    Round("twenty_fourth"): Expected(
+        40,
+        0.001,
+        {("translation", "bf16"): 0.21, ("world_model", "checkpoint"): 0.35},
+        far_pairs=frozenset({("video", "no_grad+checkpoint"), ("world_model", "no_grad+checkpoint")}),
+        out=frozenset({("segformer", "sdpa"), ("world_model", "checkpoint")}),
     ),
 }
 OFTEN_RIGHT = 0.08
@@ -127,15 +165,16 @@ def every(*, pairs: bool = False, settings: bool = False) -> list[tuple[Round, s
         (one, program, name)
         for one, expected in ROUNDS.items()
         for program, name in one.switched_on(pairs=pairs, settings=settings)
-        if (program, name) not in expected.inexact | expected.far_pairs
+        if (program, name) not in expected.inexact | expected.far_pairs | expected.none
     ]
 
 
 @pytest.mark.parametrize("one", ROUNDS, ids=lambda one: one.name)
 def test_every_remedy_that_a_program_can_follow_is_a_row_and_seldom_far_off(one: Round) -> None:
     names, expected = one.switched_on(), ROUNDS[one]
-    assert {(program, name) for program, name in names if name not in one.rows(program)} == set()
+    assert {(program, name) for program, name in names if name not in one.rows(program)} == expected.none
     assert len(names) == expected.remedies
+    names = [name for name in names if name not in expected.none]
     assert median(one.error(*name) for name in names) < expected.median
     assert {name for name in names if one.error(*name) > OFTEN_RIGHT} == set(expected.far)
     assert all(one.error(*name) < far for name, far in expected.far.items())

@@ -15,6 +15,8 @@ LEAST = 1 << 20
 """Bytes of logits over many classes."""
 WIDER = 4
 """Times as large as what any other product makes are logits over a vocabulary."""
+LEAST_MADE = 2
+"""Requests as large as logits: they, and what is made of them."""
 _CONVOLUTION = "torch/nn/modules/conv.py"
 
 
@@ -36,7 +38,10 @@ def _unnamed(run: Run) -> BoolArray:
 
 
 def _made_of_logits(run: Run, rows: IntArray, known: dict[int, Path]) -> IntArray:
-    """What follows the last product of a forward, where that is by far the largest one, and is as large."""
+    """What follows the last product of a forward, where that is by far the largest one, and is as large.
+
+    ``F.linear(h, embedding.weight)`` has no frame that tells a product; what it makes lies behind the last layer.
+    """
     is_product = run.marked(Mark.LINEAR)[rows]
     products = rows[is_product]
     if not len(products) or known[int(run.stack[products[-1]])][-1][0][0].endswith(_CONVOLUTION):
@@ -44,8 +49,21 @@ def _made_of_logits(run: Run, rows: IntArray, known: dict[int, Path]) -> IntArra
     size = int(run.size[products[-1]])
     others = run.size[products[run.size[products] != size]]
     if size < WIDER * int(others.max(initial=0)):
-        return rows[:0]
+        return _behind_layers(run, rows, products)
     logits = np.flatnonzero(is_product[:-1] & ~is_product[1:] & (run.size[rows[:-1]] == size))
     found: IntArray = rows[logits + 1]
     as_large: IntArray = found[run.size[found] == size]
     return as_large
+
+
+def _behind_layers(run: Run, rows: IntArray, products: IntArray) -> IntArray:
+    """What is made of logits that no layer makes: of one size, by far larger than all that layers make.
+
+    The first behind some layers are the logits; there may be several models, as one and its reference.
+    """
+    far = rows[run.size[rows] >= WIDER * int(run.size[products].max())]
+    if len(far) < LEAST_MADE or (run.size[far] != run.size[far[0]]).any():
+        return rows[:0]
+    behind = np.searchsorted(products, far)
+    found: IntArray = far[1:][np.diff(behind) == 0]
+    return found
