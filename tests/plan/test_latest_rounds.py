@@ -49,11 +49,22 @@ def test_as_many_pairs_as_there_are_where_tokens_repeat():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "found"),
-    [((3, 4), (0, 2)), ((6, 9), None), ((2, 3), None), ((1, 2), (0, 4)), ((3, 5), None)],
+    ("batches", "sizes", "found"),
+    [
+        ((6, 9), (3, 4), (0, 2)),
+        ((6, 9), (6, 9), None),
+        ((6, 9), (2, 3), None),
+        ((6, 9), (1, 2), (0, 4)),
+        ((6, 9), (3, 5), None),
+        # What does not grow at all is no part of a batch.
+        ((6, 7), (3, 3), None),
+        ((4, 5), (1, 1), None),
+    ],
 )
-def test_two_batches_tell_a_divisor_that_divides_neither(sizes: tuple[int, int], found: tuple[int, int] | None):
-    points = ((6.0, 128.0), (9.0, 128.0))
+def test_two_batches_tell_a_divisor_that_divides_neither(
+    batches: tuple[int, int], sizes: tuple[int, int], found: tuple[int, int] | None
+):
+    points = tuple((float(batch), 128.0) for batch in batches)
     hint = Hint((1, 1), (1, 1), (1, 1))
     one = Evidence(points, (sizes[0] << 20, sizes[1] << 20), hint, at_once=False, of_rows=False, usual=(1, 1))
     assert divisor_of(one, [0]) == found

@@ -46,7 +46,8 @@ def divisor_of(evidence: Evidence, varied: Sequence[int]) -> tuple[int, int] | N
         for divisor in range(2, MOST + 1):
             ratios = [_ratios(one, other, axis, divisor) for one, other in pairs]
             fits = all(abs(size - parts) <= NEARLY * size for size, parts, _ in ratios)
-            if fits and any(abs(parts - whole) > NEARLY for _, parts, whole in ratios):
+            # As many parts of both would be what does not grow.
+            if fits and any(min(abs(parts - whole), abs(parts - 1)) > NEARLY for _, parts, whole in ratios):
                 return axis, divisor
     return None
 
