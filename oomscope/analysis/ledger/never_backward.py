@@ -139,10 +139,14 @@ def _of_several_lines(run: Run, rows: IntArray) -> bool:
 
 
 def evaluations(run: Run) -> list[IntArray]:
-    """The graphs that evaluations keep below the optimizer, each as the requests of one batch.
+    """The graphs that evaluations keep below the optimizer, each as the requests of one batch. Found once.
 
     One batch ends where what the last one began with comes again, behind what that ended with.
     """
+    return run.study.once("evaluations of the ledger", lambda: _evaluations(run))
+
+
+def _evaluations(run: Run) -> list[IntArray]:
     kept = never_backward(run) & run.below_optimizer & ~for_several_steps(run)
     found: list[IntArray] = []
     for rows in forwards(run):

@@ -12,7 +12,11 @@ __all__ = ["Part", "Path", "module_of", "paths"]
 
 
 def paths(run: Run) -> dict[int, Path]:
-    """For each stack of a forward its frames from the outside, cut at every call of a module."""
+    """For each stack of a forward its frames from the outside, cut at every call of a module. Found once."""
+    return run.study.once("paths of the ledger", lambda: _paths(run))
+
+
+def _paths(run: Run) -> dict[int, Path]:
     stacks = run.study.snapshot.stacks
     used = ascending(run.stack[run.during(FORWARD)]).tolist()
     return {stack: path_of(stacks[stack]) for stack in used if stack != NO_STACK}
