@@ -36,8 +36,8 @@ PLAN: dict[str, Sentence] = {
     "plan.late": "A recording begins after the first allocation: what it found in place is laid out anew",
     "plan.rests_on": "replayed from {file}",
     "plan.too_far": (
-        "half as far again as anything recorded, along what no recording varies, nothing is said to fit for certain: "
-        "one more recording at another value would settle it"
+        "nothing is said to fit for certain from one and a half times a recorded length or side on, where no recording "
+        "varies it: one more recording at another value would settle it"
     ),
     "plan.workspaces": (
         "kernels choose their workspaces anew at every shape: the range spans replays with workspaces as recorded, "
