@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.ledger.blocks import _turns_of_which_some_end_early, blocks
+from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.call_tree import turns_of_which_some_end_early
 from oomscope.analysis.ledger.edits.bf16 import _softmaxes
 from oomscope.analysis.ledger.edits.checkpoint import _beside_blocks, _is_called_through
 from oomscope.analysis.ledger.states import first_states, per_parameter
@@ -34,10 +35,10 @@ def test_what_a_shortcut_gave_to_a_sum_in_place_is_not_what_a_block_returns():
 
 
 def test_a_loop_within_a_call_has_the_lines_behind_it_at_its_end():
-    assert _turns_of_which_some_end_early([1, 2, 4, 1, 2, 1, 2, 4, 1, 2]) == [3, 5, 8]
-    assert _turns_of_which_some_end_early([1, 2, 1, 2, 4, 1, 2, 1, 2, 4]) == [], "two calls with a loop of two turns"
-    assert _turns_of_which_some_end_early([1, 2, 4, 1, 2, 4]) == [], "the last line of all of them tells"
-    assert _turns_of_which_some_end_early([1, 2, 3]) == []
+    assert turns_of_which_some_end_early([1, 2, 4, 1, 2, 1, 2, 4, 1, 2]) == [3, 5, 8]
+    assert turns_of_which_some_end_early([1, 2, 1, 2, 4, 1, 2, 1, 2, 4]) == [], "two calls with a loop of two turns"
+    assert turns_of_which_some_end_early([1, 2, 4, 1, 2, 4]) == [], "the last line of all of them tells"
+    assert turns_of_which_some_end_early([1, 2, 3]) == []
 
 
 def test_what_the_function_that_calls_the_blocks_calls_for_other_lines_is_made_again_as_well():

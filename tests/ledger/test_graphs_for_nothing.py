@@ -15,7 +15,8 @@ import pytest
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of, overlooked, parse_remedy
 from oomscope.analysis.ledger.biased import attends, masks_for_biases
-from oomscope.analysis.ledger.blocks import _follow_one_another, blocks
+from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.call_tree import follow_one_another
 from oomscope.analysis.ledger.edits.checkpoint import _keeps_result
 from oomscope.analysis.ledger.helpers import _of_containers, called_alike
 from oomscope.analysis.ledger.matmuls import attentions
@@ -228,7 +229,7 @@ def test_layers_of_a_critic_that_judges_twice_are_no_blocks():
     ids=["once in each", "twice in one", "alone"],
 )
 def test_blocks_follow_one_another_in_one_call(calls: list[list[int]], outer: list[list[int]], found: bool):
-    assert _follow_one_another(calls, outer) is found
+    assert follow_one_another(calls, outer) is found
 
 
 def test_what_goes_into_a_sum_is_no_result_that_a_backward_needs():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.ledger.blocks import _calls_one_twice, _Tree, blocks
+from oomscope.analysis.ledger.blocks import _calls_one_twice, blocks
+from oomscope.analysis.ledger.call_tree import CallTree
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
@@ -27,7 +28,7 @@ def test_a_block_that_nests_three_modules_in_a_statement_is_one_block():
 
 def test_only_a_loop_runs_a_line_twice():
     series = run("forecast")
-    tree, rows = _Tree(paths(series)), forwards(series)[1]
+    tree, rows = CallTree(paths(series)), forwards(series)[1]
     (outer, depth), *_ = [
         (calls, depth)
         for calls, depth in tree.blocks(rows.tolist(), series.stack[rows].tolist(), 2)

@@ -1,7 +1,6 @@
-"""The blocks of a model: modules of one kind that run one after another in a loop, told from stacks alone.
+"""The blocks of a model: modules of one kind that run one after another in a loop, and leave something to a backward.
 
-Within a call of a module, calls of its children share the frames above them. Where the lines of a child go back, or
-something else was made between, the next child has begun.
+Which calls follow one another in a loop, `call_tree` tells from stacks alone.
 """
 
 from __future__ import annotations
@@ -13,37 +12,26 @@ from itertools import pairwise
 import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
+from oomscope.analysis.ledger.call_tree import LEAST_BLOCKS, LEAST_REQUESTS, OF_TORCH, CallTree
 from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.never_backward import let_go_in_backward
 from oomscope.analysis.ledger.passes import forwards
-from oomscope.analysis.ledger.paths import Path, paths
+from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.untrained import untrained
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
 
-LEAST_BLOCKS = 2
-LEAST_REQUESTS = 3
-"""Of a block: what one line makes again and again is none."""
 SMALL_SHARE = 1 / 16
 """Of the largest that a block leaves: what is smaller is no output, but a statistic."""
 LEAST_SHARE = 1 / 64
 """Of what forwards leave to backwards: where loops leave less, they are not those of a model's blocks."""
 OF_THE_PROGRAM, IN_A_MODEL = 1, 2
 """Depths of calls."""
-IN_A_LOOP = 0.5
-"""Of what a call made: where more lies before the line that it goes back to, the call goes on with a loop."""
-BETWEEN_CLASSES = 8
-"""Lines between the last of one function and the first of the next class's, at least."""
 STAGES = 0.75
 """Of what a call leaves to a backward: where loops within it make as much, it is a stage of blocks."""
 SHORTLY = 5
 """Recorded steps from the last thing that a block's backward gives up to the gradient of the weight before it."""
-KINDS = 3
-"""Of layers that a line calls: two of them may take turns in one call."""
-_OF_TORCH = re.compile(r"torch/")
-_LAYER = re.compile(r"torch/nn/modules/(?!container|transformer|rnn)")
-"""torch's own layers are no blocks, but what holds several of them is, and recurrent ones, which keep all gates."""
 _RECURRENT = re.compile(r"torch/nn/modules/rnn\.py")
 
 
@@ -82,7 +70,7 @@ def _blocks(run: Run) -> tuple[Block, ...]:
 
     A model that the program calls several times, as a discriminator, is no block.
     """
-    tree = _Tree(paths(run))
+    tree = CallTree(paths(run))
     for least in (IN_A_MODEL, OF_THE_PROGRAM):
         loops = [
             [block_of(run, np.array(call, np.int64), depth) for call in calls]
@@ -102,7 +90,7 @@ def _blocks(run: Run) -> tuple[Block, ...]:
     return tuple(_without_results(run, one, after) for one, after in pairwise([*found, None]) if one is not None)
 
 
-def _without_stages(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
+def _without_stages(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
     """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is."""
     inner = [tree.blocks(call, run.stack[np.array(call)].tolist(), depth + 1) for call in calls]
     inner = [
@@ -117,7 +105,7 @@ def _without_stages(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -
     return [*loops, *([(rest, depth)] if rest else [])]
 
 
-def _calls_one_twice(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> bool:
+def _calls_one_twice(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> bool:
     """Whether two of the calls run one line: else they are different modules in one statement, ``f(g(h(x)))``."""
     seen: set[int] = set()
     for call in calls:
@@ -128,10 +116,10 @@ def _calls_one_twice(run: Run, tree: _Tree, calls: list[list[int]], depth: int) 
     return False
 
 
-def _are_layers(run: Run, tree: _Tree, calls: list[list[int]], depth: int) -> bool:
+def _are_layers(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> bool:
     """Whether calls are of a container of torch's own layers, as a convolution with its norm: no blocks."""
     stacks = {stack for call in calls for stack in run.stack[np.array(call)].tolist()}
-    return all(_OF_TORCH.match(part[0][0]) for stack in stacks for part in tree.known[stack][depth:])
+    return all(OF_TORCH.match(part[0][0]) for stack in stacks for part in tree.known[stack][depth:])
 
 
 def _saved(run: Run, calls: list[list[int]]) -> int:
@@ -257,150 +245,3 @@ def _most(run: Run, rows: IntArray) -> int:
     moment = np.concatenate([run.begin[rows], run.end[rows]])
     change = np.concatenate([run.size[rows], -run.size[rows]])
     return int(np.cumsum(change[np.argsort(moment, kind="stable")]).max(initial=0))
-
-
-def _function(path: Path, depth: int) -> tuple[str, str, int]:
-    """What tells the functions apart that a line calls: file, name, and between which lines of its callers it stands.
-
-    The lines of a function lie together, so a line of another one is not among them.
-    """
-    file, line, name = path[depth][0]
-    return file, name, sum(one < line for part in path[:depth] for at, one, _ in part if at == file)
-
-
-def called(path: Path, depth: int) -> str:
-    """What is called at a depth: the file of a layer of torch, or a module of the program; "" where nothing is."""
-    if len(path) <= depth:
-        return ""
-    file, _, name = path[depth][0]
-    return file if _OF_TORCH.match(file) else f"{file} {name}"
-
-
-def _turns_of_which_some_end_early(lines: list[int]) -> list[int]:
-    """Where lines go back to the first, if only some of these turns have the last line: as of a block with a shortcut.
-
-    The first turn has it and the last has not: a loop within a call has the lines behind it at its end.
-    """
-    turns = [number for number in range(1, len(lines)) if lines[number] == lines[0] < lines[number - 1]]
-    if not turns or max(lines) not in lines[: turns[0]] or max(lines) in lines[turns[-1] :]:
-        return []
-    return turns
-
-
-def _goes_back(lines: list[int]) -> bool:
-    return any(line < before for before, line in pairwise(lines))
-
-
-def _follow_one_another(calls: list[list[int]], outer: list[list[int]]) -> bool:
-    """Whether some of `calls` are made in one of the `outer` ones: else each is made once by its module."""
-    number = {place: one for one, call in enumerate(outer) for place in call}
-    return len({number[call[0]] for call in calls}) < len(calls)
-
-
-class _Tree:
-    """The calls of a forward, by the paths of its stacks. Beginnings of paths are numbers, to compare them quickly."""
-
-    def __init__(self, known: dict[int, Path]) -> None:
-        ids: dict[object, int] = {}
-        self.known = known
-        self.head = {s: [ids.setdefault(p[:d], len(ids)) for d in range(len(p) + 1)] for s, p in known.items()}
-
-    def blocks(self, rows: list[int], stacks: list[int], least: int) -> list[tuple[list[list[int]], int]]:
-        """The requests of the calls of each loop with its depth: the outermost of one kind from one line.
-
-        Args:
-            rows: the requests of a forward.
-            stacks: the number of the stack of each.
-            least: how deep a block is at least.
-        """
-        pending = [([list(range(len(rows)))], 1)]
-        found: list[tuple[list[list[int]], int]] = []
-        while pending:
-            outer, depth = pending.pop(0)
-            for alike in self._alike([place for call in outer for place in call], stacks, depth):
-                if depth >= least and self._is_loop(alike, stacks, depth) and _follow_one_another(alike, outer):
-                    found.append(([[rows[place] for place in call] for call in alike], depth))
-                else:
-                    pending.append((alike, depth + 1))
-        return found
-
-    def _alike(self, part: list[int], stacks: list[int], depth: int) -> list[list[list[int]]]:
-        """Calls below a depth, together with those of the same module from the same line."""
-        sites: dict[tuple[int, object], list[int]] = {}
-        for place in part:
-            heads = self.head[stacks[place]]
-            if len(heads) > depth + 1:
-                kind = _function(self.known[stacks[place]], depth)
-                sites.setdefault((heads[depth], kind), []).append(place)
-        parts = [part for places in sites.values() for part in self._of_one_function(places, stacks, depth)]
-        return [self._calls(places, stacks, depth) for places in parts]
-
-    def _of_one_function(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
-        """`places` apart where the lines of two functions of one name in one file were taken for those of one.
-
-        Both are called several times, one kind after the other, and between their lines stands what begins a class.
-        """
-        lines = [self.known[stacks[place]][depth][0][1] for place in places]
-        for number in range(1, len(places)):
-            if abs(lines[number] - lines[number - 1]) < BETWEEN_CLASSES:
-                continue
-            low, high = sorted((lines[:number], lines[number:]), key=min)
-            if max(low) + BETWEEN_CLASSES <= min(high) and _goes_back(low) and _goes_back(high):
-                return [places[:number], *self._of_one_function(places[number:], stacks, depth)]
-        return [places]
-
-    def _is_loop(self, calls: list[list[int]], stacks: list[int], depth: int) -> bool:
-        """Whether calls of one kind are those of blocks, not of a layer."""
-        if len(calls) < LEAST_BLOCKS or sum(map(len, calls)) < LEAST_REQUESTS * len(calls):
-            return False
-        return not _LAYER.search(self.known[stacks[calls[0][0]]][depth][0][0])
-
-    def _calls(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
-        """Requests of one module below one line, cut where another call begins: where something else was made between.
-
-        Or where its lines go back, see `_in_a_row`.
-        """
-        edges = [number for number in range(1, len(places)) if places[number] != places[number - 1] + 1]
-        runs = [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
-        return [call for run in runs for call in self._in_a_row(run, stacks, depth)]
-
-    def _in_a_row(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
-        """Requests between which nothing else was made, cut where lines go back from the last to where a call began.
-
-        A loop within a call has lines behind it, or most of what the call does before it, and a statement of several
-        lines has others behind it.
-        """
-        lines = [self.known[stacks[place]][depth][0][1] for place in places]
-        if turns := _turns_of_which_some_end_early(lines):
-            return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
-        anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
-        end, reached, first = max(lines), False, 0
-        calls: list[list[int]] = [[]]
-        for number, (place, line) in enumerate(zip(places, lines, strict=True)):
-            back = reached and line < lines[number - 1]
-            before = sum(one < line for one in lines[first:number]) if back else 0
-            if (back and before <= IN_A_LOOP * (number - first)) or anew[number]:
-                calls.append([])
-                reached, first = False, number
-            reached = reached or line == end
-            calls[-1].append(place)
-        return calls
-
-    def _anew(self, places: list[int], stacks: list[int], depth: int) -> list[bool]:
-        """Where a module of one line that calls layers of several kinds calls the first of them again.
-
-        ``norm(conv(act(x)))`` has no line to go back to. It calls them in one order again and again, of which the last
-        call may leave some out, and may add something up itself. A container has but one line for all that it holds:
-        it comes again if modules of the program are among that.
-        """
-        paths = [self.known[stacks[place]] for place in places]
-        layers = [called(path, depth + 1) for path in paths]
-        begins = [False, *(layer == layers[0] != before for before, layer in pairwise(layers))]
-        calls: list[list[str]] = [[]]
-        for begin, layer in zip(begins, layers, strict=True):
-            calls.extend([[]] if begin else [])
-            calls[-1].extend([] if calls[-1][-1:] == [layer] else [layer])
-        whole = calls[0]
-        alike = all(call == whole[: len(call)] for call in calls) and calls.count(whole) >= LEAST_BLOCKS
-        of_torch = all(_OF_TORCH.match(layer) for layer in (paths[0][depth][0][0], *whole))
-        return begins if alike and not of_torch and len({*whole} - {""}) >= KINDS else [False] * len(places)

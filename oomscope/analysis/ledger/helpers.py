@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.blocks import Block, block_of, called
+from oomscope.analysis.ledger.blocks import Block, block_of
+from oomscope.analysis.ledger.call_tree import called
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run

@@ -11,7 +11,8 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, called, is_recurrent
+from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, is_recurrent
+from oomscope.analysis.ledger.call_tree import called
 from oomscope.analysis.ledger.double_backward import begins_of_first, derived
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
