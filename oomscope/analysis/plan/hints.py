@@ -19,7 +19,7 @@ from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs
 from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS, LEAST_TOKENS
-from oomscope.analysis.plan.softmaxes import into_products, of_softmaxes
+from oomscope.analysis.plan.softmaxes import into_products, made_by_softmax, of_softmaxes
 from oomscope.analysis.plan.squares import of_two_places, squares, squares_of_images, unnamed_squares
 from oomscope.analysis.plan.strides import strided
 from oomscope.analysis.plan.widths import has_known_width
@@ -221,10 +221,8 @@ def _as_large_as_a_softmax(facts: Facts) -> BoolArray:
 
 
 def _softmaxes(facts: Facts) -> BoolArray:
-    """bool[requests]: what a function called so makes in a forward."""
-    stacks = facts.study.snapshot.stacks
-    named = np.array([any(frame.name == "softmax" for frame in stacks[one]) for one in range(len(stacks))] + [False])
-    return np.asarray(named[facts.stack] & facts.forward & (facts.size >= SMALL))
+    """bool[requests]: what softmaxes make in a forward, if it is worth it."""
+    return np.asarray(made_by_softmax(facts) & facts.forward & (facts.size >= SMALL))
 
 
 def _about_as_long(size: IntArray, divides: BoolArray, others: BoolArray) -> BoolArray:

@@ -72,7 +72,7 @@ def of_pairs(made: Made, recording: Recording, length: IntArray, samples: IntArr
             continue
         large = here & (made.size >= LEAST) & ~plain
         cubic = large & (made.size > made.size[square].max())
-        triples |= cubic & _has_rows(made.size, rows * tokens * tokens, np.arange(1, MOST_HEADS + 1), _FLOATS)
+        triples |= cubic & of_triples(made.size, length, samples)
         pairs |= large & ~triples & _divided(made.size, rows * tokens)
         scores = np.setdiff1d(made.size[pairs & here], made.size[here & ~pairs])
         pairs |= here & made.dropout & np.isin(made.size * MASK, scores)

@@ -40,7 +40,7 @@ def into_products(facts: Facts, at_once: BoolArray, fits: BoolArray) -> BoolArra
     """bool[requests]: softmaxes of those that fit, if they go into products, with what is made for and of them."""
     found = np.zeros(len(fits), np.bool_)
     rows = np.flatnonzero(facts.forward & facts.framed & ~at_once)
-    softmax, size = _softmaxes(facts)[rows], facts.size[rows]
+    softmax, size = made_by_softmax(facts)[rows], facts.size[rows]
     for place in np.flatnonzero(softmax & fits[rows]).tolist():
         end = place + 1
         while end < len(rows) and (facts.dropout[rows[end]] or softmax[end]):
@@ -72,7 +72,7 @@ def _has_heads(size: IntArray, length: IntArray, samples: IntArray) -> BoolArray
     return found & (length >= LEAST_TOKENS) & (size >= SMALL)
 
 
-def _softmaxes(facts: Facts) -> BoolArray:
+def made_by_softmax(facts: Facts) -> BoolArray:
     """bool[requests]: which torch's own function of that name makes."""
     stacks = facts.study.snapshot.stacks
     named = [any(frame.name == "softmax" for frame in stacks[one][:2]) for one in range(len(stacks))]
