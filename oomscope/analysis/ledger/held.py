@@ -34,8 +34,8 @@ def _held_until(run: Run) -> IntArray:
         last = [_last_use(row_paths, number) for number in range(len(rows))]
         until[rows] = run.begin[rows[last]] + SPACING // 2
     copies = autocast_copies(run)
-    ends = np.array([run.last_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)
-    until[copies] = np.minimum(ends[run.step[copies]], run.end[copies])
+    ends = run.last_of_own_step(FORWARD, otherwise=NEVER)
+    until[copies] = np.minimum(ends[copies], run.end[copies])
     found: IntArray = until
     return found
 

@@ -171,7 +171,7 @@ def _gates(run: Run, rows: IntArray, formulas: BoolArray) -> BoolArray:
 
 def _outlive_backward(run: Run) -> BoolArray:
     """bool[requests]: which are still there when the backward of their step is done."""
-    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)[run.step]
+    last = run.last_of_own_step(BACKWARD)
     found: BoolArray = (last >= 0) & (run.end > last + SPACING)
     return found
 

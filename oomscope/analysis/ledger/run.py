@@ -98,6 +98,10 @@ class Run:
         rows = rows[np.isin(self.phase[rows], phases)]
         return int(self.begin[rows].max()) + SPACING if len(rows) else -1
 
+    def last_of_own_step(self, *phases: int, otherwise: int = -1) -> IntArray:
+        """int64[requests]: what `last_of` says of the step of each; `otherwise` before the first."""
+        return np.array([*(self.last_of(step, *phases) for step in range(self.steps)), otherwise], np.int64)[self.step]
+
     @cached_property
     def trains(self) -> bool:
         """Whether there is a backward, or the recording saw what was saved for one."""

@@ -58,7 +58,7 @@ def _kept(run: Run) -> BoolArray:
 
 def _sparse_gradients(run: Run) -> BoolArray:
     """What a backward leaves to the optimizer that is as large as no parameter: rows, to which new ones are joined."""
-    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)[run.step]
+    last = run.last_of_own_step(BACKWARD)
     left = run.during(BACKWARD) & (last >= 0) & (run.end > last)
     found: BoolArray = left & ~run.like_parameter & (run.size > SCALAR)
     return found

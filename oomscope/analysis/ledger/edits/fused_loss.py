@@ -40,7 +40,7 @@ def edit(run: Run, value: int | None) -> Edited | None:
 def _let_go(run: Run, logits: BoolArray, draft: Draft) -> Draft:
     """`draft` in which pieces are kept for no evaluation, and no variable holds the logits behind their backward."""
     rows = np.flatnonzero(logits & run.during(FORWARD))
-    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)[run.step[rows]]
+    last = run.last_of_own_step(BACKWARD)[rows]
     ends = np.where(last > run.begin[rows], np.minimum(last, draft.end[rows]), draft.end[rows])
     ends = np.where(never_backward(run)[rows], run.begin[rows] + SPACING, ends)
     return draft.lasting(rows, end=np.minimum(ends, draft.end[rows]))

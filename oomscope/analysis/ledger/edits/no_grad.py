@@ -67,7 +67,7 @@ def _with_features(run: Run, rows: IntArray, ends: IntArray) -> IntArray:
     A list of the program holds them, which no trace shows.
     """
     returned = np.array([block.output for block in blocks(run)], np.int64)
-    forward = np.array([run.last_of(step, FORWARD) for step in range(run.steps)] + [NEVER], np.int64)[run.step[rows]]
+    forward = run.last_of_own_step(FORWARD, otherwise=NEVER)[rows]
     return np.where(np.isin(rows, returned), np.maximum(ends, np.minimum(forward, run.end[rows])), ends)
 
 

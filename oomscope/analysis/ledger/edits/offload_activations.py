@@ -80,8 +80,7 @@ def _evaluated_elsewhere(run: Run) -> BoolArray:
 
 def _given_up_by_backward(run: Run, rows: IntArray) -> BoolArray:
     """bool[rows]: whose end is in the backward of their step."""
-    last = np.array([run.last_of(step, BACKWARD) for step in range(run.steps)] + [-1], np.int64)
-    found: BoolArray = run.end[rows] <= last[run.step[rows]] + AHEAD * SPACING
+    found: BoolArray = run.end[rows] <= run.last_of_own_step(BACKWARD)[rows] + AHEAD * SPACING
     return found
 
 
