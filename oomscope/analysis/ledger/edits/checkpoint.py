@@ -18,6 +18,7 @@ from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.held import held_until
 from oomscope.analysis.ledger.helpers import called_alike
+from oomscope.analysis.ledger.made_again import made_again
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.parts import parts
 from oomscope.analysis.ledger.passes import forwards
@@ -50,6 +51,9 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     beside = _beside_blocks(run, alone)
     through = [block for block in beside if _is_called_through(run, block, alone)]
     through = _in_order(through, called_alike(run, alone, beside))
+    alone, beside, through = (made_again(run, some) for some in (alone, beside, through))
+    if not alone:
+        return None
     every = _in_order(alone, [*beside, *(call for call in through if call not in beside)])
     found = _in_order([_as_a_library_does(run, block) for block in alone], through)
     others = [_checkpointed(run, _in_order(alone, through), [False] * len(found))]

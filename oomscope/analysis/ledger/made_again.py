@@ -1,0 +1,54 @@
+"""Which calls of blocks a program makes again that checkpoints them: those of an evaluation as well, or of training only.
+
+An evaluation that keeps its graph shows what its blocks leave, but not what the model would do with checkpointing on.
+How such models are written does. transformers and most models of text and of sound ask for it in training only,
+``if self.gradient_checkpointing and self.training``; models of images, as torchvision's users, timm and Swin write
+them, do not ask whether they train. So it was in each of eleven programs that were run: six of the former, five of the
+latter (an H200, torch 2.11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from oomscope.analysis.ledger.blocks import Block
+from oomscope.analysis.ledger.never_backward import evaluations
+from oomscope.analysis.ledger.run import Run
+from oomscope.model import package_path
+
+LAST_LINE_OF_CONV1D = 400
+"""Of torch/nn/modules/conv.py, from torch 2.0 (310) to 2.13 (385); that of Conv2d is behind line 440 in all of them."""
+EVALUATED = 0.5
+"""Of what a block leaves to a backward: where an evaluation keeps more, it has called the block."""
+_ASKS_WHETHER_IT_TRAINS = re.compile(r"^transformers/")
+
+
+def made_again(run: Run, found: Sequence[Block]) -> list[Block]:
+    """Those of the calls `found` that are made again."""
+    if not found or not (graphs := evaluations(run)) or (_is_of_images(run) and not _is_of_transformers(run, found[0])):
+        return list(found)
+    kept = np.zeros(len(run.size), np.bool_)
+    kept[np.concatenate(graphs)] = True
+    return [
+        block
+        for block in found
+        if run.size[block.inner[kept[block.inner]]].sum() <= EVALUATED * run.size[block.inner].sum()
+    ]
+
+
+def _is_of_images(run: Run) -> bool:
+    """Whether a program has layers that convolve images or volumes, and none that convolve anything else."""
+    lines = {
+        frame.line
+        for frame in run.study.snapshot.stacks.frames
+        if frame.name == "_conv_forward" and package_path(frame.filename) == "torch/nn/modules/conv.py"
+    }
+    return min(lines, default=0) > LAST_LINE_OF_CONV1D
+
+
+def _is_of_transformers(run: Run, block: Block) -> bool:
+    files = (package_path(frame.filename) or "" for frame in run.study.snapshot.stacks[int(run.stack[block.rows[0]])])
+    return any(map(_ASKS_WHETHER_IT_TRAINS.match, files))
