@@ -10,16 +10,19 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.ledger import usual_casts
 from oomscope.analysis.ledger.draft import AT_ONCE, Draft
 from oomscope.analysis.ledger.losses import LEAST
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
-from oomscope.model import IntArray
+from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
 NAME = "cross_entropy"
 ALONE = "log_softmax"
+SHIFTED = 1 + 1 / 8
+"""Times as many logits as those without the last token of each sequence: of nine tokens or more."""
 
 
 @frozen
@@ -49,10 +52,12 @@ def _of_logits(run: Run) -> list[OfLogits]:
     forward, linear = run.during(FORWARD) & (run.stack >= 0), run.marked(Mark.LINEAR)
     called = [any(frame.name == NAME for frame in stacks[one][:2]) for one in range(len(stacks))]
     named = np.array([*called, False])[run.stack] & forward
-    unused = never_backward(run)
+    if usual_casts.logits(run, in_scores=usual_casts.softmaxes(run)):
+        return []
+    large, unused = forward & (run.size >= LEAST), never_backward(run)
     for row in np.flatnonzero(named & run.saved & (run.size >= LEAST)).tolist():
-        before = np.flatnonzero(forward[:row] & ~named[:row] & (run.step[:row] == run.step[row]))[-1:]
-        if not (linear[before] & (run.size[before] == run.size[row])).any():
+        before = np.flatnonzero(large[:row] & ~named[:row] & (run.step[:row] == run.step[row]))[-2:]
+        if not _is_given_a_product(linear[before], run.size[before] / run.size[row]):
             continue
         alike = run.during(BACKWARD) & (run.size == run.size[row]) & (run.begin < run.end[row])
         back = np.flatnonzero(alike & (run.begin > run.begin[row]))
@@ -61,6 +66,18 @@ def _of_logits(run: Run) -> list[OfLogits]:
         elif len(back) > 1:
             found.append(OfLogits(row, int(run.begin[back[-1]]) - 1, int(back[-2]), int(back[-1])))
     return found
+
+
+def _is_given_a_product(linear: BoolArray, size: FloatArray) -> bool:
+    """Whether a loss is given what a product has made: itself, or a copy without the last token of each sequence.
+
+    Args:
+        linear: whether each of the last two requests is a product's.
+        size: of each, in parts of what the loss makes.
+    """
+    itself = bool((linear & (size == 1))[-1:].any())
+    shifted = len(size) > 1 and linear[0] and size[1] == 1 < size[0] <= SHIFTED
+    return itself or bool(shifted)
 
 
 def in_half(run: Run, factor: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Which calls of blocks a program makes again that checkpoints them: those of an evaluation as well, or of training only.
+"""Which calls of blocks are made again: those of an evaluation as well, or of training only.
 
 An evaluation that keeps its graph shows what its blocks leave, but not what the model would do with checkpointing on.
 How such models are written does. transformers and most models of text and of sound ask for it in training only,

@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
-from oomscope.analysis.labels.kinds import WORKSPACE
-from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.ledger import norm_casts
 from oomscope.analysis.ledger.precision import embeds
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.written_norms import written_out
-from oomscope.model import BoolArray
+from oomscope.model.arrays import FloatArray
 
 _ROTARY = re.compile(r"rotary|^(apply_)?rope(_|$)|^rotate(_half)?$")
 _OF_LLAMA = {"_norm", "repeat_kv", "apply_rotary_emb", "apply_rotary_pos_emb"}
@@ -44,16 +41,9 @@ def softmaxes(run: Run) -> bool:
     return embeds(run) and squares and (not names.isdisjoint(_OF_LLAMA) if _is_rotary(names) else True)
 
 
-def given_to_norms(run: Run) -> BoolArray:
-    """bool[requests]: what norms keep in float32, of which they make a copy first, as LLaMA's own do."""
-    found = np.zeros(len(run.size), np.bool_)
-    if _names(run).isdisjoint(_OF_LLAMA):
-        return found
-    rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.of(WORKSPACE))
-    lasting = rows[~run.recording.at_once[rows]]
-    by_norms = written_out(run)[lasting[1:]] & ~written_out(run)[lasting[:-1]]
-    found[lasting[:-1][by_norms & (run.size[lasting[:-1]] == run.size[lasting[1:]])]] = True
-    return found & run.saved
+def in_norms(run: Run) -> FloatArray:
+    """float64[requests]: what norms probably keep in float32, see `norm_casts`, in parts of its size; 0 for others."""
+    return norm_casts.in_float32(run, copy_alone=_is_rotary(_names(run)))
 
 
 def _names(run: Run) -> set[str]:

@@ -28,7 +28,15 @@ def written_out(run: Run) -> BoolArray:
     ``x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)``. A power is in full precision under autocast, and so is
     what is multiplied with it.
     """
-    return run.study.once("written norms of the ledger", lambda: _written_out(run))
+    found = np.zeros(len(run.size), np.bool_)
+    for rows in calls(run):
+        found[rows] = True
+    return found
+
+
+def calls(run: Run) -> list[IntArray]:
+    """The same, one by one: squares, their mean, its root, a product of that, and mostly one with a weight."""
+    return run.study.once("written norms of the ledger", lambda: _calls(run))
 
 
 def _norms(run: Run) -> BoolArray:
@@ -36,8 +44,8 @@ def _norms(run: Run) -> BoolArray:
     return np.asarray(written_out(run) | (np.isin(run.stack, named) & run.during(FORWARD)))
 
 
-def _written_out(run: Run) -> BoolArray:
-    found, known = np.zeros(len(run.size), np.bool_), paths(run)
+def _calls(run: Run) -> list[IntArray]:
+    found, known = [], paths(run)
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0))
     owner = [module_of(known[one]) for one in run.stack[rows].tolist()]
     for place in _squares(run, rows).tolist():
@@ -48,7 +56,7 @@ def _written_out(run: Run) -> BoolArray:
         if whole and owner[place] == owner[place + 1] == owner[end]:
             while end < len(rows) and owner[end] == owner[place]:
                 end += 1
-            found[rows[place:end]] = True
+            found.append(rows[place:end])
     return found
 
 

@@ -16,13 +16,17 @@ from oomscope.analysis.ledger.corrected import corrected, masks_of_logits
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.mixed import casts_weights, without_autocast
+from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.precision import embeds, only_full
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.softmax_dtypes import with_dtype
+from oomscope.analysis.ledger.softmaxes import shares
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.reductions import made_to_add_up
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
+from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import among, ascending
 from oomscope.model.recorded_stacks import RecordedSource
 
@@ -61,10 +65,12 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     in_scores = bool(may_be.any()) and usual_casts.softmaxes(run)
     if in_scores:
         in_full, may_be = in_full | may_be, np.zeros_like(may_be)
-    half &= ~in_full & ~usual_casts.given_to_norms(run)
+    in_norms = usual_casts.in_norms(run)
+    half &= ~in_full & (in_norms == 0)
     kernels = convolutions.in_half(run)
     of_others = kernels < convolutions.HALF
-    draft = run.draft.scaled(BESIDE_ITS_COPY, in_full).scaled(kernels[of_others] / convolutions.HALF, of_others)
+    draft = run.draft.scaled(_beside_copies(run)[in_full], in_full).scaled(in_norms[in_norms > 0], in_norms > 0)
+    draft = draft.scaled(kernels[of_others] / convolutions.HALF, of_others)
     drafts = [draft.scaled(0.5, half), draft.scaled(0.5, half & ~_in_full(run))]
     if _is_cast_for_loss(run) or usual_casts.logits(run, in_scores=in_scores):
         drafts.reverse()
@@ -76,6 +82,15 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     return Edited(
         likely.without(scores_of_fused(run)), tuple(others), doubt=0.1 if in_full.any() else 0.04, halves=True
     )
+
+
+def _beside_copies(run: Run) -> FloatArray:
+    """float64[requests]: how much of a softmax in float32 there is, with its copy in 16 bits, in parts of the former.
+
+    Where a dropout follows, that keeps its mask and what it makes, but not the copy.
+    """
+    found = shares(run, paths(run))
+    return np.where(found > 0, found, BESIDE_ITS_COPY)
 
 
 def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
@@ -95,8 +110,8 @@ def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
             of_decoder = frames[-1].name == _EAGER and frames[-1].filename in decoders
             known[one] = of_decoder or bool(text and _CASTS.search(text))
             unknown[one] = not known[one] and text is None
-    made = run.during(FORWARD) & run.saved
-    return known[run.stack] & made, unknown[run.stack] & made
+    made, told = run.during(FORWARD) & run.saved, with_dtype(run) & ~losses(run)
+    return (known[run.stack] | told) & made, unknown[run.stack] & made & ~told
 
 
 def _of_mixed(run: Run) -> Edited | None:
@@ -112,6 +127,8 @@ def _is_cast_for_loss(run: Run) -> bool:
     texts = _texts(run)
     stacks = [run.study.snapshot.stacks[one] for one in ascending(run.stack[losses(run)]).tolist() if one >= 0]
     lines = [_calling_line(frames) for frames in stacks]
+    if (with_dtype(run) & losses(run)).any():
+        return True
     return any(line is not None and _CASTS.search(texts.get(line, "")) for line in lines) or any(
         frame.name in _CAST_FIRST and package_path(frame.filename) == _OF_TRANSFORMERS
         for frames in stacks
