@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations, product
 
@@ -28,6 +29,9 @@ NEARLY = 0.05
 
 LEAST_SHAPES = 3
 """At which a workspace is seen: of two, both may be of another kernel than the next."""
+
+BY_DATA = 0.1
+"""By so much the power that two sizes have in a parameter may miss a whole number where data decides."""
 
 OF_THE_KERNEL = 0.1
 """Of a workspace: a larger constant is of the algorithm, which may be another one where there is less or more to do."""
@@ -107,10 +111,29 @@ def _line(
 
 
 def changed(evidence: Evidence) -> Model:
-    """A kernel's workspace whose algorithm changed: the own size, in proportion, or any that was seen."""
-    likely = _three_parts(evidence) or proportional(evidence, 0)
-    others = [proportional(evidence, row) for row in range(1, len(evidence.points))]
+    """A kernel's workspace whose algorithm changed: the own size, in proportion, or any that was seen.
+
+    Or what the data decides, as the edges of a graph are, which is nearly in proportion to what was varied.
+    """
+    degree = None if evidence.at_once else _nearest_degree(evidence)
+    likely = _three_parts(evidence) or proportional(evidence, 0, degree)
+    others = [proportional(evidence, row, degree) for row in range(1, len(evidence.points))]
     return Model(likely, tuple(others), is_borne_out=False)
+
+
+def _nearest_degree(evidence: Evidence) -> Powers | None:
+    """The powers that sizes nearly have in each parameter that a recording changes alone; None where they have none."""
+    points, sizes = evidence.points, evidence.sizes
+    degree = list(evidence.hint.degree)
+    for point, size in zip(points[1:], sizes[1:], strict=True):
+        changes = [axis for axis in range(len(point)) if point[axis] != points[0][axis]]
+        if len(changes) != 1:
+            return None
+        told = math.log(size / sizes[0]) / math.log(point[changes[0]] / points[0][changes[0]])
+        if abs(told - round(told)) > BY_DATA or round(told) < 1:
+            return None
+        degree[changes[0]] = round(told)
+    return tuple(degree)
 
 
 def _three_parts(evidence: Evidence) -> Polynomial | None:
