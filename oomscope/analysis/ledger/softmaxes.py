@@ -13,6 +13,8 @@ from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.paths import Path
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import of_triples, written_out
+from oomscope.analysis.plan.facts import Facts
+from oomscope.analysis.plan.scores_in_between import in_between
 from oomscope.model import BoolArray
 from oomscope.model.arrays import FloatArray
 
@@ -29,7 +31,7 @@ def shares(run: Run, known: dict[int, Path]) -> FloatArray:
     """
     found = np.zeros(len(run.size))
     scores = written_out(run) | of_triples(run) | into_products(run, known) | between_products(run)
-    scores |= _of_a_method(run, known)
+    scores |= _of_a_method(run, known) | _in_between(run)
     rows = np.flatnonzero(scores & run.saved & (run.end < NEVER) & _longest(run, scores))
     dropped = [_is_dropout(known[one]) for one in run.stack[rows].tolist()]
     for place, row in enumerate(rows.tolist()):
@@ -47,6 +49,18 @@ def _of_a_method(run: Run, known: dict[int, Path]) -> BoolArray:
     own = [stack for stack, path in known.items() if not path[-1][-1][0].startswith("torch/")]
     found = np.zeros(len(run.size), np.bool_) if named is None else named[0] & run.saved & np.isin(run.stack, own)
     return np.asarray(found)
+
+
+def _in_between(run: Run) -> BoolArray:
+    """bool[requests]: a softmax without a name, the last of what is as large between two products, and a dropout of it.
+
+    A backward needs it alone: neither the product nor what scales or masks that.
+    """
+    found = np.zeros(len(run.size), np.bool_)
+    for one in in_between(Facts(run.recording), run.recording.at_once):
+        if run.saved[one.made[-1]] and not run.saved[one.made[:-1]].any():
+            found[one.made[-1]] = found[one.dropped] = True
+    return found
 
 
 def into_products(run: Run, known: dict[int, Path]) -> BoolArray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.scores import LEAST_TOKENS, pixels
+from oomscope.frozen import frozen
 from oomscope.model import BoolArray, Frame, FrameKind, IntArray, frame_kind
 
 STAGES = 2
@@ -23,6 +24,19 @@ MASK = 4
 FLOATS = (4, 2)
 _WINDOW, _MODULE = "window", "_call_impl"
 _OF_SCORES = {"einsum", "softmax"}
+
+
+@frozen(eq=False)
+class InBetween:
+    """Scores of one call, as int64 numbers of requests.
+
+    Attributes:
+        made: the product, what is computed with it, and its softmax.
+        dropped: what a dropout makes of that: its mask, and as much again.
+    """
+
+    made: IntArray
+    dropped: IntArray
 
 
 def scores_in_between(facts: Facts, at_once: BoolArray, side: IntArray, samples: IntArray) -> BoolArray:
@@ -35,16 +49,26 @@ def scores_in_between(facts: Facts, at_once: BoolArray, side: IntArray, samples:
         samples: int64[requests], likewise the batch; 0: not known, taken for one.
     """
     found = np.zeros(len(side), np.bool_)
-    rows = np.flatnonzero(facts.forward & facts.framed & ~at_once)
-    layered = ~_may_be_scores(facts)[rows]
-    for run in _as_large(facts.size[rows], layered):
-        first, last = rows[run[0]], rows[run[-1]]
+    for one in in_between(facts, at_once):
+        first = one.made[0]
         if _is_of_pairs(int(facts.size[first]), int(side[first]), max(int(samples[first]), 1)):
-            found[rows[run]] = True
-            found[_dropped(facts, rows, run[-1] + 1, int(facts.size[last]))] = True
+            found[one.made] = found[one.dropped] = True
     others = np.unique(facts.size[facts.forward & facts.framed & ~found])
     sizes = np.setdiff1d(np.unique(facts.size[found]), others)
     return np.asarray(found | (facts.backward & np.isin(facts.size, sizes)))
+
+
+def in_between(facts: Facts, at_once: BoolArray) -> list[InBetween]:
+    """All that is made so, of whatever size; see `scores_in_between`."""
+    rows = np.flatnonzero(facts.forward & facts.framed & ~at_once)
+    size, stack, layered = facts.size[rows], facts.stack[rows], ~_may_be_scores(facts)[rows]
+    found = []
+    for run in _as_large(size, layered):
+        dropped = _dropped(facts, rows, run[-1] + 1, int(size[run[-1]]))
+        behind = run[-1] + 1 + len(dropped)
+        if stack[run[0]] != stack[run[-1]] and behind < len(rows) and not layered[behind]:
+            found.append(InBetween(rows[run], dropped))
+    return found
 
 
 def _may_be_scores(facts: Facts) -> BoolArray:
