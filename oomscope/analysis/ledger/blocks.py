@@ -6,6 +6,7 @@ Which calls follow one another in a loop, `call_tree` tells from stacks alone.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -30,6 +31,8 @@ OF_THE_PROGRAM, IN_A_MODEL = 1, 2
 """Depths of calls."""
 STAGES = 0.75
 """Of what a call leaves to a backward: where loops within it make as much, it is a stage of blocks."""
+MOSTLY = 0.5
+"""Of what the calls of a loop leave to a backward."""
 SHORTLY = 5
 """Recorded steps from the last thing that a block's backward gives up to the gradient of the weight before it."""
 _RECURRENT = re.compile(r"torch/nn/modules/rnn\.py")
@@ -106,14 +109,14 @@ def _without_stages(run: Run, tree: CallTree, calls: list[list[int]], depth: int
 
 
 def _calls_one_twice(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> bool:
-    """Whether two of the calls run one line: else they are different modules in one statement, ``f(g(h(x)))``."""
-    seen: set[int] = set()
-    for call in calls:
-        lines = {tree.known[stack][depth][0][1] for stack in run.stack[np.array(call)].tolist()}
-        if not seen.isdisjoint(lines):
-            return True
-        seen |= lines
-    return False
+    """Whether most of what is left to a backward is left by calls that run one line, several times.
+
+    Else they are different modules, as in one statement, ``f(g(h(x)))``, maybe with a norm before each.
+    """
+    lines = [{tree.known[stack][depth][0][1] for stack in run.stack[np.array(call)].tolist()} for call in calls]
+    times = Counter(line for own in lines for line in own)
+    again = [call for call, own in zip(calls, lines, strict=True) if any(times[line] > 1 for line in own)]
+    return _saved(run, again) > MOSTLY * _saved(run, calls)
 
 
 def _are_layers(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> bool:

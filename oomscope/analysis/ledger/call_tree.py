@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from oomscope.analysis.plan.calls import Path
+from oomscope.analysis.plan.calls import Part, Path
 
 LEAST_BLOCKS = 2
 LEAST_REQUESTS = 3
@@ -51,6 +51,14 @@ def turns_of_which_some_end_early(lines: list[int]) -> list[int]:
     if not turns or max(lines) not in lines[: turns[0]] or max(lines) in lines[turns[-1] :]:
         return []
     return turns
+
+
+def _lines(parts: list[Part]) -> list[int]:
+    """The line of each call of a module; those of a function in which the module does all, as to make it again."""
+    lines = [part[0][1] for part in parts]
+    inside = {part[1][::2] for part in parts if len(part) > 1}
+    is_in_one = len(set(lines)) == 1 == len(inside) and all(len(part) > 1 for part in parts)
+    return [part[1][1] for part in parts] if is_in_one else lines
 
 
 def _goes_back(lines: list[int]) -> bool:
@@ -136,7 +144,7 @@ class CallTree:
         A loop within a call has lines behind it, or most of what the call does before it, and a statement of several
         lines has others behind it.
         """
-        lines = [self.known[stacks[place]][depth][0][1] for place in places]
+        lines = _lines([self.known[stacks[place]][depth] for place in places])
         if turns := turns_of_which_some_end_early(lines):
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
