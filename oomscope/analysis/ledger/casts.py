@@ -10,6 +10,7 @@ from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.widths import frozen_are_of_32_bits
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import among
 
@@ -42,11 +43,11 @@ def is_of_unknown_width(run: Run) -> bool:
     """Whether most parameters are frozen, and nothing tells of how many bits they are: such ones may have 16.
 
     A dropout's mask has a byte for each number of its result. Where that is four times as large, and no product makes
-    what is twice as large, all is of 32 bits.
+    what is twice as large, all is of 32 bits. So it is where sizes of weights tell, see `widths`.
     """
     if any(tensor.dtype for tensor in run.study.snapshot.recorded.tensors if tensor.category == "parameter"):
         return False
-    return is_mostly_frozen(run) and not _dropouts_are_of_32_bits(run)
+    return is_mostly_frozen(run) and not _dropouts_are_of_32_bits(run) and not frozen_are_of_32_bits(run)
 
 
 def is_mostly_frozen(run: Run) -> bool:

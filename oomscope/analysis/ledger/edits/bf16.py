@@ -20,7 +20,7 @@ from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.precision import embeds, only_full
 from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.softmax_dtypes import with_dtype
+from oomscope.analysis.ledger.softmax_dtypes import with_dtype, without_dtype
 from oomscope.analysis.ledger.softmaxes import shares
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.reductions import made_to_add_up
@@ -96,22 +96,25 @@ def _beside_copies(run: Run) -> FloatArray:
 def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
     """bool[requests], twice: results of softmaxes that are known to be computed in float32, and of those that may be.
 
-    transformers' own attention does so in decoders, and so does a line that says it; of another line nothing tells. A
-    backward needs such a result beside its copy in 16 bits, which goes on.
+    A dtype or the text of a line says so; of a line of the program's own that says neither nothing tells. transformers'
+    own attention tells a dtype, in decoders, or casts nothing. A backward needs such a result beside its copy in 16
+    bits, which goes on.
     """
     stacks, texts = run.study.snapshot.stacks, _texts(run)
     decoders = {frame.filename for frame in stacks.frames if frame.name in _OF_DECODERS}
-    known, unknown = np.zeros(len(stacks) + 1, np.bool_), np.zeros(len(stacks) + 1, np.bool_)
+    named, eager, of_decoder, casts = np.zeros((4, len(stacks) + 1), np.bool_)
     for one in range(len(stacks)):
         frames = [frame for frame in stacks[one] if frame_kind(frame.filename) is not FrameKind.CPP][:2]
         if frames and frames[0].name == "softmax" and _of_torch(frames[0]):
             line = _calling_line(stacks[one])
             text = None if line is None else texts.get(line)
-            of_decoder = frames[-1].name == _EAGER and frames[-1].filename in decoders
-            known[one] = of_decoder or bool(text and _CASTS.search(text))
-            unknown[one] = not known[one] and text is None
-    made, told = run.during(FORWARD) & run.saved, with_dtype(run) & ~losses(run)
-    return (known[run.stack] | told) & made, unknown[run.stack] & made & ~told
+            casts[one], named[one] = bool(text and _CASTS.search(text)), text is None
+            eager[one] = frames[-1].name == _EAGER
+            of_decoder[one] = eager[one] and frames[-1].filename in decoders
+    made = run.during(FORWARD) & run.saved & ~losses(run)
+    told_none = eager[run.stack] & without_dtype(run)
+    known = casts[run.stack] | with_dtype(run) | (of_decoder[run.stack] & ~told_none)
+    return known & made, named[run.stack] & made & ~known & ~told_none
 
 
 def _of_mixed(run: Run) -> Edited | None:
