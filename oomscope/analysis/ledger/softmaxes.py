@@ -15,7 +15,7 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import of_triples, written_out
 from oomscope.analysis.plan.facts import Facts
 from oomscope.analysis.plan.scores_in_between import in_between
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
 
 BESIDE = 3
@@ -27,19 +27,30 @@ def shares(run: Run, known: dict[int, Path]) -> FloatArray:
     """Of scores that a backward needs, how much of each is there under autocast; 0 for what are none.
 
     A softmax is computed in full precision, and the product that follows needs a copy of it in half. Where a dropout
-    follows, the copy is of what that makes, and takes its place.
+    follows, or a mask, the copy is of what that makes, and takes its place.
     """
     found = np.zeros(len(run.size))
     scores = written_out(run) | of_triples(run) | into_products(run, known) | between_products(run)
     scores |= _of_a_method(run, known) | _in_between(run)
     rows = np.flatnonzero(scores & run.saved & (run.end < NEVER) & _longest(run, scores))
     dropped = [_is_dropout(known[one]) for one in run.stack[rows].tolist()]
+    masked = [False, *_same_line(run, rows)]
     for place, row in enumerate(rows.tolist()):
-        following = place + 1 < len(rows) and dropped[place + 1] and int(rows[place + 1]) - row <= BESIDE
-        if not dropped[place]:
+        beside = place + 1 < len(rows) and int(rows[place + 1]) - row <= BESIDE
+        following = beside and (dropped[place + 1] or masked[place + 1])
+        if masked[place] and not dropped[place]:
+            found[row] = 0.5
+        elif not dropped[place]:
             found[row] = 1.0 if following else 1.5
         else:
             found[row] = 0.5 if run.size[row] >= int(run.size[rows[max(place - 2, 0) : place + 1]].max()) else 1.0
+    return found
+
+
+def _same_line(run: Run, rows: IntArray) -> list[bool]:
+    """For all but the first of `rows`, whether the same line has made as much just before: a softmax that is masked."""
+    alike = (np.diff(run.stack[rows]) == 0) & (np.diff(run.size[rows]) == 0) & (np.diff(rows) <= BESIDE)
+    found: list[bool] = alike.tolist()
     return found
 
 
