@@ -12,7 +12,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import usual_casts
 from oomscope.analysis.ledger.draft import AT_ONCE, Draft
-from oomscope.analysis.ledger.losses import LEAST
+from oomscope.analysis.ledger.losses import LEAST, SHIFTED
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
@@ -21,8 +21,6 @@ from oomscope.model.arrays import FloatArray
 
 NAME = "cross_entropy"
 ALONE = "log_softmax"
-SHIFTED = 1 + 1 / 8
-"""Times as many logits as those without the last token of each sequence: of nine tokens or more."""
 
 
 @frozen

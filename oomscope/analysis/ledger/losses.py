@@ -17,16 +17,21 @@ WIDER = 4
 """Times as large as what any other product makes are logits over a vocabulary."""
 LEAST_MADE = 2
 """Requests as large as logits: they, and what is made of them."""
+SHIFTED = 1 + 1 / 8
+"""Times as many logits as those without the last token of each sequence: of nine tokens or more."""
 _CONVOLUTION = "torch/nn/modules/conv.py"
 
 
 def losses(run: Run) -> BoolArray:
     """bool[requests]: what functions make that are losses by name; where no name tells, what is made of logits.
 
-    ``logits.log_softmax(-1)`` is a method of a tensor, which has no frame of its own.
+    ``logits.log_softmax(-1)`` is a method of a tensor, which has no frame of its own. A loss of a few numbers, as of
+    what each sequence scores, may have a name beside it.
     """
     named = run.marked(Mark.LOSS) & run.during(FORWARD)
-    return named if named.any() else run.study.once("losses of the ledger", lambda: _unnamed(run))
+    if (run.size[named] >= LEAST).any():
+        return named
+    return named | run.study.once("losses of the ledger", lambda: _unnamed(run))
 
 
 def _unnamed(run: Run) -> BoolArray:
@@ -51,9 +56,17 @@ def _made_of_logits(run: Run, rows: IntArray, known: dict[int, Path]) -> IntArra
     if size < WIDER * int(others.max(initial=0)):
         return _behind_layers(run, rows, products)
     logits = np.flatnonzero(is_product[:-1] & ~is_product[1:] & (run.size[rows[:-1]] == size))
-    found: IntArray = rows[logits + 1]
-    as_large: IntArray = found[run.size[found] == size]
+    made = [row for place in logits.tolist() for row in _of_one_line(run, rows[place + 1 :])]
+    found = np.array(made, np.int64)
+    as_large: IntArray = found[(run.size[found] <= size) & (run.size[found] * SHIFTED >= size)]
     return as_large
+
+
+def _of_one_line(run: Run, rows: IntArray) -> list[int]:
+    """The first of `rows`, and those that the same line makes next."""
+    others = np.flatnonzero(run.stack[rows] != run.stack[rows[0]])
+    found: list[int] = rows[: others[0] if len(others) else len(rows)].tolist()
+    return found
 
 
 def _behind_layers(run: Run, rows: IntArray, products: IntArray) -> IntArray:
