@@ -17,7 +17,7 @@ from oomscope.analysis.ledger.passes import backward_of
 from oomscope.analysis.ledger.paths import Path, module_of
 from oomscope.analysis.ledger.run import SCALAR, Run
 from oomscope.analysis.ledger.states import per_parameter
-from oomscope.model import BoolArray, IntArray
+from oomscope.model import BoolArray, Frame, FrameKind, IntArray, frame_kind
 from oomscope.model.ordering import among, ascending
 
 LEAST_WEIGHTS = 2
@@ -189,8 +189,35 @@ def _stepped_by_others(run: Run, known: dict[int, Path], passes: list[IntArray])
         sizes = np.sort(run.size[others])
         if (sizes == np.sort(run.size[rows[: len(others)]])).all() or not _are_let_go(run, passes, number, rows, own):
             continue
+        if _took_them_before(run, passes, number, Counter(sizes.tolist())):
+            continue
         found |= _calls_behind(run, known, passes, number, int(run.begin[rows[own]].max()))
     return found
+
+
+def _took_them_before(run: Run, passes: list[IntArray], number: int, sizes: Counter[int]) -> bool:
+    """Whether the same line took gradients of such sizes at an earlier step: a head may wait for its turn."""
+    line = _optimizer(run, passes, number)
+    for earlier in range(number):
+        rows, own = _stepped(run, passes, earlier)
+        if _optimizer(run, passes, earlier) == line and sizes <= Counter(run.size[rows[own]].tolist()):
+            return True
+    return False
+
+
+def _optimizer(run: Run, passes: list[IntArray], number: int) -> Frame | None:
+    """The line of the program behind a backward that steps an optimizer which makes states."""
+    states = _made_behind(run, passes, number)
+    states = states[run.states[states] & (run.stack[states] >= 0)]
+    stack = run.study.snapshot.stacks[int(run.stack[states[0]])] if len(states) else ()
+    return next((frame for frame in stack if frame_kind(frame.filename) is FrameKind.OWN), None)
+
+
+def _made_behind(run: Run, passes: list[IntArray], number: int) -> IntArray:
+    """What is made behind a backward, before the next forward."""
+    back = backward_of(run, passes, number)
+    until = int(passes[number + 1][0]) if number + 1 < len(passes) else len(run.size)
+    return np.arange(int(back[-1]) + 1, until) if len(back) else back
 
 
 def _are_let_go(run: Run, passes: list[IntArray], number: int, rows: IntArray, own: BoolArray) -> bool:
@@ -207,8 +234,7 @@ def _stepped(run: Run, passes: list[IntArray], number: int) -> tuple[IntArray, B
     """
     back = backward_of(run, passes, number)
     rows = back[run.gradients[back] & (run.size[back] > SCALAR)]
-    until = int(passes[number + 1][0]) if number + 1 < len(passes) else len(run.size)
-    made = np.arange(int(back[-1]) + 1, until) if len(back) else back
+    made = _made_behind(run, passes, number)
     states = Counter(run.size[made[run.states[made]]].tolist())
     each = max(per_parameter(run), 1.0)
     taken = Counter({size: round(count / each) for size, count in states.items()})
