@@ -99,6 +99,9 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
         _of_length(found, facts, recording, at, divides, shorter)
     if name == batch_among(recording.shapes):
         _of_evaluations(found, facts, free)
+        pairs = of_two_places(facts, at.value, np.ones_like(at.value), free)
+        found[_DEGREE, pairs] = found[_HIGH, pairs] = PAIRS
+        found[_LOW, pairs] = 1
     full = (facts.filled_by > 0) & free
     found[_DEGREE, full] = 0
     found[_LOW, full] = found[_HIGH, full] = usual
