@@ -197,10 +197,10 @@ def _stepped_by_others(run: Run, known: dict[int, Path], passes: list[IntArray])
 
 def _took_them_before(run: Run, passes: list[IntArray], number: int, sizes: Counter[int]) -> bool:
     """Whether the same line took gradients of such sizes at an earlier step: a head may wait for its turn."""
-    line = _optimizer(run, passes, number)
     for earlier in range(number):
         rows, own = _stepped(run, passes, earlier)
-        if _optimizer(run, passes, earlier) == line and sizes <= Counter(run.size[rows[own]].tolist()):
+        of_one_line = _optimizer(run, passes, earlier) == _optimizer(run, passes, number)
+        if of_one_line and sizes <= Counter(run.size[rows[own]].tolist()):
             return True
     return False
 

@@ -19,7 +19,7 @@ from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs
 from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS, LEAST_TOKENS
-from oomscope.analysis.plan.scores_in_between import calls_windows, scores_in_between
+from oomscope.analysis.plan.scores_in_between import has_windows, scores_in_between
 from oomscope.analysis.plan.softmaxes import into_products, made_by_softmax, of_softmaxes
 from oomscope.analysis.plan.squares import of_two_places, squares, squares_of_images, unnamed_squares
 from oomscope.analysis.plan.strides import strided
@@ -132,7 +132,7 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
         may_be = into_products(facts, recording.at_once, facts.size >= SMALL) & free & (found[_DEGREE] == usual)
         unnamed = scores_in_between(facts, recording.at_once, at.value, at.samples) & free
         found[_HIGH, may_be | unnamed] = 2 * usual
-        if not calls_windows(facts):
+        if not has_windows(facts):
             found[_DEGREE, unnamed] = 2 * usual
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.scores import LEAST_TOKENS, pixels
+from oomscope.analysis.plan.windows import windows
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, Frame, FrameKind, IntArray, frame_kind
 
@@ -84,9 +85,10 @@ def _is_own(frames: Sequence[Frame]) -> bool:
     return in_a_module and (frames[0].name in _OF_SCORES or frame_kind(frames[0].filename) is not FrameKind.TORCH)
 
 
-def calls_windows(facts: Facts) -> bool:
-    """Whether a function of the program has windows in its name: what attends within them grows with the pixels."""
-    return any(_WINDOW in frame.name for frame in facts.study.snapshot.stacks.frames)
+def has_windows(facts: Facts) -> bool:
+    """Whether pixels attend to one another within windows, by weights or a function's name: scores grow as they do."""
+    snapshot = facts.study.snapshot
+    return bool(windows(snapshot.recorded.tensors)) or any(_WINDOW in frame.name for frame in snapshot.stacks.frames)
 
 
 def _as_large(size: IntArray, layered: BoolArray) -> list[list[int]]:
