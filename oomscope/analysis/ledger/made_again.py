@@ -3,7 +3,7 @@
 An evaluation that keeps its graph shows what its blocks leave, but not what the model would do with checkpointing on.
 How such models are written does. transformers and most models of text and of sound ask for it in training only,
 ``if self.gradient_checkpointing and self.training``; models of images, as torchvision's users, timm and Swin write
-them, do not ask whether they train. So it was in eleven of twelve programs: six of the former, and five of
+them, do not ask whether they train. So it was in twelve of thirteen programs: seven of the former, and five of
 six of the latter (an H200, torch 2.11). A copy of a model that a loss is given as a reference is in evaluation as well.
 """
 
