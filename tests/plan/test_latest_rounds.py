@@ -55,6 +55,12 @@ def test_what_the_data_decides_in_an_evaluation_is_in_proportion_to_what_was_var
         assert found[shape].peak_allocated.bytes == pytest.approx(of.truth("painn_oc20", shape)["allocated"], rel=0.01)
 
 
+def test_an_evaluation_of_nearly_half_the_edges_is_one_of_half_the_batch():
+    of, base = Round("twenty_eighth"), {"batch": 24, "atoms": 64}
+    (found,) = plan_of([("painn_oc20", study("painn_oc20"))], at=[base], wanted=[{**base, "batch": 12}]).predictions
+    assert found.peak_allocated.bytes == pytest.approx(of.truth("painn_oc20", "b12")["allocated"], rel=0.05)
+
+
 def test_a_recurrent_program_of_another_length_is_aligned_in_seconds():
     begin = time.monotonic()
     Round("twenty_fourth").check("world_model", ("l90",), 0.01, 0.04)

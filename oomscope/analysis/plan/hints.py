@@ -33,6 +33,8 @@ OF_AN_IMAGE, OF_A_VOLUME = 2, 3
 """By which power what a forward makes grows with a side."""
 PARTS = (1 / 2, 1 / 3, 1 / 4)
 """Of a batch, that an evaluation may have."""
+NEARLY = 0.03
+"""Of such a part: by so much an evaluation may miss it where the data decides, as how many edges a graph has."""
 IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
 """Sides of the weight of a convolution."""
 LEAST_PATCH, CHANNELS, FLOAT, MOST_CROPS = 8, 3, 4, 16
@@ -145,7 +147,7 @@ def _of_evaluations(found: IntArray, facts: Facts, free: BoolArray) -> None:
     found[_LOW, rows] = 0
     made = facts.forward & free
     share = share_of_batch(facts.study.snapshot.stacks, facts.stack[made], facts.size[made], rows[made])
-    if share != 1 and share not in PARTS:
+    if not any(abs(share - part) <= NEARLY * part for part in (1, *PARTS)):
         found[_DEGREE, rows] = 0
 
 
