@@ -22,7 +22,7 @@ from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, package_path
 
 LAST_LINE_OF_CONV1D = 400
-"""Of torch/nn/modules/conv.py, where Conv1d convolves at lines 299 to 380 and Conv2d from 451 on, in torch 2.0 to 2.14."""
+"""Of torch/nn/modules/conv.py: Conv1d convolves at lines 299 to 380, Conv2d from 451 on, in torch 2.0 to 2.14."""
 EVALUATED = 0.5
 """Of what a block leaves to a backward: where an evaluation keeps more, it has called the block."""
 WITH_A_COPY = 0.6
