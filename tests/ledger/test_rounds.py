@@ -152,11 +152,10 @@ ROUNDS = {
             {
                 ("bloom", "autocast+sdpa"),
                 ("demucs", "checkpoint+no_grad"),
-                ("demucs", "bf16+sgd_momentum"),
                 ("vqgan_stages", "bf16+sdpa"),
             }
         ),
-        out=frozenset({("demucs", "sgd_momentum"), ("segformer_mm", "sdpa")}),
+        out=frozenset({("segformer_mm", "sdpa")}),
         none=frozenset({("vqgan_stages", "sdpa")}),
     ),
     Round("twenty_sixth"): Expected(40, 0.001, far_pairs=frozenset({("qwen3_pretrain", "checkpoint+fused_loss=8")})),

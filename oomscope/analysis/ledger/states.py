@@ -9,6 +9,9 @@ import numpy as np
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray
 
+MOST = 3
+"""States of a parameter: two moments and the largest of the second one, as AMSGrad keeps."""
+
 
 def first_states(run: Run) -> BoolArray:
     """The first state of each trained parameter, by size and order; the others are second moments and the like.
@@ -16,10 +19,11 @@ def first_states(run: Run) -> BoolArray:
     The gradients of a recurrent layer are parts of one piece, as large as no parameter; its states are not. Of sizes
     that no gradient has, there are as many parameters as the states allow, and never more: a frozen copy has none.
     """
-    parameters = Counter(run.trained.tolist())
+    parameters, known = Counter(run.trained.tolist()), Counter(run.size[run.parameters].tolist())
     states, each = Counter(run.size[run.states].tolist()), max(per_parameter(run), 1.0)
     allowed = {size: round(number / each) for size, number in states.items()}
-    left = {size: min(parameters.get(size, number), number) for size, number in allowed.items()}
+    trained = {size: max(count, min(known[size], allowed.get(size, 0))) for size, count in parameters.items()}
+    left = {size: min(trained.get(size, number), number) for size, number in allowed.items()}
     found = np.zeros(len(run.size), np.bool_)
     for row in np.flatnonzero(run.states).tolist():
         size = int(run.size[row])
@@ -33,15 +37,16 @@ def per_parameter(run: Run) -> float:
     """How many states a trained parameter has: by the number of each size, of most bytes.
 
     Tied weights have several gradients a step, an average of the weights as many parameters again, and cuDNN keeps the
-    weights of a recurrent layer a second time in one piece. So the fewer of gradients and parameters count.
+    weights of a recurrent layer a second time in one piece. So the fewer of gradients and parameters count, unless an
+    optimizer would keep more than any does: gradients of a recurrent layer lie in one piece, too.
     """
     states = Counter(run.size[run.states].tolist())
     counts = [Counter(run.trained_alone.tolist()), Counter(run.size[run.parameters].tolist())]
     found = []
     for size, number in states.items():
-        known = [count[size] for count in counts if count[size]]
-        if known:
-            found.append((number / min(known), number * size))
+        each = [number / count[size] for count in counts if count[size]]
+        if each:
+            found.append((max((one for one in each if one <= MOST), default=min(each)), number * size))
     if not found:
         return float(run.size[run.states].sum()) / max(float(run.trained.sum()), 1.0)
     found.sort()

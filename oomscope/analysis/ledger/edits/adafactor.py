@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 
 import numpy as np
 
@@ -44,11 +45,14 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
         rows = first & np.isin(run.size, np.array(list(known)))
         share = np.array([known[size] for size in run.size[rows].tolist()])
         return Edited(_one_at_a_time(run, draft.scaled(share, rows), first), doubt=0.03)
-    plain = draft.scaled(_rows_and_columns(run.size[first & matrix]) / run.size[first & matrix], first & matrix)
+    size = run.size[first & matrix]
+    of_matrices = _rows_and_columns(size) / size
+    plain = draft.scaled(of_matrices, first & matrix)
     plain = _one_at_a_time(run, plain, first)
     if not _convolves(run):
         return Edited(plain, doubt=0.03)
-    factored = draft.scaled(2 / _side(run.size[first & matrix]), first & matrix)
+    of_kernels = np.where(np.isin(size, _of_recurrent_layers(run)), of_matrices, 2 / _side(size))
+    factored = draft.scaled(of_kernels, first & matrix)
     factored = _one_at_a_time(run, factored, first)
     likely, other = (plain, factored) if _mostly_matrices(run) else (factored, plain)
     return Edited(likely, (other,), doubt=0.05)
@@ -99,6 +103,16 @@ def _side(size: IntArray) -> IntArray:
     for side in reversed(SIDES):
         found[elements % (side * side) == 0] = side
     return found
+
+
+def _of_recurrent_layers(run: Run) -> IntArray:
+    """Bytes of parameters of which fewer have gradients of their own: those of recurrent layers lie in one piece."""
+    if not _calls_of(run, "rnn"):
+        return np.zeros(0, np.int64)
+    own = Counter(run.trained_alone.tolist())
+    known = Counter(run.size[run.parameters].tolist())
+    with_states = set(run.size[run.states].tolist())
+    return np.array([size for size, count in known.items() if size in with_states and own[size] < count], np.int64)
 
 
 def _convolves(run: Run) -> bool:
