@@ -165,14 +165,13 @@ ROUNDS = {
         0.002,
         {
             ("vocoder_gan", "checkpoint"): 0.12,
-            ("vocoder_gan", "autocast"): 0.17,
+            ("vocoder_gan", "autocast"): 0.1,
             ("ssd_hybrid", "checkpoint"): 0.17,
             ("enformer", "autocast"): 0.16,
             ("afno_weather", "bf16"): 0.1,
         },
         far_pairs=frozenset(
             {
-                ("vocoder_gan", "autocast+accumulate=2"),
                 ("ssd_hybrid", "checkpoint+fused_loss=8"),
                 ("enformer", "autocast+no_grad"),
                 ("enformer", "bf16+sdpa"),

@@ -15,6 +15,7 @@ from oomscope.analysis.ledger.casts import is_of_unknown_width
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.made_again import made_again
 from oomscope.analysis.ledger.norm_casts import in_float32
+from oomscope.analysis.ledger.own_parameters import with_own_parameters
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.softmax_dtypes import with_dtype, without_dtype
 from oomscope.analysis.ledger.untrained import untrained
@@ -132,6 +133,16 @@ def test_a_block_whose_forward_is_one_function_is_one_block() -> None:
     stacks = [0, 0, 1, 1] * 3
     ((calls, depth),) = CallTree(known).blocks(list(range(12)), stacks, 2)
     assert (depth, calls) == (2, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
+
+
+def test_what_a_module_combines_with_a_parameter_of_its_own_is_in_float32():
+    vocoder = run("vocoder_gan")
+    made = with_own_parameters(vocoder)
+    named = {vocoder.study.snapshot.stacks[one][0].name for one in np.unique(vocoder.stack[made]).tolist()}
+    assert named == {"forward"}
+    assert vocoder.size[made & vocoder.saved].sum() > 0.5 * vocoder.size[vocoder.saved].sum(), "its activations"
+    for program in ("bert", "gpt", "dgcnn"):
+        assert not with_own_parameters(run(program)).any()
 
 
 def test_a_head_that_waits_for_its_turn_is_trained() -> None:

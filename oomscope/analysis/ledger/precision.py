@@ -15,6 +15,7 @@ from oomscope.analysis.ledger.blocks import Block, blocks
 from oomscope.analysis.ledger.draft import SPACING
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.norms import activated_in_place, given_to_both, needed_in_full
+from oomscope.analysis.ledger.own_parameters import with_own_parameters
 from oomscope.analysis.ledger.paths import Part, Path, module_of, paths
 from oomscope.analysis.ledger.products import products_fed
 from oomscope.analysis.ledger.promotion import promoted
@@ -116,7 +117,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     sloped, softmaxes, is_of_norm = learned_slopes(run), shares(run, known), norms(run)
     always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0) | _formulas(run, known)
-    always_full |= written_norms(run)
+    always_full |= written_norms(run) | with_own_parameters(run)
     last: dict[object, bool] = {}
     # The last thing of each size that a block has made, if a norm did.
     of_norms: dict[tuple[int, int], bool] = {}
