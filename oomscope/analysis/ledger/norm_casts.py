@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.written_norms import calls, written_out
+from oomscope.analysis.plan.calls import Line
 from oomscope.model import IntArray
 from oomscope.model.arrays import FloatArray
 
@@ -45,9 +47,9 @@ def in_float32(run: Run, *, copy_alone: bool) -> FloatArray:
     return found
 
 
-def _line(run: Run, row: int) -> tuple[str, int]:
-    frame = run.study.snapshot.stacks[int(run.stack[row])][0]
-    return frame.filename, frame.line
+def _line(run: Run, row: int) -> Line:
+    """The innermost line of Python that made something."""
+    return paths(run)[int(run.stack[row])][-1][-1]
 
 
 def _adds_to_weight(run: Run, rows: IntArray, results: IntArray) -> bool:

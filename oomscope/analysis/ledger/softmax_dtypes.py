@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from oomscope.analysis.ledger.run import Run
-from oomscope.model import BoolArray, Frame, package_path
+from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
 
 _WITHOUT = {
     "softmax": (1843, 1856, 1858, 1885, 1888, 2133, 2137, 2140, 2157, 2159, 2207, 2213),
@@ -46,7 +46,8 @@ def _told(run: Run, *, has_dtype: bool) -> BoolArray:
 
 def _has_dtype(frames: Sequence[Frame], *, earlier: bool) -> bool | None:
     """Whether the softmax of a stack is told a dtype; None where it has none, or is of an unknown release."""
-    for name, line in _softmaxes(frames[:2]):
+    python = [frame for frame in frames if frame_kind(frame.filename) is not FrameKind.CPP]
+    for name, line in _softmaxes(python[:2]):
         with_one, without = line - _BEHIND in _WITHOUT[name], line in _WITHOUT[name]
         if with_one or without:
             return with_one and (earlier or not without)
