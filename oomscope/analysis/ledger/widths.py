@@ -10,8 +10,10 @@ from collections import Counter
 
 import numpy as np
 
+from oomscope.analysis.labels.kinds import UNKNOWN
+from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.run import SCALAR, Run
-from oomscope.model import IntArray
+from oomscope.model import BoolArray, IntArray
 
 FULL, HALF = 4, 2
 """Bytes of a number."""
@@ -22,10 +24,16 @@ LARGER = 16
 
 def frozen_are_of_32_bits(run: Run) -> bool:
     """Whether the parameters without gradients are of 32 bits, as more of their sizes say than say of 16."""
-    left = Counter(run.size[run.parameters].tolist())
+    left = Counter(run.size[run.parameters | _beside_them(run)].tolist())
     left.subtract(Counter(run.trained_alone.tolist()))
     sizes = np.array([size for size, count in left.items() if count > 0], np.int64)
     return _votes(sizes, FULL) > _votes(sizes, HALF)
+
+
+def _beside_them(run: Run) -> BoolArray:
+    """bool[requests]: what a model makes before its first step and nothing tells more of, as frozen norms' weights."""
+    first = run.begin[run.step >= 0].min(initial=NEVER)
+    return run.of(UNKNOWN) & (run.begin < first) & (run.end > first)
 
 
 def _votes(sizes: IntArray, width: int) -> int:

@@ -81,6 +81,7 @@ class Evidence:
         of_rows: whether an optimizer makes it of the rows of a sparse gradient.
         usual: the usual degree of each parameter among what grows with it.
         filled_by: bytes that a reduction would take which fills the card, on a larger card; else 0.
+        block, full: bytes of one block of a reduction, and of as many as the card runs at once; 0: it is none.
         by_data: whether another step of the same shape made it in another size, as what is routed to an expert.
     """
 
@@ -91,6 +92,8 @@ class Evidence:
     of_rows: bool
     usual: Powers
     filled_by: int = 0
+    block: int = 0
+    full: int = 0
     by_data: bool = False
 
 

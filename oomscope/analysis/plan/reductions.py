@@ -2,7 +2,7 @@
 
 torch gives each block rows enough for 16 values a thread, but makes no more blocks than the card runs at once. With
 four values a thread side by side each of its warps keeps 128 sums of float32, so that a reduction takes twice the bytes
-of float32 that it adds up, and at most a MiB for each multiprocessor (`aten/src/ATen/native/cuda/Reduce.cuh`).
+of float32 that it adds up, and about a MiB for each multiprocessor at most (`aten/src/ATen/native/cuda/Reduce.cuh`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import numpy as np
 
 from oomscope.allocator.program import Op, Program
-from oomscope.analysis.plan.polynomials import EXACT, Evidence, Model, Point, Polynomial, proportional
+from oomscope.analysis.plan.polynomials import Evidence, Law, Model, Point, Polynomial, proportional
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.study import DeviceStudy
 from oomscope.frozen import frozen
@@ -36,48 +36,57 @@ _MULTIPROCESSORS = (
     (re.compile(r"\bA100\b"), 108),
 )
 """Of a card."""
-_FULL = {count << 20 for _, count in _MULTIPROCESSORS}
-"""Bytes at which a reduction fills a card, where its sums are whole parts."""
+NEARLY = 0.01
+"""By so much what is added up may miss a product: a token beside the patches of an image."""
+MOST_VALUES = 16
+"""Times as many values as at least a thread takes at most: above that there are more blocks than the card runs."""
 
 
 @frozen
 class _UpToFull:
-    """What grows until the card is full, at `most` bytes."""
+    """What grows by whole blocks until the card is full, at `most` bytes."""
 
     most: int
-    growing: Polynomial
+    growing: Law
+    block: int
 
     def at(self, point: Point) -> float:
         """Bytes at a point."""
-        return min(float(self.most), self.growing.at(point))
+        growing = self.growing.at(point)
+        blocks = np.ceil(round(max(min(self.most, growing), growing / MOST_VALUES) / self.block, 6))
+        return float(blocks * self.block)
 
 
 def reduction_model(evidence: Evidence) -> Model:
     """The model of a reduction that fills the card and adds up a known number of bytes."""
     growing = proportional(evidence, 0, evidence.hint.low)
     powers, scale = growing.terms[0][1], evidence.filled_by / evidence.sizes[0]
-    likely = _UpToFull(evidence.sizes[0], Polynomial(((growing.terms[0][0] * scale, powers),)))
+    scaled = Polynomial(((growing.terms[0][0] * scale, powers),))
+    likely = _UpToFull(evidence.sizes[0], scaled, evidence.block or 1)
     own = Polynomial(((float(evidence.sizes[0]), (0,) * len(powers)),))
     return Model(likely, (own, growing), is_borne_out=False)
 
 
-def up_to_full(evidence: Evidence) -> Model | None:
-    """The model of a reduction that fills the card at some of the shapes it was seen at; None where it is none.
+def capped(model: Model, evidence: Evidence) -> Model:
+    """The model of a reduction that does not fill the card where it was seen, and at larger shapes may."""
+    if not evidence.sizes[0] < evidence.full:
+        return model
+    likely, *others = (_UpToFull(evidence.full, law, evidence.block) for law in (model.likely, *model.others))
+    return Model(likely, tuple(others), is_borne_out=model.is_borne_out)
 
-    At the others it is smaller, and in proportion to the shape.
-    """
-    most = max(evidence.sizes)
-    if most not in _FULL:
-        return None
+
+def up_to_full(evidence: Evidence) -> Model | None:
+    """The model of a reduction that grows in proportion to the shape until it fills the card; None where it is none."""
+    most = evidence.full
     rows = [row for row, size in enumerate(evidence.sizes) if size < most]
     if not rows:
         return None
-    growing = proportional(evidence, rows[0], evidence.hint.low)
-    if all(growing.at(point) <= most + EXACT for point in evidence.points):
-        return None  # as large by chance: it is in proportion throughout
-    law = _UpToFull(most, growing)
-    pairs = zip(evidence.points, evidence.sizes, strict=True)
-    return Model(law, ()) if all(abs(law.at(point) - size) <= EXACT for point, size in pairs) else None
+    pairs = [*zip(evidence.points, evidence.sizes, strict=True)]
+    for degree in dict.fromkeys((evidence.hint.low, evidence.hint.degree, evidence.hint.high)):
+        law = _UpToFull(most, proportional(evidence, rows[0], degree), evidence.block)
+        if all(abs(law.at(point) - size) <= max(evidence.block, NEARLY * size) for point, size in pairs):
+            return Model(law, ())
+    return None
 
 
 def filled_by(recording: Recording) -> IntArray:
@@ -100,14 +109,41 @@ def filled_by(recording: Recording) -> IntArray:
     return found
 
 
+def blocks_of(recording: Recording) -> tuple[IntArray, IntArray]:
+    """int64[requests] each: bytes of one block of a reduction, and of as many as the card runs at once; 0: it is none.
+
+    Where nothing tells the card, it is one of those that have most multiprocessors.
+    """
+    size = recording.program.size
+    block, full = np.zeros(len(size), np.int64), np.zeros(len(size), np.int64)
+    each, parts = _each(size)
+    counts = _multiprocessors(recording.study)
+    added = made_to_add_up(recording.program) & (each > 0) & (size % np.maximum(each, 1) == 0)
+    filling = [count for count in counts if (added & (size == each * _at_once(count, parts))).any()]
+    most = each * _at_once(max(filling or counts, default=0), parts)
+    rows = added & (size <= most)
+    block[rows], full[rows] = each[rows], most[rows]
+    return block, full
+
+
 def _fills_card(recording: Recording) -> BoolArray:
     size = recording.program.size
-    sums = np.append(0, size[:-1]) // ITEM
-    parts = np.maximum(-(-sums // SUMS), 1)
+    each, parts = _each(size)
     full = np.zeros(len(size), np.bool_)
     for count in _multiprocessors(recording.study):
-        full |= size == ITEM * SUMS * sums * (BLOCKS * count // parts)
+        full |= size == each * _at_once(count, parts)
     return np.asarray(made_to_add_up(recording.program) & full & (size > 0))
+
+
+def _each(size: IntArray) -> tuple[IntArray, IntArray]:
+    """int64[requests] each: bytes of one block of a reduction to what was made before, and how many parts that has."""
+    sums = np.append(0, size[:-1]) // ITEM
+    return ITEM * SUMS * sums, np.maximum(-(-sums // SUMS), 1)
+
+
+def _at_once(count: int, parts: IntArray) -> IntArray:
+    """int64[requests]: how many blocks to each of `parts` so many multiprocessors run at once."""
+    return -(-BLOCKS * count // parts)
 
 
 def _multiprocessors(study: DeviceStudy) -> set[int]:

@@ -15,6 +15,7 @@ from oomscope.analysis.plan.kinds import SIDE, kind_of
 from oomscope.analysis.plan.loops import by_items, of_one_size
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
+from oomscope.analysis.plan.reductions import blocks_of
 from oomscope.analysis.plan.size_models import fit
 from oomscope.analysis.plan.steps import Stepped, in_steps
 from oomscope.analysis.plan.window_stages import WindowStages, window_stages
@@ -131,7 +132,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
     by_data = _by_data(recording, parameters) if columns else np.zeros(count, np.bool_)  # one shape tells no law
-    flags = np.stack([recording.at_once, told.of_rows, told.filled_by, by_data], axis=1)
+    flags = np.stack([recording.at_once, told.of_rows, by_data, told.filled_by, *blocks_of(recording)], axis=1)
     rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high, flags], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
@@ -193,18 +194,20 @@ def _lines(recording: Recording, which: IntArray, count: int) -> list[IntArray]:
 
 def _evidence(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Evidence:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
-    degrees = row[1 + width + len(points) : -4]
+    *degrees, at_once, of_rows, by_data, filled_by, block, full = row[1 + width + len(points) :]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
     return Evidence(
         points=(own, *(point for point, _ in found)),
         sizes=(size, *(there for _, there in found)),
         hint=hint,
-        at_once=bool(row[-4]),
-        of_rows=bool(row[-3]),
-        filled_by=row[-2],
+        at_once=bool(at_once),
+        of_rows=bool(of_rows),
+        filled_by=filled_by,
+        block=block,
+        full=full,
         usual=usual,
-        by_data=bool(row[-1]),
+        by_data=bool(by_data),
     )
 
 

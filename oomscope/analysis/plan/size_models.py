@@ -27,7 +27,7 @@ from oomscope.analysis.plan.polynomials import (
     times,
     with_the_rest,
 )
-from oomscope.analysis.plan.reductions import reduction_model, up_to_full
+from oomscope.analysis.plan.reductions import capped, reduction_model, up_to_full
 from oomscope.analysis.plan.row_models import row_model
 from oomscope.analysis.plan.token_models import token_model
 from oomscope.analysis.plan.workspace_models import changed, workspace_model
@@ -252,7 +252,7 @@ def _quadratic(points: Sequence[Point], sizes: Sequence[int], axis: int) -> list
 
 def _from_hint(evidence: Evidence) -> Model:
     own = Polynomial(((float(evidence.sizes[0]), (0,) * len(evidence.points[0])),))
-    return with_the_rest(evidence, (), own, borne_out=False)
+    return capped(with_the_rest(evidence, (), own, borne_out=False), evidence)
 
 
 def _fits(terms: Sequence[tuple[float, Powers]], points: Sequence[Point], sizes: Sequence[int]) -> bool:
