@@ -72,6 +72,7 @@ class Facts:
         self.steps = len({unit.step for unit in recording.units if unit.step >= 0})
         self.inputs = (category == INPUT) & ~refused
         self.backward = phase == BACKWARD
+        self.gradient = (category == GRADIENT) & ~refused
         self.framed = recording.key >= 0
         self.attention: BoolArray = (mark & int(Mark.ATTENTION)) != 0
         self.linear: BoolArray = (mark & int(Mark.LINEAR)) != 0

@@ -1,23 +1,28 @@
 """How many tokens a transformer makes of an image, where no halved side tells: patches, and a few tokens beside them.
 
-Of 224 pixels in patches of 16 there are 196 and one more. Few widths have such a factor, so what it divides has it.
+Of 224 pixels in patches of 16 there are 196 and one more. Few widths have such a factor, so what it divides has it. An
+encoder may see a part of the patches alone, a quarter of them, say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from oomscope.analysis.plan.facts import Facts
-from oomscope.analysis.plan.scores import pixels
+from oomscope.analysis.plan.scores import LEAST_ODD, odd_part, pixels
 from oomscope.model import BoolArray, IntArray
 
 SMALLEST, LARGEST = 4, 64
 """Sides of a patch, in pixels."""
 BESIDE = (1, 0, 2, 5)
 """Tokens that stand for the whole image: one of a class, one of a teacher, registers."""
-LEAST_TOKENS, LEAST_ODD = 26, 13
+LEAST_TOKENS = 26
 NEARLY, LEAST_SHARE = 0.98, 0.25
 """Of the bytes that a forward makes: so much is made of such tokens at least."""
+LEAST_OF_A_PART, MOST_KINDS = 0.1, 2
+"""Likewise, made of a part of the tokens that an encoder sees alone; and how many numbers of tokens there are."""
 HALF = 2
 """Bytes of the smallest number of an activation."""
 
@@ -35,16 +40,30 @@ def tokens_of(facts: Facts, side: IntArray, samples: IntArray, free: BoolArray) 
     for one in np.unique(side[free & (side > 1)]).tolist():
         rows = free & facts.forward & (side == one)
         total = float(facts.size[rows].sum())
-        shares = {
-            tokens: float(facts.size[rows & made_of(facts.size, np.full(len(side), tokens), samples)].sum())
-            for tokens in _possible(one)
-        }
-        most = max(shares.values(), default=0.0)
-        if most >= LEAST_SHARE * total > 0:
-            # What divides as much and has the rarest factor; of its multiples the smallest.
-            fitting = [tokens for tokens, share in shares.items() if share >= NEARLY * most]
-            found[side == one] = max(fitting, key=lambda tokens: (_odd(tokens), -tokens))
+        own, least = side == one, LEAST_SHARE
+        for _ in range(MOST_KINDS):
+            tokens = _most_usual(facts.size, rows, samples, _possible(one), least * total)
+            if not tokens:
+                break
+            divided = made_of(facts.size, np.full(len(side), tokens), samples)
+            found[own & ((found == 0) | divided)] = tokens
+            own, rows, least = own & ~divided, rows & ~divided, LEAST_OF_A_PART
     return found
+
+
+def _most_usual(size: IntArray, rows: BoolArray, samples: IntArray, possible: Sequence[int], least: float) -> int:
+    """The number of tokens that divides most of `rows`, at least so many bytes of them; 0: there is none.
+
+    Of those that divide as much, it is the one that has the rarest factor; of its multiples the smallest.
+    """
+    shares = {
+        tokens: float(size[rows & made_of(size, np.full(len(size), tokens), samples)].sum()) for tokens in possible
+    }
+    most = max(shares.values(), default=0.0)
+    if not most >= least > 0:
+        return 0
+    fitting = [tokens for tokens, share in shares.items() if share >= NEARLY * most]
+    return max(fitting, key=lambda tokens: (odd_part(tokens), -tokens))
 
 
 def made_of(size: IntArray, tokens: IntArray, samples: IntArray) -> BoolArray:
@@ -60,9 +79,5 @@ def _possible(side: int) -> list[int]:
         (side // patch) ** 2 + more for more in BESIDE for patch in range(SMALLEST, LARGEST + 1) if side % patch == 0
     ]
     return [
-        one for one in dict.fromkeys(counts) if one >= LEAST_TOKENS and _odd(one) >= LEAST_ODD and one not in halved
+        one for one in dict.fromkeys(counts) if one >= LEAST_TOKENS and odd_part(one) >= LEAST_ODD and one not in halved
     ]
-
-
-def _odd(number: int) -> int:
-    return number // (number & -number)

@@ -21,8 +21,9 @@ LEAST_TOKENS = 32
 LEAST_OF_A_WINDOW = 1 << 20
 """Bytes of scores within windows, which may be smaller than what linear layers make: what is smaller is their bias."""
 MOST = 0.5
-PROJECTIONS, STAGES = 3, 3
-"""Linear layers of an attention, and what it makes of the size of its scores."""
+PROJECTIONS, STAGES, PAIR = 3, 3, 2
+"""Linear layers of an attention; what it makes of the size of its scores: a product, mostly its scale, a softmax."""
+LEAST_ODD = 13
 HALVINGS = 6
 """Of the side of an image, down to the pixels that attend to one another."""
 LEAST_HEAD, WIDEST_HEAD = 8, 512
@@ -81,7 +82,8 @@ def between_projections(
     """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
 
     The first may be one layer of all three or three layers, of one line or several. What a module has beside its
-    attention does not matter. Arguments as of `written_out`.
+    attention does not matter. So few are as large by chance that a product and its softmax are enough. Arguments as of
+    `written_out`.
     """
     edges = np.flatnonzero(np.diff(is_linear[rows] * (stack[rows] + 1))) + 1
     parts = [part for part in np.split(rows, edges) if len(part)]
@@ -95,27 +97,32 @@ def between_projections(
         layers = [one for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
         made = size[np.concatenate(layers)]
         made = made[made * SMALL >= each]
-        if packed or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:
-            found += [part[size[part] == one] for one in _scores_among(size[part], each, set(told), STAGES)]
-        elif made[-2:].tolist() in ([each, 2 * each], [2 * each, each]):
-            # Keys and values are one layer. So few are as large by chance that a product and its softmax are enough.
-            found += [part[size[part] == one] for one in _scores_among(size[part], each, set(told), STAGES - 1)]
+        in_one = made[-2:].tolist() in ([each, 2 * each], [2 * each, each])  # keys and values
+        if packed or in_one or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:
+            found += [part[size[part] == one] for one in _scores_among(size[part], each, told)]
     return np.concatenate(found)
 
 
-def _scores_among(sizes: IntArray, each: int, told: set[int], stages: int) -> list[int]:
+def _scores_among(sizes: IntArray, each: int, told: Iterable[int]) -> list[int]:
     """Those of `sizes` that can be scores of queries of `each` bytes, of a whole number of channels a head."""
     return [
         one
         for one, count in zip(*(column.tolist() for column in np.unique(sizes, return_counts=True)), strict=True)
-        if one > LARGER * each and count >= stages and any(_is_of_heads(one, each, tokens) for tokens in told)
+        if count >= PAIR and any(_is_of_heads(one, each, tokens) for tokens in told)
     ]
 
 
 def _is_of_heads(scores: int, each: int, tokens: int) -> bool:
+    """Whether scores may be of so many tokens. What is smaller than queries is, where few sizes have that factor."""
     channels, rest = divmod(each * tokens, scores)
-    whole = not rest and scores % (tokens * tokens) == 0
-    return tokens >= LEAST_TOKENS and whole and LEAST_HEAD <= channels <= WIDEST_HEAD
+    whole = not rest and scores % (tokens * tokens) == 0 and LEAST_HEAD <= channels <= WIDEST_HEAD
+    large = scores > LARGER * each and tokens >= LEAST_TOKENS
+    return whole and (large or (scores != each and odd_part(tokens) >= LEAST_ODD))
+
+
+def odd_part(number: int) -> int:
+    """What is left of a number that is halved until it is odd: where that is large, few sizes have it by chance."""
+    return number // (number & -number)
 
 
 def _by_size(outputs: IntArray, tokens: int) -> bool:

@@ -9,6 +9,7 @@ from oomscope.analysis.plan.facts import Facts
 from oomscope.analysis.plan.scores import (
     HALVINGS,
     LEAST_TOKENS,
+    PROJECTIONS,
     between_projections,
     pixels,
     softmaxes_by_name,
@@ -17,6 +18,8 @@ from oomscope.analysis.plan.scores import (
 from oomscope.analysis.plan.windows import windows
 from oomscope.model import BoolArray, IntArray
 
+LEAST_WEIGHT = 64 << 10
+"""Bytes of a matrix that is a layer's weight: what is smaller may be a vector."""
 MASK = 4
 """Times as many bytes has a float32 as a truth value."""
 _ITEM_SIZES, _FLOATS = (4, 2, 8, 1), (4, 2)
@@ -44,7 +47,10 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         known = {one: path_of(stacks[one]) for one in np.unique(facts.stack[here]).tolist()}
         rows = np.flatnonzero(here & ~facts.projects)
         softmax = softmaxes_by_name(stacks, facts.stack)
-        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
+        scores = np.union1d(
+            written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax),
+            between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, [tokens]),
+        )
         lines = np.unique(facts.stack[scores])
         others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
@@ -55,7 +61,8 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         masked = (facts.dropout | np.isin(facts.stack, lines)) & np.isin(facts.size, sizes // MASK)
         masks = here & np.isin(facts.stack, inside) & (np.isin(facts.size, beside) | masked)
         sizes = np.union1d(sizes, np.setdiff1d(np.unique(facts.size[masks]), others))
-        found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes))
+        found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes)) | _between_gradients(facts, scores)
+        found[scores] = True
     return found & free
 
 
@@ -96,7 +103,24 @@ def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArra
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
         found |= (side == one) & np.isin(facts.size, np.union1d(sizes, np.setdiff1d(sizes // MASK, others)))
         found[scores] = True
+        found |= _between_gradients(facts, scores)
     return found & free
+
+
+def _between_gradients(facts: Facts, scores: IntArray) -> BoolArray:
+    """bool[requests]: what a backward makes of the size of scores between the gradients of an attention's own weights.
+
+    Those are of one size, or three times it where queries, keys and values are one layer. Hidden features of another
+    layer may be as large as scores, but its weights are not as large as these.
+    """
+    found = np.zeros(len(facts.size), np.bool_)
+    rows = np.flatnonzero(facts.gradient & facts.backward & (facts.size >= LEAST_WEIGHT))
+    sizes = np.unique(facts.size[scores])
+    for before, after in zip(rows[:-1].tolist(), rows[1:].tolist(), strict=True):
+        if facts.size[after] in (facts.size[before], PROJECTIONS * facts.size[before]):
+            inside = slice(before, after)
+            found[inside] = facts.backward[inside] & np.isin(facts.size[inside], sizes)
+    return found
 
 
 def _places(scores: IntArray, tokens: int) -> list[int]:
