@@ -16,7 +16,7 @@ from oomscope.analysis.plan.below_optimizer import share_of_batch
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
 from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs, of_triples
-from oomscope.analysis.plan.patches import made_of, tokens_of
+from oomscope.analysis.plan.patches import made_of, tokens_of, with_a_few_more
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS, LEAST_TOKENS
 from oomscope.analysis.plan.scores_in_between import has_windows, scores_in_between
@@ -82,10 +82,11 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
     usual = (OF_A_VOLUME if _is_of_volumes(facts, recording, value) else OF_AN_IMAGE) if kind == SIDE else 1
     free = ~facts.fixed & (recording_values(recording, name) | (value > 1))
     at = _At(np.maximum(value, 1), _samples(recording, len(value)), free)
-    shorter = [*strided(facts, at.value, at.samples), *_without_the_last(facts, at)] if kind == LENGTH else []
+    others = [*strided(facts, at.value, at.samples), *_without_the_last(facts, at)] if kind == LENGTH else []
+    others += with_a_few_more(facts, at.value, at.samples, free) if kind == LENGTH else []
     divides = np.ones(len(value), np.bool_)
     if kind != SIDE:
-        divides = (facts.size % at.value == 0) | facts.padded | _divided(facts.size, shorter)
+        divides = (facts.size % at.value == 0) | facts.padded | _divided(facts.size, others)
     found = np.zeros((4, len(value)), np.int64)
     found[_DEGREE] = np.where(free & (divides | facts.of_rows), usual, 0)
     found[_HIGH] = np.where(free, usual, 0)
@@ -98,7 +99,7 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
     else:
         found[_CARRIED] = divides
     if kind == LENGTH:
-        _of_length(found, facts, recording, at, divides, shorter)
+        _of_length(found, facts, recording, at, divides, others)
     if name == batch_among(recording.shapes):
         _of_evaluations(found, facts, free)
         pairs = of_two_places(facts, at.value, np.ones_like(at.value), free)
@@ -152,21 +153,21 @@ def _of_evaluations(found: IntArray, facts: Facts, free: BoolArray) -> None:
 
 
 def _of_length(
-    found: IntArray, facts: Facts, recording: Recording, at: _At, divides: BoolArray, shorter: Sequence[IntArray]
+    found: IntArray, facts: Facts, recording: Recording, at: _At, divides: BoolArray, others: Sequence[IntArray]
 ) -> None:
     """What a length tells: what is nearly as long as what it divides, and what grows with its square or cube.
 
-    So does the square of one of `shorter`, what convolutions leave of it.
+    So does the square of one of `others`: what convolutions leave of it, one token less, or a few more.
     """
     value, free = at.value, at.free
     near = _about_as_long(facts.size, free & divides & ~facts.padded, free & ~divides)
     found[_DEGREE, near] = 1
     if facts.widths:
-        lengths = (value, *shorter)
+        lengths = (value, *others)
         known = np.any([has_known_width(facts.size, one, at.samples, facts.widths) for one in lengths], axis=0)
         found[_LOW, free & ~known & (facts.size >= SMALL) & ~facts.padded] = 0
     square = of_two_places(facts, value, at.samples, free)
-    for length in (value, *shorter):
+    for length in (value, *others):
         square |= _squares_of(facts, length, free)
     square |= of_softmaxes(facts, recording.at_once, value, at.samples) & free
     found[_DEGREE, square] = 2

@@ -7,6 +7,7 @@ encoder may see a part of the patches alone, a quarter of them, say.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 import numpy as np
 
@@ -21,6 +22,10 @@ BESIDE = (1, 0, 2, 5)
 LEAST_TOKENS = 26
 NEARLY, LEAST_SHARE = 0.98, 0.25
 """Of the bytes that a forward makes: so much is made of such tokens at least."""
+A_FEW = 16
+"""Of so many tokens one may be more than a sequence is said to have."""
+LEAST_OF_ALL = 0.75
+"""Of the bytes that a forward makes: so much is made of all tokens."""
 LEAST_OF_A_PART, MOST_KINDS = 0.1, 2
 """Likewise, made of a part of the tokens that an encoder sees alone; and how many numbers of tokens there are."""
 HALF = 2
@@ -49,6 +54,27 @@ def tokens_of(facts: Facts, side: IntArray, samples: IntArray, free: BoolArray) 
             found[own & ((found == 0) | divided)] = tokens
             own, rows, least = own & ~divided, rows & ~divided, LEAST_OF_A_PART
     return found
+
+
+def with_a_few_more(facts: Facts, length: IntArray, samples: IntArray, free: BoolArray) -> list[IntArray]:
+    """int64[requests], if any: the tokens of a sequence that is longer by a few, such as prompts or shifted codebooks.
+
+    They have a factor that neither the length nor a width has, and nearly all that a forward makes has it too. Arguments
+    as of `tokens_of`.
+    """
+    found = np.ones(len(length), np.int64)
+    for one in np.unique(length[free & (length > 1)]).tolist():
+        rows = free & facts.forward & (length == one)
+        more = [tokens for tokens in range(one + 1, one + one // A_FEW + 1) if _is_rare(tokens, one, facts.vectors)]
+        if tokens := _most_usual(facts.size, rows, samples, more, LEAST_OF_ALL * float(facts.size[rows].sum())):
+            found[length == one] = tokens
+    return [found] if (found > 1).any() else []
+
+
+def _is_rare(tokens: int, length: int, widths: Sequence[int]) -> bool:
+    """Whether what so many tokens have as a factor beside the length is large, and a factor of no width."""
+    factor = odd_part(tokens // gcd(tokens, length))
+    return factor >= LEAST_ODD and all(width % factor for width in widths)
 
 
 def _most_usual(size: IntArray, rows: BoolArray, samples: IntArray, possible: Sequence[int], least: float) -> int:
