@@ -169,10 +169,15 @@ MOST_OPTIMIZERS = 4
 """That step in turn and share a name; more would be a period found by chance."""
 
 
+COMMON = 0.5
+"""Of the stacks before two steps of an optimizer: more are of one code."""
+
+
 def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -> IntArray:
     """Of optimizers of one class that step in turn (a generator's, a discriminator's), the ends of the last one alone.
 
-    They share a name, but what runs before each is code of its own: the forwards' stacks tell them apart.
+    They share a name, but what runs before each is code of its own: the forwards' stacks tell them apart, most of them.
+    A few that come and go are of one code, and the data decides.
     """
     lifetimes = history.lifetimes
     rows = np.flatnonzero((phases == FORWARD) & (lifetimes.stack >= 0) & (lifetimes.born < after[-1]))
@@ -181,6 +186,8 @@ def _whole_rounds(after: IntArray, history: DeviceHistory, phases: UInt8Array) -
     stacks: list[set[int]] = [set() for _ in after]
     for one in numbered(step * width + lifetimes.stack[rows])[0].tolist():
         stacks[one // width].add(one % width)
+    if any(len(one & other) > COMMON * min(len(one), len(other)) for one, other in pairwise(stacks)):
+        return after
     for period in range(1, min(MOST_OPTIMIZERS, len(after) // 2) + 1):
         if all(one == other for one, other in zip(stacks, stacks[period:], strict=False)):
             return after[period - 1 :: period]

@@ -20,6 +20,8 @@ from oomscope.model import BoolArray, IntArray
 MOST_CELLS = 4_000_000
 """Of the table that a comparison in full would fill; longer stretches are cut at what is unique in both."""
 DEGREES = (0, 1, 2)
+LARGE, NEARLY = 16 << 20, 0.03
+"""Bytes of what is worth a look when sizes of both recordings are not quite in the ratio of their parameters."""
 UNFRAMED = -1
 """The key of requests without Python frames: most of a backward pass."""
 
@@ -64,7 +66,20 @@ def align(one: Stretch, other: Stretch, ratios: Sequence[float]) -> IntArray:
     if len(mine) and len(theirs):
         _match_between(partner, mine, theirs, _tokens(one.those(mine), other.those(theirs), ratios))
     _fill_gaps(partner, one.key, other.key)
+    _match_nearly(partner, one, other, ratios)
     return partner
+
+
+def _match_nearly(partner: IntArray, one: Stretch, other: Stretch, ratios: Sequence[float]) -> None:
+    """Match what is large and left, as where the data decides how long the longest sample of a batch is."""
+    taken = np.zeros(len(other.key), np.bool_)
+    taken[partner[partner >= 0]] = True
+    mine, theirs = (
+        np.flatnonzero(left & ~part.at_once & (part.size >= LARGE))
+        for left, part in ((partner < 0, one), (~taken, other))
+    )
+    if len(mine) and len(theirs):
+        _match_between(partner, mine, theirs, _tokens(one.those(mine), other.those(theirs), ratios, NEARLY))
 
 
 def _as_often(key: IntArray, other_key: IntArray, mine: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
@@ -86,10 +101,13 @@ def _match_between(partner: IntArray, mine: IntArray, theirs: IntArray, tokens: 
                 partner[mine[first]] = theirs[second]
 
 
-def _tokens(one: Stretch, other: Stretch, ratios: Sequence[float]) -> tuple[list[int], list[int]]:
+def _tokens(
+    one: Stretch, other: Stretch, ratios: Sequence[float], nearly: float = 0.0
+) -> tuple[list[int], list[int]]:
     """Numbers for requests of both; equal where the stack is the same and the sizes can be of one tensor.
 
-    Sizes belong together if they are equal, or if one is the other times a ratio of the parameters to some degree.
+    Sizes belong together if they are equal, or if one is the other times a ratio of the parameters to some degree; or
+    nearly so.
     """
     stacked = np.concatenate([np.stack([part.key, part.size], axis=1) for part in (one, other)])
     distinct, which = np.unique(stacked, axis=0, return_inverse=True)
@@ -105,11 +123,14 @@ def _tokens(one: Stretch, other: Stretch, ratios: Sequence[float]) -> tuple[list
 
     for row in np.unique(which[: len(one.key)]).tolist():
         stack, bytes_ = distinct[row].tolist()
-        for ratio in ratios:
-            for degree in DEGREES[1:]:
-                like = number.get((stack, round(bytes_ * ratio**degree)))
-                if like is not None:
-                    group[root(row)] = root(like)
+        wanted = [bytes_ * ratio**degree for ratio in ratios for degree in DEGREES[1:]]
+        likes = [number.get((stack, round(size))) for size in wanted]
+        if nearly:
+            apart = np.abs(distinct[:, 1] - np.array([bytes_, *wanted])[:, None]) <= nearly * bytes_
+            likes = np.flatnonzero(apart.any(axis=0) & (distinct[:, 0] == stack)).tolist()
+        for like in likes:
+            if like is not None:
+                group[root(row)] = root(like)
     roots = [root(row) for row in range(len(group))]
     numbers = np.array(roots, np.int64)[which]
     return numbers[: len(one.key)].tolist(), numbers[len(one.key) :].tolist()
