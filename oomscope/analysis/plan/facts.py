@@ -68,6 +68,7 @@ class Facts:
         self.vectors = _vectors(self.size[category == PARAMETER])
         self.widths = widths_of(self.size[category == PARAMETER], self.vectors)
         self.sides = sides_of(self.size[category == PARAMETER])
+        self.weights = np.unique(self.size[category == PARAMETER])
         self.filled_by = filled_by(recording)
         self.steps = len({unit.step for unit in recording.units if unit.step >= 0})
         self.inputs = (category == INPUT) & ~refused

@@ -15,6 +15,7 @@ import numpy as np
 from oomscope.analysis.plan.below_optimizer import share_of_batch
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
+from oomscope.analysis.plan.modulated import weights_of_samples
 from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs, of_triples
 from oomscope.analysis.plan.patches import made_of, tokens_of, with_a_few_more
 from oomscope.analysis.plan.recordings import Recording
@@ -121,7 +122,9 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
     beside, joined = _beside_an_image(facts, recording, at.value)
     found[_DEGREE, beside & free] = 0
     found[_LOW, (beside | joined) & free] = 0
-    found[_CARRIED] = beside | joined | _of_its_places(facts.size, at)
+    modulated = weights_of_samples(facts, at.samples) & free
+    found[_DEGREE, modulated] = found[_LOW, modulated] = 0
+    found[_CARRIED] = beside | joined | modulated | _of_its_places(facts.size, at)
     if usual == OF_AN_IMAGE:
         tokens = tokens_of(facts, at.value, at.samples, free)
         of_tokens = made_of(facts.size, tokens, at.samples)
