@@ -13,7 +13,7 @@ from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.named_scores import named_scores
 from oomscope.analysis.ledger.packed import with_whole_results
-from oomscope.analysis.ledger.paths import paths
+from oomscope.analysis.ledger.paths import module_of, paths
 from oomscope.analysis.ledger.products import CONVOLUTION
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.scores import windows, with_their_gradients, written_out
@@ -106,7 +106,14 @@ def _are_of_a_convolution(run: Run, scores: BoolArray) -> bool:
     """
     first = np.flatnonzero(scores & run.during(FORWARD))[:1]
     before = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (np.arange(len(run.size)) < first.sum()))
-    return any(CONVOLUTION.search(paths(run)[int(run.stack[row])][-1][0][0]) for row in before[-1:])
+    known = paths(run)
+    own = [known[int(run.stack[row])] for row in first]
+    layers = [known[int(run.stack[row])] for row in before[-1:]]
+    # Before all layers there may be one that cuts an image into patches, of another module.
+    return any(
+        CONVOLUTION.search(layer[-1][0][0]) and module_of(layer[:-1]) == module_of(path)
+        for layer, path in zip(layers, own, strict=False)
+    )
 
 
 def _masks(run: Run) -> BoolArray:
