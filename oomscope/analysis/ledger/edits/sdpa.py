@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import WORKSPACE
@@ -23,12 +25,21 @@ SLUG = "sdpa"
 PADDED = 8 / 7
 """Times as large may be a bias that a kernel takes as a mask, whose rows are of eight numbers, as the scores were: the
 least that windows of 7 × 7 become."""
+_PADDED = "and_mask"
+"""A function of transformers' that joins the mask of the padding with that of what comes later."""
 _BEHIND = 5
 """Requests from the scores to the next layer, at most: a copy of the values, the result, a copy of that."""
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """Without the scores, what is made of them, and their gradients in the backward."""
+    found = _without_scores(run)
+    if found is None or not _groups_queries(run):
+        return found
+    return replace(found, likely=run.draft, others=(found.likely, *found.others), beside_halves=found.likely)
+
+
+def _without_scores(run: Run) -> Edited | None:
     named, told = named_scores(run), with_their_gradients(run, written_out(run))
     if named is None:
         given = _masks(run)
@@ -41,8 +52,6 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     more = attends(run)
     every = inside | back | told | (more & ~learned(run, more) & ~masks_for_biases(run))
     drafts = [_fused(run, gone, inside) for gone in (every, inside)]
-    if _groups_queries(run):
-        return Edited(run.draft, tuple(drafts), doubt=0.08, beside_halves=drafts[0])
     return Edited(drafts[0], tuple(drafts[1:]), doubt=0.08)
 
 
@@ -88,9 +97,11 @@ def _groups_queries(run: Run) -> bool:
     """Whether transformers repeats keys and values for groups of queries, in full precision.
 
     It then has the fused function do so (``enable_gqa``), for which only kernels in 16 bits are made: the scores are
-    written out as they were.
+    written out as they were. Not so where samples are padded, for then it gives that function a mask.
     """
     frames = run.study.snapshot.stacks.frames
+    if any(one.name == _PADDED and _is_of_transformers(one.filename) for one in frames):
+        return False
     repeats = any(one.name == "repeat_kv" and _is_of_transformers(one.filename) for one in frames)
     return repeats and not is_mixed(run) and not has_halves(run)
 
