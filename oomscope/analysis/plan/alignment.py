@@ -101,9 +101,7 @@ def _match_between(partner: IntArray, mine: IntArray, theirs: IntArray, tokens: 
                 partner[mine[first]] = theirs[second]
 
 
-def _tokens(
-    one: Stretch, other: Stretch, ratios: Sequence[float], nearly: float = 0.0
-) -> tuple[list[int], list[int]]:
+def _tokens(one: Stretch, other: Stretch, ratios: Sequence[float], nearly: float = 0.0) -> tuple[list[int], list[int]]:
     """Numbers for requests of both; equal where the stack is the same and the sizes can be of one tensor.
 
     Sizes belong together if they are equal, or if one is the other times a ratio of the parameters to some degree; or

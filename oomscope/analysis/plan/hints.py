@@ -40,6 +40,8 @@ IMAGE_KERNEL, VOLUME_KERNEL = 4, 5
 """Sides of the weight of a convolution."""
 LEAST_PATCH, CHANNELS, FLOAT, MOST_CROPS = 8, 3, 4, 16
 """Of images that are cut into patches."""
+LEAST_SIDE = 64
+"""Pixels of an image."""
 PYRAMID, OF_A_PLACE = 8, 512
 """Levels, and bytes that an input has for each place of them at most."""
 
@@ -101,6 +103,9 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
         found[_CARRIED] = divides
     if kind == LENGTH:
         _of_length(found, facts, recording, at, divides, others)
+        if _has_images(facts, at):
+            # Their tokens may stand beside those of the sequence, so that what is made of both grows less.
+            found[_LOW, free] = 0
     if name == batch_among(recording.shapes):
         _of_evaluations(found, facts, free)
         pairs = of_two_places(facts, at.value, np.ones_like(at.value), free)
@@ -201,6 +206,14 @@ class _At:
     value: IntArray
     samples: IntArray
     free: BoolArray
+
+
+def _has_images(facts: Facts, at: _At) -> bool:
+    """Whether inputs beside a sequence are images: of three channels, square, and convolved."""
+    places = facts.size // (np.maximum(at.samples, 1) * CHANNELS * FLOAT)
+    sides = np.sqrt(places.astype(np.float64)).round().astype(np.int64)
+    exact = sides * sides * CHANNELS * FLOAT * at.samples == facts.size
+    return bool((facts.inputs & exact & (sides >= LEAST_SIDE)).any() and facts.convolved.any())
 
 
 def _without_the_last(facts: Facts, at: _At) -> list[IntArray]:

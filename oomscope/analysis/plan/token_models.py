@@ -1,8 +1,9 @@
-"""Scores between the patches of an image and tokens beside them, one or a text: the square of their number.
+"""Scores between the tokens of a sequence or the patches of an image and others beside them: the square of their number.
 
-Two sides leave a sum of two products as possible as that square. The sum would have to begin below 0, and the square is
+Two lengths or sides leave a sum of two products as possible as that square. The sum would have to begin below 0, and the square is
 of whole numbers: so many patches that a side is cut into, and so many tokens beside them. Of a masked autoencoder the
-patches that are kept count, a fourth of them say, which is as if they were twice as wide.
+patches that are kept count, a fourth of them say, which is as if they were twice as wide. Beside a text there may be an
+image of a fixed size, or a prompt.
 """
 
 from __future__ import annotations
@@ -13,23 +14,24 @@ from math import sqrt
 from oomscope.analysis.plan.polynomials import EXACT, Evidence, Model, Multiple, Polynomial, power, spread
 
 MOST_BESIDE = 1024
-"""Tokens beside the patches: a class, or a text."""
+"""Tokens beside the others: a class, a text, an image."""
 LEAST_WIDTH = 4
 """Pixels of a patch, from which on that its number is whole is no chance."""
 MOST_LESS = 64
 """Pixels that convolutions without padding take from a side."""
-SQUARE = 2
+LINEAR, SQUARE = 1, 2
 NEARLY = 1e-3
 """Tokens: sizes are whole bytes, which leaves so little open."""
 
 
 def token_model(evidence: Evidence, varied: Sequence[int]) -> Model | None:
-    """The model of scores at two sides of images or more; None where they are no such square."""
+    """The model of scores at two lengths, or sides of images, or more; None where they are no such square."""
     for axis in varied:
-        if evidence.usual[axis] == SQUARE and (each := _per_side(evidence, varied, axis)) is not None:
-            root = _root(sorted(each.items()))
+        if (each := _per_side(evidence, varied, axis)) is not None:
+            degree = evidence.usual[axis]
+            root = _root(sorted(each.items()), degree)
             if root is not None:
-                return Model(_law(evidence, varied, axis, root))
+                return Model(_law(evidence, varied, axis, root, degree))
     return None
 
 
@@ -40,7 +42,7 @@ def _beside(evidence: Evidence, varied: Sequence[int], axis: int) -> tuple[int, 
 
 
 def _per_side(evidence: Evidence, varied: Sequence[int], axis: int) -> dict[float, float] | None:
-    """Bytes at each side and the first shape's other parameters; None where these do not tell them."""
+    """Bytes at each length or side and the first shape's other parameters; None where these do not tell them."""
     powers = _beside(evidence, varied, axis)
     own, found = power(evidence.points[0], powers), dict[float, float]()
     for point, size in zip(evidence.points, evidence.sizes, strict=True):
@@ -50,15 +52,26 @@ def _per_side(evidence: Evidence, varied: Sequence[int], axis: int) -> dict[floa
     return found if len(found) > 1 else None
 
 
-def _root(each: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """A constant and the factor of a side's square, of which bytes are the square; None where those are no tokens."""
+def _root(each: Sequence[tuple[float, float]], degree: int) -> tuple[float, float] | None:
+    """A constant and the factor of a length, or a side's square, of which bytes are the square; None: no tokens."""
     (first, small), (last, large) = each[0], each[-1]
-    factor = (sqrt(large) - sqrt(small)) / (last**2 - first**2)
-    constant = sqrt(small) - factor * first**2
-    if factor <= 0 or constant <= 0 or _is_of_a_side(each) or not _is_whole(constant / factor, each):
+    factor = (sqrt(large) - sqrt(small)) / (last**degree - first**degree)
+    constant = sqrt(small) - factor * first**degree
+    if factor <= 0 or constant <= 0:
         return None
-    fits = all(abs((constant + factor * side**2) ** 2 - size) <= EXACT for side, size in each)
+    if degree == SQUARE and (_is_of_a_side(each) or not _are_patches(constant / factor, each)):
+        return None
+    if degree == LINEAR and not _are_whole(constant / factor, each):
+        return None
+    fits = all(abs((constant + factor * side**degree) ** 2 - size) <= EXACT for side, size in each)
     return (constant, factor) if fits else None
+
+
+def _are_whole(beside: float, each: Sequence[tuple[float, float]]) -> bool:
+    """Whether a whole number of tokens stands beside the others, and each pair of all has a whole number of bytes."""
+    count = round(beside)
+    whole = all(round(size) % (round(length) + count) ** 2 == 0 for length, size in each)
+    return whole and 1 <= count <= MOST_BESIDE and abs(beside - count) <= NEARLY * count
 
 
 def _is_of_a_side(each: Sequence[tuple[float, float]]) -> bool:
@@ -68,7 +81,7 @@ def _is_of_a_side(each: Sequence[tuple[float, float]]) -> bool:
     return abs(less - round(less)) <= NEARLY and abs(round(less)) <= MOST_LESS
 
 
-def _is_whole(ratio: float, each: Sequence[tuple[float, float]]) -> bool:
+def _are_patches(ratio: float, each: Sequence[tuple[float, float]]) -> bool:
     """Whether a whole number of tokens stands beside patches of a whole width, into which all sides are cut.
 
     Then each pair of tokens has a whole number of bytes.
@@ -84,8 +97,8 @@ def _is_whole(ratio: float, each: Sequence[tuple[float, float]]) -> bool:
     return False
 
 
-def _law(evidence: Evidence, varied: Sequence[int], axis: int, root: tuple[float, float]) -> Multiple:
+def _law(evidence: Evidence, varied: Sequence[int], axis: int, root: tuple[float, float], degree: int) -> Multiple:
     width = len(evidence.points[0])
     constant, factor = root
-    terms = ((constant, (0,) * width), (factor, spread((SQUARE,), [axis], width)))
+    terms = ((constant, (0,) * width), (factor, spread((degree,), [axis], width)))
     return Multiple(Polynomial(terms, squared=True), _beside(evidence, varied, axis), evidence.points[0])
