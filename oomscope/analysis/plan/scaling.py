@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.allocator.program import Program
-from oomscope.analysis.plan.alignment import Stretch, align
+from oomscope.analysis.plan.alignment import UNFRAMED, Stretch, align
 from oomscope.analysis.plan.facts import LEAST_WORKSPACE
 from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.kinds import SIDE, kind_of
@@ -28,6 +28,10 @@ from oomscope.model.ordering import among
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
+NUDGED = 0.05
+"""Of a size: by so much the longest sample of a batch moves it, and leaves what it grows with as it is."""
+MOSTLY = 0.5
+"""Of what a line makes."""
 VOLUME = 3
 """The degree of a side."""
 
@@ -284,7 +288,7 @@ def _like(unit: Unit, units: Sequence[Unit]) -> Unit | None:
 
 
 def _by_data(recording: Recording, parameters: Sequence[str]) -> BoolArray:
-    """bool[requests]: which another step of the same shape made in another size."""
+    """bool[requests]: which another step of the same shape made in another size, or lines make that mostly do so."""
     found = np.zeros(recording.program.requests, np.bool_)
     for unit in recording.units:
         same = [one for one in recording.units if one.step >= 0 and one.shape == unit.shape and one is not unit]
@@ -292,8 +296,24 @@ def _by_data(recording: Recording, parameters: Sequence[str]) -> BoolArray:
             continue
         nearest = min(same, key=lambda one: abs(one.step - unit.step))
         there = _sizes_of_likes(recording, unit, recording, nearest, parameters)
-        found[unit.begin : unit.end] = (there != _UNSEEN) & (there != recording.program.size[unit.begin : unit.end])
-    return found
+        own = recording.program.size[unit.begin : unit.end]
+        found[unit.begin : unit.end] = (there != _UNSEEN) & (np.abs(there - own) > NUDGED * own)
+    return _of_such_lines(recording, found)
+
+
+def _of_such_lines(recording: Recording, by_data: BoolArray) -> BoolArray:
+    """bool[requests]: `by_data` with the rest of what the same lines make, and with what a backward makes of its size.
+
+    An expert may be given as many tokens in two steps, by chance.
+    """
+    size, line = recording.program.size, recording.key - UNFRAMED
+    decided, every = (np.bincount(line[rows], minlength=int(line.max(initial=0)) + 1) for rows in (by_data, line >= 0))
+    often = decided > MOSTLY * every
+    often[0] = False
+    found = by_data | often[line]
+    others = np.unique(size[(line > 0) & ~found])
+    sizes = np.setdiff1d(np.unique(size[found & (line > 0) & (size >= LEAST_WORKSPACE)]), others)
+    return np.asarray(found | ((line == 0) & np.isin(size, sizes)))
 
 
 def _sizes_of_likes(

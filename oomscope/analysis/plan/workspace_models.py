@@ -33,6 +33,9 @@ LEAST_SHAPES = 3
 BY_DATA = 0.1
 """By so much the power that two sizes have in a parameter may miss a whole number where data decides."""
 
+MOST_POWER = 4
+"""Of a parameter: that of scores in the side of an image."""
+
 OF_THE_KERNEL = 0.1
 """Of a workspace: a larger constant is of the algorithm, which may be another one where there is less or more to do."""
 
@@ -130,7 +133,7 @@ def _nearest_degree(evidence: Evidence) -> Powers | None:
         if len(changes) != 1:
             return None
         told = math.log(size / sizes[0]) / math.log(point[changes[0]] / points[0][changes[0]])
-        if abs(told - round(told)) > BY_DATA or round(told) < 1:
+        if abs(told - round(told)) > BY_DATA or not 1 <= round(told) <= MOST_POWER:
             return None
         degree[changes[0]] = round(told)
     return tuple(degree)
