@@ -22,7 +22,7 @@ from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.scores import HALVINGS, LEAST_TOKENS
 from oomscope.analysis.plan.scores_in_between import has_windows, scores_in_between
 from oomscope.analysis.plan.softmaxes import into_products, made_by_softmax, of_softmaxes
-from oomscope.analysis.plan.squares import of_two_places, squares, squares_of_images, unnamed_squares
+from oomscope.analysis.plan.squares import between_gradients, of_two_places, squares, squares_of_images, unnamed_squares
 from oomscope.analysis.plan.strides import strided
 from oomscope.analysis.plan.widths import has_known_width
 from oomscope.frozen import frozen
@@ -127,9 +127,8 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
     beside, joined = _beside_an_image(facts, recording, at.value)
     found[_DEGREE, beside & free] = 0
     found[_LOW, (beside | joined) & free] = 0
-    modulated = weights_of_samples(facts, at.samples) & free
-    found[_DEGREE, modulated] = found[_LOW, modulated] = 0
-    found[_CARRIED] = beside | joined | modulated | _of_its_places(facts.size, at)
+    found[_LOW, weights_of_samples(facts, at.samples) & free] = 0
+    found[_CARRIED] = beside | joined | _of_its_places(facts.size, at)
     if usual == OF_AN_IMAGE:
         tokens = tokens_of(facts, at.value, at.samples, free)
         of_tokens = made_of(facts.size, tokens, at.samples)
@@ -142,6 +141,7 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
         # Between windows of a fixed size they would not, but then nothing tells that either.
         may_be = into_products(facts, recording.at_once, facts.size >= SMALL) & free & (found[_DEGREE] == usual)
         unnamed = scores_in_between(facts, recording.at_once, at.value, at.samples) & free
+        unnamed |= between_gradients(facts, np.flatnonzero(unnamed & facts.forward)) & free
         found[_HIGH, may_be | unnamed] = 2 * usual
         if not has_windows(facts):
             found[_DEGREE, unnamed] = 2 * usual

@@ -28,8 +28,6 @@ from oomscope.model.ordering import among
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
-NUDGED = 0.05
-"""Of a size: by so much the longest sample of a batch moves it, and leaves what it grows with as it is."""
 MOSTLY = 0.5
 """Of what a line makes."""
 VOLUME = 3
@@ -296,8 +294,7 @@ def _by_data(recording: Recording, parameters: Sequence[str]) -> BoolArray:
             continue
         nearest = min(same, key=lambda one: abs(one.step - unit.step))
         there = _sizes_of_likes(recording, unit, recording, nearest, parameters)
-        own = recording.program.size[unit.begin : unit.end]
-        found[unit.begin : unit.end] = (there != _UNSEEN) & (np.abs(there - own) > NUDGED * own)
+        found[unit.begin : unit.end] = (there != _UNSEEN) & (there != recording.program.size[unit.begin : unit.end])
     return _of_such_lines(recording, found)
 
 

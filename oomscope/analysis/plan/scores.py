@@ -23,7 +23,8 @@ LEAST_OF_A_WINDOW = 1 << 20
 MOST = 0.5
 PROJECTIONS, STAGES, PAIR = 3, 3, 2
 """Linear layers of an attention; what it makes of the size of its scores: a product, mostly its scale, a softmax."""
-LEAST_ODD = 13
+LEAST_ODD, RARE = 13, 15
+"""The odd part of a number of tokens that few widths have, and whose square few sizes have."""
 HALVINGS = 6
 """Of the side of an image, down to the pixels that attend to one another."""
 LEAST_HEAD, WIDEST_HEAD = 8, 512
@@ -82,8 +83,7 @@ def between_projections(
     """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
 
     The first may be one layer of all three or three layers, of one line or several. What a module has beside its
-    attention does not matter. So few are as large by chance that a product and its softmax are enough. Arguments as of
-    `written_out`.
+    attention does not matter. Arguments as of `written_out`.
     """
     edges = np.flatnonzero(np.diff(is_linear[rows] * (stack[rows] + 1))) + 1
     parts = [part for part in np.split(rows, edges) if len(part)]
@@ -97,27 +97,32 @@ def between_projections(
         layers = [one for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
         made = size[np.concatenate(layers)]
         made = made[made * SMALL >= each]
-        in_one = made[-2:].tolist() in ([each, 2 * each], [2 * each, each])  # keys and values
-        if packed or in_one or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:
-            found += [part[size[part] == one] for one in _scores_among(size[part], each, told)]
+        if packed or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:
+            found += [part[size[part] == one] for one in _scores_among(size[part], each, told, STAGES)]
+        elif made[-2:].tolist() in ([each, 2 * each], [2 * each, each]):
+            # Keys and values are one layer. So few are as large by chance that a product and its softmax are enough.
+            found += [part[size[part] == one] for one in _scores_among(size[part], each, told, PAIR)]
     return np.concatenate(found)
 
 
-def _scores_among(sizes: IntArray, each: int, told: Iterable[int]) -> list[int]:
-    """Those of `sizes` that can be scores of queries of `each` bytes, of a whole number of channels a head."""
-    return [
-        one
-        for one, count in zip(*(column.tolist() for column in np.unique(sizes, return_counts=True)), strict=True)
-        if count >= PAIR and any(_is_of_heads(one, each, tokens) for tokens in told)
-    ]
+def _scores_among(sizes: IntArray, each: int, told: Iterable[int], stages: int) -> list[int]:
+    """Those of `sizes` that can be scores of queries of `each` bytes, of a whole number of channels a head.
+
+    Where few sizes have the number of tokens as a factor, they may be smaller than queries, and a product and its
+    softmax are enough.
+    """
+    found = []
+    for one, count in zip(*(column.tolist() for column in np.unique(sizes, return_counts=True)), strict=True):
+        fitting = [tokens for tokens in told if _is_of_heads(one, each, tokens)]
+        large = one > LARGER * each and count >= stages and max(fitting, default=0) >= LEAST_TOKENS
+        rare = one != each and count >= PAIR and any(odd_part(tokens) >= RARE for tokens in fitting)
+        found += [one] if large or rare else []
+    return found
 
 
 def _is_of_heads(scores: int, each: int, tokens: int) -> bool:
-    """Whether scores may be of so many tokens. What is smaller than queries is, where few sizes have that factor."""
     channels, rest = divmod(each * tokens, scores)
-    whole = not rest and scores % (tokens * tokens) == 0 and LEAST_HEAD <= channels <= WIDEST_HEAD
-    large = scores > LARGER * each and tokens >= LEAST_TOKENS
-    return whole and (large or (scores != each and odd_part(tokens) >= LEAST_ODD))
+    return not rest and scores % (tokens * tokens) == 0 and LEAST_HEAD <= channels <= WIDEST_HEAD
 
 
 def odd_part(number: int) -> int:

@@ -30,7 +30,7 @@ from oomscope.analysis.plan.polynomials import (
 from oomscope.analysis.plan.reductions import capped, reduction_model, up_to_full
 from oomscope.analysis.plan.row_models import row_model
 from oomscope.analysis.plan.token_models import token_model
-from oomscope.analysis.plan.workspace_models import changed, workspace_model
+from oomscope.analysis.plan.workspace_models import changed, nearest_degree, workspace_model
 
 HIGHEST = 3
 """The highest degree in one parameter: what is cubed is a volume. Squares of sums have twice that."""
@@ -73,9 +73,10 @@ def fit(evidence: Evidence) -> Model:
 def _share(evidence: Evidence, varied: Sequence[int]) -> Model:
     """What the data decides, such as the tokens of one expert: all in proportion keep their sum, which the shape does.
 
-    Chance moves each far, so that its sizes at other shapes do not even tell the degree.
+    Chance moves each far, so that its sizes at other shapes hardly tell the degree, unless it is nearly a whole number.
     """
     degree = tuple(max(hint, int(axis in varied)) for axis, hint in enumerate(evidence.hint.degree))
+    degree = nearest_degree(evidence) or degree
     return Model(proportional(evidence, 0, degree), is_borne_out=False)
 
 

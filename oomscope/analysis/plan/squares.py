@@ -10,7 +10,9 @@ from oomscope.analysis.plan.scores import (
     HALVINGS,
     LEAST_TOKENS,
     PROJECTIONS,
+    RARE,
     between_projections,
+    odd_part,
     pixels,
     softmaxes_by_name,
     written_out,
@@ -47,10 +49,9 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         known = {one: path_of(stacks[one]) for one in np.unique(facts.stack[here]).tolist()}
         rows = np.flatnonzero(here & ~facts.projects)
         softmax = softmaxes_by_name(stacks, facts.stack)
-        scores = np.union1d(
-            written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax),
-            between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, [tokens]),
-        )
+        scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
+        rare = [tokens] if odd_part(tokens) >= RARE else []
+        projected = between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, rare)
         lines = np.unique(facts.stack[scores])
         others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
@@ -61,8 +62,8 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         masked = (facts.dropout | np.isin(facts.stack, lines)) & np.isin(facts.size, sizes // MASK)
         masks = here & np.isin(facts.stack, inside) & (np.isin(facts.size, beside) | masked)
         sizes = np.union1d(sizes, np.setdiff1d(np.unique(facts.size[masks]), others))
-        found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes)) | _between_gradients(facts, scores)
-        found[scores] = True
+        found |= masks | ((value == tokens) & free & np.isin(facts.size, sizes)) | between_gradients(facts, projected)
+        found[projected] = True
     return found & free
 
 
@@ -103,11 +104,11 @@ def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArra
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
         found |= (side == one) & np.isin(facts.size, np.union1d(sizes, np.setdiff1d(sizes // MASK, others)))
         found[scores] = True
-        found |= _between_gradients(facts, scores)
+        found |= between_gradients(facts, scores)
     return found & free
 
 
-def _between_gradients(facts: Facts, scores: IntArray) -> BoolArray:
+def between_gradients(facts: Facts, scores: IntArray) -> BoolArray:
     """bool[requests]: what a backward makes of the size of scores between the gradients of an attention's own weights.
 
     Those are of one size, or three times it where queries, keys and values are one layer. Hidden features of another

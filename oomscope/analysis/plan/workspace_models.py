@@ -118,13 +118,13 @@ def changed(evidence: Evidence) -> Model:
 
     Or what the data decides, as the edges of a graph are, which is nearly in proportion to what was varied.
     """
-    degree = None if evidence.at_once else _nearest_degree(evidence)
+    degree = None if evidence.at_once else nearest_degree(evidence)
     likely = _three_parts(evidence) or proportional(evidence, 0, degree)
     others = [proportional(evidence, row, degree) for row in range(1, len(evidence.points))]
     return Model(likely, tuple(others), is_borne_out=False)
 
 
-def _nearest_degree(evidence: Evidence) -> Powers | None:
+def nearest_degree(evidence: Evidence) -> Powers | None:
     """The powers that sizes nearly have in each parameter that a recording changes alone; None where they have none."""
     points, sizes = evidence.points, evidence.sizes
     degree = list(evidence.hint.degree)
