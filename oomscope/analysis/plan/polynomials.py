@@ -83,6 +83,7 @@ class Evidence:
         filled_by: bytes that a reduction would take which fills the card, on a larger card; else 0.
         block, full: bytes of one block of a reduction, and of as many as the card runs at once; 0: it is none.
         by_data: whether another step of the same shape made it in another size, as what is routed to an expert.
+        nudged: whether that size is nearly the same.
     """
 
     points: tuple[Point, ...]
@@ -95,6 +96,7 @@ class Evidence:
     block: int = 0
     full: int = 0
     by_data: bool = False
+    nudged: bool = False
 
 
 def with_the_rest(evidence: Evidence, varied: Sequence[int], found: Polynomial, *, borne_out: bool) -> Model:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from oomscope.allocator.program import Program
-from oomscope.analysis.plan.alignment import UNFRAMED, Stretch, align
+from oomscope.analysis.plan.alignment import Stretch, align
+from oomscope.analysis.plan.by_data import Decided, decided
 from oomscope.analysis.plan.facts import LEAST_WORKSPACE
 from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.kinds import SIDE, kind_of
@@ -28,8 +29,6 @@ from oomscope.model.ordering import among
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
-MOSTLY = 0.5
-"""Of what a line makes."""
 VOLUME = 3
 """The degree of a side."""
 
@@ -133,9 +132,10 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    by_data = _by_data(recording, parameters) if columns else np.zeros(count, np.bool_)  # one shape tells no law
-    flags = np.stack([recording.at_once, told.of_rows, by_data, told.filled_by, *blocks_of(recording)], axis=1)
-    rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high, flags], axis=1)
+    data = decided_by_data(recording, parameters) if columns else Decided.none(count)  # one shape tells no law
+    flags = [recording.at_once, told.of_rows, data.rows, data.nudged, told.filled_by, *blocks_of(recording)]
+    rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high], axis=1)
+    rows = np.concatenate([rows, np.stack(flags, axis=1)], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
     which = np.full(count, -1, np.int64)
@@ -163,7 +163,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
         copies=copies,
         workspace=workspace,
         changing=workspace if 1 + len(columns) >= LEAST_SHAPES else copies,
-        by_data=by_data,
+        by_data=data.rows,
         varied=varied,
         windows=_windows(recording, shapes),
     )
@@ -196,7 +196,7 @@ def _lines(recording: Recording, which: IntArray, count: int) -> list[IntArray]:
 
 def _evidence(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Evidence:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
-    *degrees, at_once, of_rows, by_data, filled_by, block, full = row[1 + width + len(points) :]
+    *degrees, at_once, of_rows, by_data, nudged, filled_by, block, full = row[1 + width + len(points) :]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
     return Evidence(
@@ -210,6 +210,7 @@ def _evidence(row: list[int], points: Sequence[tuple[float, ...]], width: int, u
         full=full,
         usual=usual,
         by_data=bool(by_data),
+        nudged=bool(nudged),
     )
 
 
@@ -285,32 +286,15 @@ def _like(unit: Unit, units: Sequence[Unit]) -> Unit | None:
     return steps[-2] if len(steps) > 1 else next(iter(steps or units), None)
 
 
-def _by_data(recording: Recording, parameters: Sequence[str]) -> BoolArray:
-    """bool[requests]: which another step of the same shape made in another size, or lines make that mostly do so."""
-    found = np.zeros(recording.program.requests, np.bool_)
+def decided_by_data(recording: Recording, parameters: Sequence[str]) -> Decided:
+    """What another step of the same shape made in another size."""
+    elsewhere = np.full(recording.program.requests, _UNSEEN, np.int64)
     for unit in recording.units:
         same = [one for one in recording.units if one.step >= 0 and one.shape == unit.shape and one is not unit]
-        if unit.step < 0 or not unit.shape or not same:
-            continue
-        nearest = min(same, key=lambda one: abs(one.step - unit.step))
-        there = _sizes_of_likes(recording, unit, recording, nearest, parameters)
-        found[unit.begin : unit.end] = (there != _UNSEEN) & (there != recording.program.size[unit.begin : unit.end])
-    return _of_such_lines(recording, found)
-
-
-def _of_such_lines(recording: Recording, by_data: BoolArray) -> BoolArray:
-    """bool[requests]: `by_data` with the rest of what the same lines make, and with what a backward makes of its size.
-
-    An expert may be given as many tokens in two steps, by chance.
-    """
-    size, line = recording.program.size, recording.key - UNFRAMED
-    decided, every = (np.bincount(line[rows], minlength=int(line.max(initial=0)) + 1) for rows in (by_data, line >= 0))
-    often = decided > MOSTLY * every
-    often[0] = False
-    found = by_data | often[line]
-    others = np.unique(size[(line > 0) & ~found])
-    sizes = np.setdiff1d(np.unique(size[found & (line > 0) & (size >= LEAST_WORKSPACE)]), others)
-    return np.asarray(found | ((line == 0) & np.isin(size, sizes)))
+        if unit.step >= 0 and unit.shape and same:
+            nearest = min(same, key=lambda one: abs(one.step - unit.step))
+            elsewhere[unit.begin : unit.end] = _sizes_of_likes(recording, unit, recording, nearest, parameters)
+    return decided(recording, np.where(elsewhere == _UNSEEN, recording.program.size, elsewhere))
 
 
 def _sizes_of_likes(

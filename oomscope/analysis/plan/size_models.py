@@ -73,11 +73,12 @@ def fit(evidence: Evidence) -> Model:
 def _share(evidence: Evidence, varied: Sequence[int]) -> Model:
     """What the data decides, such as the tokens of one expert: all in proportion keep their sum, which the shape does.
 
-    Chance moves each far, so that its sizes at other shapes hardly tell the degree, unless it is nearly a whole number.
+    Chance moves each far, so that its sizes at other shapes do not even tell the degree, unless it is nearly the same in
+    each step.
     """
     degree = tuple(max(hint, int(axis in varied)) for axis, hint in enumerate(evidence.hint.degree))
-    degree = nearest_degree(evidence) or degree
-    return Model(proportional(evidence, 0, degree), is_borne_out=False)
+    told = nearest_degree(evidence) if evidence.nudged else None
+    return Model(proportional(evidence, 0, told or degree), is_borne_out=False)
 
 
 def _monomials(points: Sequence[Point], sizes: Sequence[int], varied: Sequence[int]) -> list[Powers]:

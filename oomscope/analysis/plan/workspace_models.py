@@ -125,18 +125,24 @@ def changed(evidence: Evidence) -> Model:
 
 
 def nearest_degree(evidence: Evidence) -> Powers | None:
-    """The powers that sizes nearly have in each parameter that a recording changes alone; None where they have none."""
+    """The powers that sizes nearly have in each parameter that a recording changes alone; None where they have none.
+
+    At shapes that differ in several parameters sizes must nearly be as these powers have them.
+    """
     points, sizes = evidence.points, evidence.sizes
-    degree = list(evidence.hint.degree)
+    degree, together = list(evidence.hint.degree), []
     for point, size in zip(points[1:], sizes[1:], strict=True):
         changes = [axis for axis in range(len(point)) if point[axis] != points[0][axis]]
         if len(changes) != 1:
-            return None
+            together.append((point, size))
+            continue
         told = math.log(size / sizes[0]) / math.log(point[changes[0]] / points[0][changes[0]])
         if abs(told - round(told)) > BY_DATA or not 1 <= round(told) <= MOST_POWER:
             return None
         degree[changes[0]] = round(told)
-    return tuple(degree)
+    found = proportional(evidence, 0, tuple(degree))
+    borne_out = all(abs(found.at(point) - size) <= NEARLY * size for point, size in together)
+    return tuple(degree) if borne_out and len(together) < len(points) - 1 else None
 
 
 def _three_parts(evidence: Evidence) -> Polynomial | None:
