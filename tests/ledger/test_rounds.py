@@ -228,6 +228,131 @@ ROUNDS = {
         far_pairs=frozenset({("t5_span", "accumulate=4+set_to_none")}),
         out=frozenset({("conformer_places", "sdpa")}),
     ),
+    # A U-Net that makes its parts again in an evaluation as well.
+    Round("thirty_first"): Expected(
+        40,
+        0.002,
+        {("unet_seg", "checkpoint"): 1.86},
+        far_pairs=frozenset({("unet_seg", "checkpoint+no_grad")}),
+        out=frozenset({("unet_seg", "checkpoint")}),
+    ),
+    # A translator that makes its layers again in an evaluation as well.
+    Round("thirty_second"): Expected(
+        40,
+        0.001,
+        {("imagenet_resnet", "offload_activations"): 0.09, ("transformer_mt", "checkpoint"): 0.53},
+        far_pairs=frozenset(
+            {("transformer_mt", "accumulate=4+no_grad"), ("transformer_mt", "checkpoint+fused_loss=8")}
+        ),
+        out=frozenset({("transformer_mt", "checkpoint")}),
+    ),
+    # A pair of towers under autocast, residual blocks beside transformer blocks, a detector that casts for its losses.
+    Round("thirty_third"): Expected(
+        40,
+        0.002,
+        {
+            ("clip_train", "autocast"): 0.13,
+            ("train_retinanet", "bf16"): 0.19,
+            ("train_text_to_image", "checkpoint"): 0.2,
+        },
+        far_pairs=frozenset(
+            {
+                ("clip_train", "autocast+sdpa"),
+                ("train_retinanet", "bf16+optimizer_in_backward"),
+                ("train_text_to_image", "checkpoint+sdpa"),
+            }
+        ),
+        out=frozenset({("clip_train", "autocast"), ("train_retinanet", "bf16"), ("train_text_to_image", "checkpoint")}),
+    ),
+    # A model of points that asks whether it trains; a loss over several heads.
+    Round("thirty_fourth"): Expected(
+        40,
+        0.001,
+        {("musicgen_solver", "fused_loss=8"): 0.32, ("train_partseg", "checkpoint"): 0.29},
+        far_pairs=frozenset(
+            {
+                ("musicgen_solver", "sdpa+autocast"),
+                ("train_partseg", "bf16+checkpoint"),
+                ("train_partseg", "checkpoint+no_grad"),
+            }
+        ),
+        out=frozenset({("musicgen_solver", "fused_loss=8"), ("train_partseg", "checkpoint")}),
+    ),
+    # Batch norms between transformer layers; a pathway beside another one.
+    Round("thirty_fifth"): Expected(
+        39,
+        0.001,
+        {("run_patchtst", "autocast"): 0.1, ("run_patchtst", "bf16"): 0.1, ("run_slowfast", "checkpoint"): 0.16},
+        far_pairs=frozenset(
+            {
+                ("finetune_lora", "autocast+checkpoint"),
+                ("run_patchtst", "autocast+accumulate=2"),
+                ("run_slowfast", "checkpoint+sgd"),
+            }
+        ),
+        out=frozenset({("run_patchtst", "bf16")}),
+    ),
+    # Losses that cast what they are given; weights that a style makes for each sample.
+    Round("thirty_sixth"): Expected(
+        39,
+        0.002,
+        {
+            ("distill_llama", "bf16"): 0.1,
+            ("distill_llama", "offload_activations"): 0.1,
+            ("rnnt_asr", "bf16"): 0.41,
+            ("stylegan_res", "autocast"): 0.31,
+            ("stylegan_res", "bf16"): 0.17,
+            ("stylegan_res", "checkpoint"): 0.18,
+        },
+        far_pairs=frozenset(
+            {
+                ("distill_llama", "sdpa+autocast"),
+                ("rnnt_asr", "bf16+adafactor"),
+                ("stylegan_res", "autocast+adafactor"),
+                ("stylegan_res", "no_grad+checkpoint"),
+                ("swin_pretrain", "checkpoint+sdpa"),
+            }
+        ),
+        out=frozenset(
+            {
+                ("distill_llama", "bf16"),
+                ("rnnt_asr", "bf16"),
+                ("stylegan_res", "autocast"),
+                ("stylegan_res", "bf16"),
+                ("stylegan_res", "checkpoint"),
+            }
+        ),
+        none=frozenset({("swin_pretrain", "sdpa")}),
+    ),
+    # A detector with a frozen norm, whose evaluation keeps its graph.
+    Round("thirty_seventh"): Expected(
+        40,
+        0.001,
+        {("detr", "autocast"): 0.3, ("detr", "checkpoint"): 0.51},
+        far_pairs=frozenset(
+            {("ddpm_unet", "checkpoint+autocast"), ("ddpm_unet", "sdpa+fused_optimizer"), ("detr", "autocast+sdpa")}
+        ),
+        out=frozenset({("detr", "autocast"), ("detr", "checkpoint")}),
+        none=frozenset({("ddpm_unet", "sdpa")}),
+    ),
+    # Stages of one block; logits of all items that are matrix products of a parameter.
+    Round("thirty_eighth"): Expected(
+        40,
+        0.002,
+        {
+            ("sasrec_full", "autocast"): 0.31,
+            ("sasrec_full", "fused_loss=8"): 0.09,
+            ("train_effnet", "checkpoint"): 0.76,
+        },
+        far_pairs=frozenset(
+            {
+                ("sasrec_full", "autocast+sdpa"),
+                ("train_effnet", "checkpoint+adafactor"),
+                ("train_effnet", "checkpoint+autocast"),
+            }
+        ),
+        out=frozenset({("sasrec_full", "autocast"), ("train_effnet", "checkpoint")}),
+    ),
 }
 OFTEN_RIGHT = 0.08
 

@@ -39,7 +39,8 @@ def test_a_reduction_that_fills_the_card_at_one_of_two_shapes():
 
 def evidence(*sizes: int) -> Evidence:
     points = tuple((float(batch),) for batch in (8, 12, 16)[: len(sizes)])
-    return Evidence(points, sizes, Hint((1,), (1,), (1,)), at_once=False, of_rows=False, usual=(1,))
+    hint = Hint((1,), (1,), (1,))
+    return Evidence(points, sizes, hint, at_once=False, of_rows=False, usual=(1,), block=MIB, full=132 * MIB)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +48,7 @@ def evidence(*sizes: int) -> Evidence:
     [
         ((96 * MIB, 132 * MIB), True),
         ((96 * MIB, 132 * MIB, 132 * MIB), True),
-        ((88 * MIB, 132 * MIB), False),  # in proportion: as large as what fills a card by chance
-        ((96 * MIB, 130 * MIB), False),  # no card is full at that
+        ((96 * MIB, 128 * MIB), False),  # neither in proportion nor full
         ((90 * MIB, 100 * MIB, 132 * MIB), False),
         ((132 * MIB, 132 * MIB), False),
     ],
@@ -59,3 +59,21 @@ def test_what_fills_a_card_is_in_proportion_below(sizes: tuple[int, ...], fills:
     if model is not None:
         bytes_at = [model.likely.at((float(batch),)) for batch in (4, 64)]
         assert np.allclose(bytes_at, [48 * MIB, 132 * MIB])
+
+
+def test_what_grows_at_every_shape_that_was_seen_stops_where_the_card_is_full():
+    model = up_to_full(evidence(40 * MIB, 60 * MIB, 80 * MIB))
+    assert model is not None
+    assert [model.likely.at((float(batch),)) / MIB for batch in (4, 16, 26, 27, 64)] == [20, 80, 130, 132, 132]
+
+
+def test_a_reduction_makes_whole_blocks():
+    model = up_to_full(evidence(40 * MIB + MIB // 2, 60 * MIB))
+    assert model is not None
+    assert model.likely.at((16.0,)) == 81 * MIB
+
+
+def test_above_sixteen_times_that_a_reduction_grows_again():
+    model = up_to_full(evidence(40 * MIB, 60 * MIB))
+    assert model is not None
+    assert model.likely.at((8.0 * 16 * 4,)) == 160 * MIB

@@ -33,7 +33,8 @@ def frozen_are_of_32_bits(run: Run) -> bool:
 def _beside_them(run: Run) -> BoolArray:
     """bool[requests]: what a model makes before its first step and nothing tells more of, as frozen norms' weights."""
     first = run.begin[run.step >= 0].min(initial=NEVER)
-    return run.of(UNKNOWN) & (run.begin < first) & (run.end > first)
+    found: BoolArray = run.of(UNKNOWN) & (run.begin < first) & (run.end > first)
+    return found
 
 
 def _votes(sizes: IntArray, width: int) -> int:

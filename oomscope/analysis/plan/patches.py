@@ -59,7 +59,7 @@ def tokens_of(facts: Facts, side: IntArray, samples: IntArray, free: BoolArray) 
 def with_a_few_more(facts: Facts, length: IntArray, samples: IntArray, free: BoolArray) -> list[IntArray]:
     """int64[requests], if any: the tokens of a sequence that is longer by a few, such as prompts or shifted codebooks.
 
-    They have a factor that neither the length nor a width has, and nearly all that a forward makes has it too. Arguments
+    They have a factor that neither the length nor a width has, and most of what a forward makes has it, too. Arguments
     as of `tokens_of`.
     """
     found = np.ones(len(length), np.int64)

@@ -73,8 +73,8 @@ def fit(evidence: Evidence) -> Model:
 def _share(evidence: Evidence, varied: Sequence[int]) -> Model:
     """What the data decides, such as the tokens of one expert: all in proportion keep their sum, which the shape does.
 
-    Chance moves each far, so that its sizes at other shapes do not even tell the degree, unless it is nearly the same in
-    each step.
+    Chance moves each far, so that its sizes at other shapes do not even tell the degree, unless all steps have nearly
+    the same.
     """
     degree = tuple(max(hint, int(axis in varied)) for axis, hint in enumerate(evidence.hint.degree))
     told = nearest_degree(evidence) if evidence.nudged else None

@@ -1,9 +1,9 @@
-"""Scores between the tokens of a sequence or the patches of an image and others beside them: the square of their number.
+"""Scores between the tokens of a sequence, or the patches of an image, and others beside them: the square of all.
 
-Two lengths or sides leave a sum of two products as possible as that square. The sum would have to begin below 0, and the square is
-of whole numbers: so many patches that a side is cut into, and so many tokens beside them. Of a masked autoencoder the
-patches that are kept count, a fourth of them say, which is as if they were twice as wide. Beside a text there may be an
-image of a fixed size, or a prompt.
+Two lengths or sides leave a sum of two products as possible as that square. The sum would have to begin below 0, and
+the square is of whole numbers: so many patches that a side is cut into, and so many tokens beside them. Of a masked
+autoencoder the patches that are kept count, a fourth of them say, which is as if they were twice as wide. Beside a text
+there may be an image of a fixed size, or a prompt.
 """
 
 from __future__ import annotations
