@@ -22,8 +22,8 @@ BESIDE = (1, 0, 2, 5)
 LEAST_TOKENS = 26
 NEARLY, LEAST_SHARE = 0.98, 0.25
 """Of the bytes that a forward makes: so much is made of such tokens at least."""
-A_FEW = 16
-"""Of so many tokens one may be more than a sequence is said to have."""
+A_FEW, MOST_MORE = 16, 64
+"""Of so many tokens one may be more than a sequence is said to have; and how many at most."""
 LEAST_OF_ALL = 0.75
 """Of the bytes that a forward makes: so much is made of all tokens."""
 LEAST_OF_A_PART, MOST_KINDS = 0.1, 2
@@ -65,7 +65,8 @@ def with_a_few_more(facts: Facts, length: IntArray, samples: IntArray, free: Boo
     found = np.ones(len(length), np.int64)
     for one in np.unique(length[free & (length > 1)]).tolist():
         rows = free & facts.forward & (length == one)
-        more = [tokens for tokens in range(one + 1, one + one // A_FEW + 1) if _is_rare(tokens, one, facts.vectors)]
+        most = one + min(one // A_FEW, MOST_MORE)
+        more = [tokens for tokens in range(one + 1, most + 1) if _is_rare(tokens, one, facts.vectors)]
         if tokens := _most_usual(facts.size, rows, samples, more, LEAST_OF_ALL * float(facts.size[rows].sum())):
             found[length == one] = tokens
     return [found] if (found > 1).any() else []
