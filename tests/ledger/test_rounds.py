@@ -335,23 +335,21 @@ ROUNDS = {
         out=frozenset({("detr", "autocast"), ("detr", "checkpoint")}),
         none=frozenset({("ddpm_unet", "sdpa")}),
     ),
-    # Stages of one block; logits of all items that are matrix products of a parameter.
+    # Stages of one block.
     Round("thirty_eighth"): Expected(
         40,
         0.002,
         {
-            ("sasrec_full", "autocast"): 0.31,
             ("sasrec_full", "fused_loss=8"): 0.09,
             ("train_effnet", "checkpoint"): 0.76,
         },
         far_pairs=frozenset(
             {
-                ("sasrec_full", "autocast+sdpa"),
                 ("train_effnet", "checkpoint+adafactor"),
                 ("train_effnet", "checkpoint+autocast"),
             }
         ),
-        out=frozenset({("sasrec_full", "autocast"), ("train_effnet", "checkpoint")}),
+        out=frozenset({("train_effnet", "checkpoint")}),
     ),
 }
 OFTEN_RIGHT = 0.08

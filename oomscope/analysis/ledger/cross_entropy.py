@@ -15,6 +15,7 @@ from oomscope.analysis.ledger.draft import AT_ONCE, Draft
 from oomscope.analysis.ledger.losses import LEAST, SHIFTED
 from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.tied_logits import tied_logits
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray
@@ -47,7 +48,7 @@ def of_logits(run: Run) -> tuple[OfLogits, ...]:
 
 def _of_logits(run: Run) -> list[OfLogits]:
     found, stacks = [], run.study.snapshot.stacks
-    forward, linear = run.during(FORWARD) & (run.stack >= 0), run.marked(Mark.LINEAR)
+    forward, linear = run.during(FORWARD) & (run.stack >= 0), run.marked(Mark.LINEAR) | tied_logits(run)
     called = [any(frame.name == NAME for frame in stacks[one][:2]) for one in range(len(stacks))]
     named = np.array([*called, False])[run.stack] & forward
     if usual_casts.logits(run, in_scores=usual_casts.softmaxes(run)):

@@ -22,6 +22,7 @@ from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.slopes import learned_slopes
 from oomscope.analysis.ledger.softmaxes import shares
+from oomscope.analysis.ledger.tied_logits import tied_logits
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.ledger.written_norms import norms
 from oomscope.analysis.ledger.written_norms import written_out as written_norms
@@ -116,6 +117,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     known = paths(run)
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     sloped, softmaxes, is_of_norm = learned_slopes(run), shares(run, known), norms(run)
+    tied = tied_logits(run)
     always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0) | _formulas(run, known)
     always_full |= written_norms(run) | with_own_parameters(run)
     last: dict[object, bool] = {}
@@ -128,7 +130,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
         block = inside.get(row)
         made = (id(block), int(run.size[row]))
-        told = False if always_full[row] else True if sloped[row] else _told(path[-1])
+        told = False if always_full[row] else True if sloped[row] or tied[row] else _told(path[-1])
         if told is None:
             least = _least_depth(run, row, known, block)
             if block is not None and least > block.depth and of_norms.get(made):
