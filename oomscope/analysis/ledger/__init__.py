@@ -181,7 +181,7 @@ def effect_on(study: DeviceStudy, slug: str, entry: int) -> Effect | None:
     edited = EDITS[slug].edit(case.run, WITH_VALUE.get(slug))
     if edited is None:
         return None
-    peak = _estimate(case, edited)
+    peak = _estimate(case, edited, [slug])
     likely = _replay(case.run, edited.likely, case.limit).serves(entry)
     surely = likely and _replay(case.run, edited.likely, less(case.limit, peak.high - peak.bytes)).serves(entry)
     return Effect(max(case.base - peak.bytes, 0), True if surely else None if likely else False)
@@ -236,7 +236,7 @@ def _pair(case: _Case, one: RemedyRow, other: RemedyRow) -> RemedyPair | None:
     ahead = replace(case.outlook, states=round(states))
     if not _replay(case.run, edited.likely, less(case.limit, ahead.to_come or 0)).survived:
         return None
-    estimate = _estimate(case, edited, one.slug, other.slug)
+    estimate = _estimate(case, edited, [one.slug, other.slug])
     spare = estimate.high - estimate.bytes
     if not enough(ahead, lambda limit: _replay(case.run, edited.likely, limit), case.limit, spare):
         return None
@@ -295,7 +295,7 @@ def _row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:
     edited = EDITS[slug].edit(case.run, value)
     if edited is None:
         return None
-    estimate = _estimate(case, edited, slug)
+    estimate = _estimate(case, edited, [slug])
     ahead = replace(case.outlook, states=round(case.outlook.states * _state_share(slug, value)))
     if slug == bound_holder.SLUG:
         ahead = replace(ahead, grows=False)
@@ -311,7 +311,7 @@ def _state_share(slug: str, value: int | None) -> float:
     return 1 / (value or 1) if slug in _SHARDED else _STATE_LEFT.get(slug, 1.0)
 
 
-def _estimate(case: _Case, edited: Edited, *slugs: str) -> Estimate:
+def _estimate(case: _Case, edited: Edited, slugs: Sequence[str]) -> Estimate:
     """The peak of the likely program; the range spans the others, and what the remedies are in doubt by."""
     run, base = case.run, case.base
     likely = _replay(run, edited.likely, Limit()).peak_allocated
