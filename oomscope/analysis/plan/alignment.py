@@ -122,13 +122,12 @@ def _tokens(one: Stretch, other: Stretch, ratios: Sequence[float], nearly: float
     for row in np.unique(which[: len(one.key)]).tolist():
         stack, bytes_ = distinct[row].tolist()
         wanted = [bytes_ * ratio**degree for ratio in ratios for degree in DEGREES[1:]]
-        likes = [number.get((stack, round(size))) for size in wanted]
+        likes = [number[like] for size in wanted if (like := (stack, round(size))) in number]
         if nearly:
             apart = np.abs(distinct[:, 1] - np.array([bytes_, *wanted])[:, None]) <= nearly * bytes_
             likes = np.flatnonzero(apart.any(axis=0) & (distinct[:, 0] == stack)).tolist()
-        for like in likes:
-            if like is not None:
-                group[root(row)] = root(like)
+        for one_like in likes:
+            group[root(row)] = root(one_like)
     roots = [root(row) for row in range(len(group))]
     numbers = np.array(roots, np.int64)[which]
     return numbers[: len(one.key)].tolist(), numbers[len(one.key) :].tolist()

@@ -132,7 +132,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    data = decided_by_data(recording, parameters) if columns else Decided.none(count)  # one shape tells no law
+    data = _decided_by_data(recording, parameters) if columns else Decided.none(count)  # one shape tells no law
     flags = [recording.at_once, told.of_rows, data.rows, data.nudged, told.filled_by, *blocks_of(recording)]
     rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high], axis=1)
     rows = np.concatenate([rows, np.stack(flags, axis=1)], axis=1)
@@ -286,7 +286,7 @@ def _like(unit: Unit, units: Sequence[Unit]) -> Unit | None:
     return steps[-2] if len(steps) > 1 else next(iter(steps or units), None)
 
 
-def decided_by_data(recording: Recording, parameters: Sequence[str]) -> Decided:
+def _decided_by_data(recording: Recording, parameters: Sequence[str]) -> Decided:
     """What another step of the same shape made in another size."""
     elsewhere = np.full(recording.program.requests, _UNSEEN, np.int64)
     for unit in recording.units:

@@ -8,7 +8,7 @@ layer behind them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def written_out(
 
 
 def between_projections(
-    size: IntArray, stack: IntArray, rows: IntArray, is_linear: BoolArray, told: Iterable[int]
+    size: IntArray, stack: IntArray, rows: IntArray, is_linear: BoolArray, told: Collection[int]
 ) -> IntArray:
     """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
 
@@ -105,7 +105,7 @@ def between_projections(
     return np.concatenate(found)
 
 
-def _scores_among(sizes: IntArray, each: int, told: Iterable[int], stages: int) -> list[int]:
+def _scores_among(sizes: IntArray, each: int, told: Collection[int], stages: int) -> list[int]:
     """Those of `sizes` that can be scores of queries of `each` bytes, of a whole number of channels a head.
 
     Where few sizes have the number of tokens as a factor, they may be smaller than queries, and a product and its

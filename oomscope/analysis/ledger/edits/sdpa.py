@@ -115,16 +115,14 @@ def _are_of_a_convolution(run: Run, scores: BoolArray) -> bool:
 
     Unless the program copies them into another layout before, the scores are written out as they were.
     """
-    first = np.flatnonzero(scores & run.during(FORWARD))[:1]
-    before = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (np.arange(len(run.size)) < first.sum()))
-    known = paths(run)
-    own = [known[int(run.stack[row])] for row in first]
-    layers = [known[int(run.stack[row])] for row in before[-1:]]
+    known, forward = paths(run), run.during(FORWARD)
+    first = np.flatnonzero(scores & forward)[:1]
+    layers = np.flatnonzero(run.marked(Mark.LINEAR) & forward & (np.arange(len(run.size)) < first.sum()))
+    if not len(first) or not len(layers):
+        return False
+    scored, layer = (known[int(run.stack[row])] for row in (first[0], layers[-1]))
     # Before all layers there may be one that cuts an image into patches, of another module.
-    return any(
-        CONVOLUTION.search(layer[-1][0][0]) and module_of(layer[:-1]) == module_of(path)
-        for layer, path in zip(layers, own, strict=False)
-    )
+    return bool(CONVOLUTION.search(layer[-1][0][0])) and module_of(layer[:-1]) == module_of(scored)
 
 
 def _masks(run: Run) -> BoolArray:
