@@ -14,6 +14,7 @@ import numpy as np
 
 from oomscope.analysis.plan.below_optimizer import share_of_batch
 from oomscope.analysis.plan.facts import SMALL, Facts
+from oomscope.analysis.plan.image_places import divided_by_squares, of_its_places, of_other_places
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, batch_among, kind_of
 from oomscope.analysis.plan.modulated import weights_of_samples
 from oomscope.analysis.plan.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs, of_triples
@@ -122,15 +123,17 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
 def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual: int) -> None:
     """What the side of an image tells beside that what is made of images grows with its square."""
     free = at.free
-    of_image = _of_an_image(facts.size, at.value)
+    of_image = divided_by_squares(facts.size, at.value)
     found[_LOW, ~of_image] = 0
     beside, joined = _beside_an_image(facts, recording, at.value)
     found[_DEGREE, beside & free] = 0
     found[_LOW, (beside | joined) & free] = 0
     found[_LOW, weights_of_samples(facts, at.samples) & free] = 0
-    found[_CARRIED] = beside | joined | _of_its_places(facts.size, at)
+    found[_CARRIED] = beside | joined | of_its_places(facts.size, at.value, at.samples)
     if usual == OF_AN_IMAGE:
         tokens = tokens_of(facts, at.value, at.samples, free)
+        if not has_windows(facts):
+            found[_LOW, of_other_places(facts, at.value, at.samples, tokens) & free] = 0
         of_tokens = made_of(facts.size, tokens, at.samples)
         found[_LOW, of_tokens & free] = usual
         found[_DEGREE, free & (tokens > 0) & ~of_tokens & ~of_image] = 0
@@ -276,25 +279,6 @@ def _is_of_volumes(facts: Facts, recording: Recording, side: IntArray) -> bool:
         return False
     samples = np.maximum(_values(recording, batch, len(side)), 1)
     return bool((facts.inputs & (side > HALVINGS) & (facts.size >= samples * side**3)).any())
-
-
-def _of_an_image(size: IntArray, side: IntArray) -> BoolArray:
-    """Which sizes the square of the side divides, or of a half of it, a quarter and so on."""
-    found = np.zeros(len(size), np.bool_)
-    for power in range(HALVINGS + 1):
-        part = side >> power
-        found |= (side % (1 << power) == 0) & (part > 1) & (size % np.maximum(part * part, 1) == 0)
-    return found
-
-
-def _of_its_places(size: IntArray, at: _At) -> BoolArray:
-    """Which are so many values for each place of the image, or of it halved again and again, as rounded up or down."""
-    found = np.zeros(len(size), np.bool_)
-    for power in range(HALVINGS + 1):
-        for part in (at.value >> power, -(-at.value // (1 << power))):
-            places = np.where(part >= LEAST_PATCH, part * part, 0)
-            found |= made_of(size, places, at.samples)
-    return found
 
 
 def _beside_an_image(facts: Facts, recording: Recording, side: IntArray) -> tuple[BoolArray, BoolArray]:
