@@ -19,6 +19,10 @@ MOSTLY = 0.5
 """Of what a line makes."""
 NUDGED = 0.05
 """Of a size: data that move it by no more leave what it grows with as it is."""
+PARTS = 1e9
+"""Of one, to which logarithms of ratios of whole bytes are told apart."""
+LEAST_RATIO = 0.1
+"""Of what a line makes in one step to another: less is no chance."""
 
 
 @frozen(eq=False)
@@ -28,15 +32,20 @@ class Decided:
     Attributes:
         rows: bool[requests].
         nudged: bool[requests], those of them that it moves by little.
+        squared: bool[requests], those whose like in another step is off by the square of what others are.
+        spread: float[requests], how many times as much or as little the line of each makes in other steps; 1: as much.
     """
 
     rows: BoolArray
     nudged: BoolArray
+    squared: BoolArray
+    spread: FloatArray
 
     @classmethod
     def none(cls, count: int) -> Decided:
         """Of so many requests none is."""
-        return cls(np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+        none = np.zeros(count, np.bool_)
+        return cls(none, none, none, np.ones(count))
 
 
 def decided(recording: Recording, elsewhere: IntArray) -> Decided:
@@ -59,4 +68,46 @@ def decided(recording: Recording, elsewhere: IntArray) -> Decided:
     sizes = np.setdiff1d(np.unique(size[rows & (line > 0) & (size >= LEAST_WORKSPACE)]), others)
     back = (line == 0) & np.isin(size, sizes)
     far = np.unique(size[rows & (line > 0) & ~nudged])
-    return Decided(rows | back, (nudged | (back & ~rows)) & ~(back & np.isin(size, far)))
+    rows, nudged = rows | back, (nudged | (back & ~rows)) & ~(back & np.isin(size, far))
+    return Decided(rows, nudged, _squared(size, elsewhere), _spread(recording))
+
+
+def _squared(size: IntArray, elsewhere: IntArray) -> BoolArray:
+    """bool[requests]: what changes by the square of a ratio that others change by."""
+    large = (size >= LEAST_WORKSPACE) & (elsewhere > 0) & (elsewhere != size)
+    ratio = np.where(large, np.log(np.maximum(elsewhere, 1) / np.maximum(size, 1)), 0.0)
+    known = np.unique(_in_parts(ratio[large]))
+    near = np.concatenate([known - 1, known, known + 1])
+    return np.asarray(large & np.isin(_in_parts(ratio / 2), near))
+
+
+def _in_parts(ratio: FloatArray) -> IntArray:
+    return np.round(ratio * PARTS).astype(np.int64)
+
+
+def _spread(recording: Recording) -> FloatArray:
+    """float[requests]: the same of what the line of each makes in all in other steps of the same shape.
+
+    Only steps in which it makes as many requests count.
+    """
+    line, size = recording.key - UNFRAMED, recording.program.size
+    count = int(line.max(initial=0)) + 1
+    spread = np.ones(len(size))
+    units = [one for one in recording.units if one.step >= 0 and one.shape]
+    made = {
+        id(one): (
+            np.bincount(line[one.begin : one.end], minlength=count),
+            np.bincount(line[one.begin : one.end], weights=size[one.begin : one.end], minlength=count),
+        )
+        for one in units
+    }
+    for unit in units:
+        often, total = made[id(unit)]
+        most = np.ones(count)
+        for other in (one for one in units if one is not unit and one.shape == unit.shape):
+            times, bytes_ = made[id(other)]
+            ratio = np.where((times == often) & (total > 0), bytes_ / np.maximum(total, 1), 1.0)
+            most = np.maximum(most, np.maximum(ratio, 1 / np.maximum(ratio, LEAST_RATIO)))
+        most[0] = 1.0  # of no line, as in a backward
+        spread[unit.begin : unit.end] = most[line[unit.begin : unit.end]]
+    return spread

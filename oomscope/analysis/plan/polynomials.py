@@ -84,6 +84,7 @@ class Evidence:
         block, full: bytes of one block of a reduction, and of as many as the card runs at once; 0: it is none.
         by_data: whether another step of the same shape made it in another size, as what is routed to an expert.
         nudged: whether that size is nearly the same.
+        spread: how many times as much or as little its line makes in other steps of its shape.
     """
 
     points: tuple[Point, ...]
@@ -97,6 +98,7 @@ class Evidence:
     full: int = 0
     by_data: bool = False
     nudged: bool = False
+    spread: float = 1.0
 
 
 def with_the_rest(evidence: Evidence, varied: Sequence[int], found: Polynomial, *, borne_out: bool) -> Model:
@@ -151,6 +153,11 @@ def proportional(evidence: Evidence, row: int, degree: Powers | None = None) -> 
     """What was seen at one shape, in proportion to what the request is, or to a product of other degrees."""
     point, size, powers = evidence.points[row], evidence.sizes[row], degree or evidence.hint.degree
     return Polynomial(((factor_of(point, size, powers), powers),))
+
+
+def scaled(one: Polynomial, by: float) -> Polynomial:
+    """So many times a polynomial that is not squared."""
+    return Polynomial(tuple((factor * by, powers) for factor, powers in one.terms))
 
 
 def factor_of(point: Point, size: int, powers: Powers) -> float:

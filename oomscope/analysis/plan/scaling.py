@@ -12,7 +12,7 @@ from oomscope.analysis.plan.alignment import Stretch, align
 from oomscope.analysis.plan.by_data import Decided, decided
 from oomscope.analysis.plan.facts import LEAST_WORKSPACE
 from oomscope.analysis.plan.hints import hints
-from oomscope.analysis.plan.kinds import SIDE, kind_of
+from oomscope.analysis.plan.kinds import LENGTH, SIDE, kind_of
 from oomscope.analysis.plan.loops import by_items, of_one_size
 from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
@@ -29,6 +29,7 @@ from oomscope.model.ordering import among
 
 LIKELY, LEAST, MOST = range(3)
 _UNSEEN = -1
+_THOUSAND = 1000
 VOLUME = 3
 """The degree of a side."""
 
@@ -133,8 +134,10 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
     data = _decided_by_data(recording, parameters) if columns else Decided.none(count)  # one shape tells no law
-    flags = [recording.at_once, told.of_rows, data.rows, data.nudged, told.filled_by, *blocks_of(recording)]
-    rows = np.concatenate([size[:, None], value, seen, told.degree, told.low, told.high], axis=1)
+    spread = np.ceil(data.spread * _THOUSAND).astype(np.int64)
+    flags = [recording.at_once, told.of_rows, data.rows, data.nudged, spread, told.filled_by, *blocks_of(recording)]
+    degree = _squared(told.degree, parameters, data)
+    rows = np.concatenate([size[:, None], value, seen, degree, told.low, told.high], axis=1)
     rows = np.concatenate([rows, np.stack(flags, axis=1)], axis=1)
     known = np.flatnonzero(has_shape)
     distinct, inverse = np.unique(rows[known], axis=0, return_inverse=True)
@@ -158,7 +161,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
         which=which,
         matched=matched,
         value=value,
-        degree=told.degree,
+        degree=degree,
         carried=told.carried,
         copies=copies,
         workspace=workspace,
@@ -167,6 +170,16 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
         varied=varied,
         windows=_windows(recording, shapes),
     )
+
+
+def _squared(degree: IntArray, parameters: Sequence[str], data: Decided) -> IntArray:
+    """int64[requests, parameters]: with twice the degree of a length or side for what changes with its square."""
+    found: IntArray = degree.copy()
+    for axis, name in enumerate(parameters):
+        if kind_of(name, parameters) in (LENGTH, SIDE):
+            usual = int(np.median(degree[data.rows & ~data.squared, axis])) if data.rows.any() else 0
+            found[data.rows & data.squared, axis] = np.maximum(degree[data.rows & data.squared, axis], 2 * usual)
+    return found
 
 
 def _windows(recording: Recording, shapes: Sequence[Shape]) -> WindowStages | None:
@@ -196,7 +209,7 @@ def _lines(recording: Recording, which: IntArray, count: int) -> list[IntArray]:
 
 def _evidence(row: list[int], points: Sequence[tuple[float, ...]], width: int, usual: tuple[int, ...]) -> Evidence:
     size, own, seen = row[0], tuple(map(float, row[1 : 1 + width])), row[1 + width : 1 + width + len(points)]
-    *degrees, at_once, of_rows, by_data, nudged, filled_by, block, full = row[1 + width + len(points) :]
+    *degrees, at_once, of_rows, by_data, nudged, spread, filled_by, block, full = row[1 + width + len(points) :]
     hint = Hint(*(tuple(degrees[part * width : (part + 1) * width]) for part in range(3)))
     found = [(point, there) for point, there in zip(points, seen, strict=True) if there != _UNSEEN]
     return Evidence(
@@ -211,6 +224,7 @@ def _evidence(row: list[int], points: Sequence[tuple[float, ...]], width: int, u
         usual=usual,
         by_data=bool(by_data),
         nudged=bool(nudged),
+        spread=spread / _THOUSAND,
     )
 
 

@@ -23,6 +23,7 @@ from oomscope.analysis.plan.polynomials import (
     factor_of,
     power,
     proportional,
+    scaled,
     spread,
     times,
     with_the_rest,
@@ -30,6 +31,7 @@ from oomscope.analysis.plan.polynomials import (
 from oomscope.analysis.plan.reductions import capped, reduction_model, up_to_full
 from oomscope.analysis.plan.row_models import row_model
 from oomscope.analysis.plan.token_models import token_model
+from oomscope.analysis.plan.unit_models import unit_model
 from oomscope.analysis.plan.workspace_models import changed, nearest_degree, workspace_model
 
 HIGHEST = 3
@@ -37,6 +39,8 @@ HIGHEST = 3
 
 LARGE = 1 << 20
 """Bytes of a request that is worth a doubt."""
+A_LITTLE = 0.01
+"""Of a size: what a sum begins below 0, as where a token is left out."""
 ROUNDED = 0.005
 """The share by which the square of a side may miss a size: strides and windows round sides down."""
 
@@ -67,6 +71,8 @@ def fit(evidence: Evidence) -> Model:
         return tokens
     if evidence.at_once:
         return workspace_model(evidence, varied)
+    if (units := unit_model(evidence, varied)) is not None:
+        return units
     return _sums(evidence, varied)
 
 
@@ -78,7 +84,8 @@ def _share(evidence: Evidence, varied: Sequence[int]) -> Model:
     """
     degree = tuple(max(hint, int(axis in varied)) for axis, hint in enumerate(evidence.hint.degree))
     told = nearest_degree(evidence) if evidence.nudged else None
-    return Model(proportional(evidence, 0, told or degree), is_borne_out=False)
+    likely = proportional(evidence, 0, told or degree)
+    return Model(likely, (scaled(likely, 1 / evidence.spread), scaled(likely, evidence.spread)), is_borne_out=False)
 
 
 def _monomials(points: Sequence[Point], sizes: Sequence[int], varied: Sequence[int]) -> list[Powers]:
@@ -146,8 +153,9 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
     if len(points) > 2:
         model = with_the_rest(evidence, varied, likely, borne_out=True)
         mostly_fixed = sizes[0] >= LARGE and _share_of_first(likely, points[0]) > 1
-        if mostly_fixed and _only_together(evidence, varied):
-            model = Model(model.likely, (*model.others, proportional(evidence, 0)), is_borne_out=False)
+        if (mostly_fixed and _only_together(evidence, varied)) or _falls_below(likely, points, varied):
+            others = (proportional(evidence, 0), *_slower(evidence, varied))
+            model = Model(model.likely, (*model.others, *others), is_borne_out=False)
         return model
     if sizes[0] >= LARGE and _share_of_first(likely, points[0]) > ROUNDED:
         fitting = [*fitting, proportional(evidence, 0)]
@@ -158,6 +166,23 @@ def _sums(evidence: Evidence, varied: Sequence[int]) -> Model:
     rest = [axis for axis in range(len(points[0])) if axis not in varied]
     scaled = tuple(times(one, evidence, rest, evidence.hint.degree) for one in others)
     return Model(model.likely, (*scaled, *model.others), is_borne_out=not others and model.is_borne_out)
+
+
+def _falls_below(one: Polynomial, points: Sequence[Point], varied: Sequence[int]) -> bool:
+    """Whether a sum of two products, which two values of a side or a length tell, would be 0 before that is.
+
+    What is cut into patches or windows, or rounded otherwise, looks so between two sides, and does not go on so.
+    """
+    (least, low), (_, high) = one.terms[0], one.terms[-1]
+    two = any(low[axis] < high[axis] and len({point[axis] for point in points}) == 2 for axis in varied)
+    return two and not one.squared and least < 0 and _share_of_first(one, points[0]) > A_LITTLE
+
+
+def _slower(evidence: Evidence, varied: Sequence[int]) -> list[Polynomial]:
+    """What grows less than it should with what is counted in squares, as a part of it may stay."""
+    degree = evidence.hint.degree
+    less = tuple(one - 1 if row in varied and one > 1 else one for row, one in enumerate(degree))
+    return [] if less == degree else [proportional(evidence, 0, less)]
 
 
 def _likely_degrees(evidence: Evidence, varied: Sequence[int]) -> dict[int, int]:

@@ -13,7 +13,18 @@ from itertools import pairwise, product
 import numpy as np
 
 from oomscope.analysis.plan.kinds import BATCH, kind_of
-from oomscope.analysis.plan.polynomials import EXACT, Evidence, Law, Model, Point, Polynomial, Powers, power, spread
+from oomscope.analysis.plan.polynomials import (
+    EXACT,
+    Evidence,
+    Law,
+    Model,
+    Multiple,
+    Point,
+    Polynomial,
+    Powers,
+    power,
+    spread,
+)
 from oomscope.frozen import frozen
 from oomscope.model import IntArray
 
@@ -101,7 +112,9 @@ def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
     """
     is_product = isinstance(model.likely, Polynomial) and len(model.likely.terms) == 1
     is_varied = len({point[axis] for point in evidence.points}) > 1
-    if evidence.sizes[0] < LEAST or evidence.of_rows or evidence.by_data or is_product or not is_varied:
+    if evidence.sizes[0] < LEAST or evidence.of_rows or evidence.by_data or not is_varied:
+        return []
+    if is_product or _is_of_tokens(model):
         return []
     if evidence.at_once and not _is_forced(evidence, model, axis):
         return []  # Workspaces follow laws of their own.
@@ -109,6 +122,13 @@ def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
     fitting = _fitting(evidence, axis, np.arange(2, min(values[-1], WIDEST) + 1))
     exact = [one for one in fitting if any(value % one.width == 0 for value in values)]
     return sorted(exact or fitting, key=lambda one: -one.width)
+
+
+def _is_of_tokens(model: Model) -> bool:
+    """Whether it is the square of a whole number of tokens, some of which stay: see `token_models`."""
+    law = model.likely
+    squared = isinstance(law, Multiple) and isinstance(law.law, Polynomial) and law.law.squared
+    return squared and model.is_borne_out and not model.others
 
 
 def _is_forced(evidence: Evidence, model: Model, axis: int) -> bool:

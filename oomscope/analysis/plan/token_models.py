@@ -27,7 +27,7 @@ NEARLY = 1e-3
 def token_model(evidence: Evidence, varied: Sequence[int]) -> Model | None:
     """The model of scores at two lengths, or sides of images, or more; None where they are no such square."""
     for axis in varied:
-        if (each := _per_side(evidence, varied, axis)) is not None:
+        if (each := per_side(evidence, varied, axis)) is not None:
             degree = evidence.usual[axis]
             root = _root(sorted(each.items()), degree)
             if root is not None:
@@ -35,15 +35,16 @@ def token_model(evidence: Evidence, varied: Sequence[int]) -> Model | None:
     return None
 
 
-def _beside(evidence: Evidence, varied: Sequence[int], axis: int) -> tuple[int, ...]:
-    """The powers of what varies beside a side: a batch, linear unless it is known better."""
-    others = [one for one in varied if one != axis]
-    return spread([max(evidence.hint.degree[one], 1) for one in others], others, len(evidence.points[0]))
+def beside(evidence: Evidence, varied: Sequence[int], axis: int) -> tuple[int, ...]:
+    """The powers of all beside a side: a batch that varies is linear unless it is known better."""
+    degree = [max(one, 1) if row in varied else one for row, one in enumerate(evidence.hint.degree)]
+    others = [row for row in range(len(degree)) if row != axis]
+    return spread([degree[row] for row in others], others, len(degree))
 
 
-def _per_side(evidence: Evidence, varied: Sequence[int], axis: int) -> dict[float, float] | None:
+def per_side(evidence: Evidence, varied: Sequence[int], axis: int) -> dict[float, float] | None:
     """Bytes at each length or side and the first shape's other parameters; None where these do not tell them."""
-    powers = _beside(evidence, varied, axis)
+    powers = beside(evidence, varied, axis)
     own, found = power(evidence.points[0], powers), dict[float, float]()
     for point, size in zip(evidence.points, evidence.sizes, strict=True):
         each = size * own / power(point, powers)
@@ -59,7 +60,7 @@ def _root(each: Sequence[tuple[float, float]], degree: int) -> tuple[float, floa
     constant = sqrt(small) - factor * first**degree
     if factor <= 0 or constant <= 0:
         return None
-    if degree == SQUARE and (_is_of_a_side(each) or not _are_patches(constant / factor, each)):
+    if degree == SQUARE and (is_of_a_side(each) or not _are_patches(constant / factor, each)):
         return None
     if degree == LINEAR and not _are_whole(constant / factor, each):
         return None
@@ -74,7 +75,7 @@ def _are_whole(beside: float, each: Sequence[tuple[float, float]]) -> bool:
     return whole and 1 <= count <= MOST_BESIDE and abs(beside - count) <= NEARLY * count
 
 
-def _is_of_a_side(each: Sequence[tuple[float, float]]) -> bool:
+def is_of_a_side(each: Sequence[tuple[float, float]]) -> bool:
     """Whether it is the square of what convolutions leave of a side: a few pixels less."""
     (first, small), (last, large) = each[0], each[-1]
     less = first - sqrt(small) * (last - first) / (sqrt(large) - sqrt(small))
@@ -101,4 +102,4 @@ def _law(evidence: Evidence, varied: Sequence[int], axis: int, root: tuple[float
     width = len(evidence.points[0])
     constant, factor = root
     terms = ((constant, (0,) * width), (factor, spread((degree,), [axis], width)))
-    return Multiple(Polynomial(terms, squared=True), _beside(evidence, varied, axis), evidence.points[0])
+    return Multiple(Polynomial(terms, squared=True), beside(evidence, varied, axis), evidence.points[0])
