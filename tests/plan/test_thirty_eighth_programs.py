@@ -77,7 +77,7 @@ def scores(beside: int, *lengths: int) -> Evidence:
 def test_scores_between_tokens_of_a_sequence_and_others():
     model = token_model(scores(256, 256, 336), (1,))
     assert model is not None
-    assert model.likely.at((4.0, 640.0)) == pytest.approx(8 * 16 * 896**2 * 4)
+    assert model.likely.at((4.0, 640.0)) == pytest.approx(4 * 16 * 896**2 * 4)
 
 
 def test_a_sum_of_two_products_is_none():

@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from oomscope.analysis.plan.crop_models import crop_model
 from oomscope.analysis.plan.divided import divisor_of, of_parts, of_wholes
 from oomscope.analysis.plan.polynomials import (
     EXACT,
@@ -31,7 +32,6 @@ from oomscope.analysis.plan.polynomials import (
 from oomscope.analysis.plan.reductions import capped, reduction_model, up_to_full
 from oomscope.analysis.plan.row_models import row_model
 from oomscope.analysis.plan.token_models import token_model
-from oomscope.analysis.plan.unit_models import unit_model
 from oomscope.analysis.plan.workspace_models import changed, nearest_degree, workspace_model
 
 HIGHEST = 3
@@ -71,8 +71,8 @@ def fit(evidence: Evidence) -> Model:
         return tokens
     if evidence.at_once:
         return workspace_model(evidence, varied)
-    if (units := unit_model(evidence, varied)) is not None:
-        return units
+    if (crops := crop_model(evidence, varied)) is not None:
+        return crops
     return _sums(evidence, varied)
 
 

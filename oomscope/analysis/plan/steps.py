@@ -114,7 +114,7 @@ def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
     is_varied = len({point[axis] for point in evidence.points}) > 1
     if evidence.sizes[0] < LEAST or evidence.of_rows or evidence.by_data or not is_varied:
         return []
-    if is_product or _is_of_tokens(model):
+    if is_product or _is_of_tokens(model, axis):
         return []
     if evidence.at_once and not _is_forced(evidence, model, axis):
         return []  # Workspaces follow laws of their own.
@@ -124,11 +124,15 @@ def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
     return sorted(exact or fitting, key=lambda one: -one.width)
 
 
-def _is_of_tokens(model: Model) -> bool:
-    """Whether it is the square of a whole number of tokens, some of which stay: see `token_models`."""
+def _is_of_tokens(model: Model, axis: int) -> bool:
+    """Whether it is the square of a length and a whole number of tokens beside it: see `token_models`.
+
+    Of a side's square, windows that pad may look so.
+    """
     law = model.likely
-    squared = isinstance(law, Multiple) and isinstance(law.law, Polynomial) and law.law.squared
-    return squared and model.is_borne_out and not model.others
+    if not (isinstance(law, Multiple) and isinstance(law.law, Polynomial) and law.law.squared):
+        return False
+    return model.is_borne_out and law.law.terms[-1][1][axis] == 1
 
 
 def _is_forced(evidence: Evidence, model: Model, axis: int) -> bool:

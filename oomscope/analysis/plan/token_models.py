@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
+from oomscope.analysis.plan.patches import LARGEST
 from oomscope.analysis.plan.polynomials import EXACT, Evidence, Model, Multiple, Polynomial, power, spread
 
 MOST_BESIDE = 1024
@@ -60,7 +61,7 @@ def _root(each: Sequence[tuple[float, float]], degree: int) -> tuple[float, floa
     constant = sqrt(small) - factor * first**degree
     if factor <= 0 or constant <= 0:
         return None
-    if degree == SQUARE and (is_of_a_side(each) or not _are_patches(constant / factor, each)):
+    if degree == SQUARE and (_is_of_a_side(each) or not _are_patches(constant / factor, each)):
         return None
     if degree == LINEAR and not _are_whole(constant / factor, each):
         return None
@@ -75,7 +76,7 @@ def _are_whole(beside: float, each: Sequence[tuple[float, float]]) -> bool:
     return whole and 1 <= count <= MOST_BESIDE and abs(beside - count) <= NEARLY * count
 
 
-def is_of_a_side(each: Sequence[tuple[float, float]]) -> bool:
+def _is_of_a_side(each: Sequence[tuple[float, float]]) -> bool:
     """Whether it is the square of what convolutions leave of a side: a few pixels less."""
     (first, small), (last, large) = each[0], each[-1]
     less = first - sqrt(small) * (last - first) / (sqrt(large) - sqrt(small))
@@ -87,7 +88,7 @@ def _are_patches(ratio: float, each: Sequence[tuple[float, float]]) -> bool:
 
     Then each pair of tokens has a whole number of bytes.
     """
-    for width in range(LEAST_WIDTH, round(min(side for side, _ in each)) + 1):
+    for width in range(LEAST_WIDTH, LARGEST + 1):
         beside = round(ratio / width**2)
         if any(side % width for side, _ in each) or not 1 <= beside <= MOST_BESIDE:
             continue
