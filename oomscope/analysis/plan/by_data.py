@@ -69,16 +69,25 @@ def decided(recording: Recording, elsewhere: IntArray) -> Decided:
     back = (line == 0) & np.isin(size, sizes)
     far = np.unique(size[rows & (line > 0) & ~nudged])
     rows, nudged = rows | back, (nudged | (back & ~rows)) & ~(back & np.isin(size, far))
-    return Decided(rows, nudged, _squared(size, elsewhere), _spread(recording))
+    return Decided(rows, nudged, _squared(recording, elsewhere), _spread(recording))
 
 
-def _squared(size: IntArray, elsewhere: IntArray) -> BoolArray:
-    """bool[requests]: what changes by the square of a ratio that others change by."""
-    large = (size >= LEAST_WORKSPACE) & (elsewhere > 0) & (elsewhere != size)
-    ratio = np.where(large, np.log(np.maximum(elsewhere, 1) / np.maximum(size, 1)), 0.0)
-    known = np.unique(_in_parts(ratio[large]))
-    near = np.concatenate([known - 1, known, known + 1])
-    return np.asarray(large & np.isin(_in_parts(ratio / 2), near))
+def _squared(recording: Recording, elsewhere: IntArray) -> BoolArray:
+    """bool[requests]: what changes by the square of a ratio that others change by, and what the same lines make.
+
+    Two steps may have as many tokens by chance.
+    """
+    size, line = recording.program.size, recording.key - UNFRAMED
+    moved = (size >= LEAST_WORKSPACE) & (elsewhere > 0) & (elsewhere != size)
+    ratio = np.where(moved, np.log(np.maximum(elsewhere, 1) / np.maximum(size, 1)), 0.0)
+    known = np.unique(_in_parts(ratio[moved]))
+    found = moved & np.isin(_in_parts(ratio / 2), np.concatenate([known - 1, known, known + 1]))
+    count = int(line.max(initial=0)) + 1
+    squared = np.bincount(line[found], minlength=count) > MOSTLY * np.bincount(line[moved], minlength=count)
+    squared[0] = False  # of no line, as in a backward
+    made = squared[line] & (size >= LEAST_WORKSPACE)
+    sizes = np.setdiff1d(np.unique(size[made]), np.unique(size[(line > 0) & ~made]))
+    return np.asarray(made | ((line == 0) & (found | np.isin(size, sizes))))
 
 
 def _in_parts(ratio: FloatArray) -> IntArray:

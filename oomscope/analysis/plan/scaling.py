@@ -133,7 +133,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     told = hints(recording, parameters)
     seen = np.stack([column for _, column in columns], axis=1) if columns else np.zeros((count, 0), np.int64)
     has_shape = np.all(value > 0, axis=1)
-    data = _decided_by_data(recording, parameters) if columns else Decided.none(count)  # one shape tells no law
+    data = _decided_by_data(recording, parameters)
     spread = np.ceil(data.spread * _THOUSAND).astype(np.int64)
     flags = [recording.at_once, told.of_rows, data.rows, data.nudged, spread, told.filled_by, *blocks_of(recording)]
     degree = _squared(told.degree, parameters, data)

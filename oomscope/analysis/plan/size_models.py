@@ -83,8 +83,8 @@ def _share(evidence: Evidence, varied: Sequence[int]) -> Model:
     the same.
     """
     degree = tuple(max(hint, int(axis in varied)) for axis, hint in enumerate(evidence.hint.degree))
-    told = nearest_degree(evidence) if evidence.nudged else None
-    likely = proportional(evidence, 0, told or degree)
+    told = (nearest_degree(evidence) if evidence.nudged else None) or degree
+    likely = proportional(evidence, 0, tuple(map(max, told, degree)))
     return Model(likely, (scaled(likely, 1 / evidence.spread), scaled(likely, evidence.spread)), is_borne_out=False)
 
 
@@ -279,7 +279,11 @@ def _quadratic(points: Sequence[Point], sizes: Sequence[int], axis: int) -> list
 
 def _from_hint(evidence: Evidence) -> Model:
     own = Polynomial(((float(evidence.sizes[0]), (0,) * len(evidence.points[0])),))
-    return capped(with_the_rest(evidence, (), own, borne_out=False), evidence)
+    model = capped(with_the_rest(evidence, (), own, borne_out=False), evidence)
+    if not evidence.by_data or evidence.spread == 1 or not isinstance(model.likely, Polynomial):
+        return model
+    ends = (scaled(model.likely, 1 / evidence.spread), scaled(model.likely, evidence.spread))
+    return Model(model.likely, (*model.others, *ends), is_borne_out=False)
 
 
 def _fits(terms: Sequence[tuple[float, Powers]], points: Sequence[Point], sizes: Sequence[int]) -> bool:
