@@ -180,8 +180,13 @@ def _trained(run: Run, loops: list[list[Block]]) -> list[list[Block]]:
 
 
 def _line_of(run: Run, loop: list[Block]) -> object:
-    """The line of a module that calls the blocks of a loop, from wherever the module is called."""
-    return paths(run)[int(run.stack[loop[0].rows[0]])][loop[0].depth - 1][-1]
+    """The line of a module that calls the blocks of a loop, from wherever the module is called.
+
+    A container of torch's has the same line in all models: what calls it counts.
+    """
+    callers = paths(run)[int(run.stack[loop[0].rows[0]])][: loop[0].depth]
+    own = [part for part in callers if not OF_TORCH.match(part[-1][0])]
+    return (own or list(callers))[-1][-1]
 
 
 def _leaves_gradients(run: Run, call: Block, shortly: int = 0) -> bool:
