@@ -18,6 +18,7 @@ IN_A_LOOP = 0.5
 """Of what a call made: where more lies before the line that it goes back to, the call goes on with a loop."""
 BETWEEN_CLASSES = 8
 """Lines between the last of one function and the first of the next class's, at least."""
+CLASSES = 2
 KINDS = 3
 """Of layers that a line calls: two of them may take turns in one call."""
 OF_TORCH = re.compile(r"torch/")
@@ -59,6 +60,21 @@ def _lines(parts: list[Part]) -> list[int]:
     inside = {part[1][::2] for part in parts if len(part) > 1}
     is_in_one = len(set(lines)) == 1 == len(inside) and all(len(part) > 1 for part in parts)
     return [part[1][1] for part in parts] if is_in_one else lines
+
+
+def _are_classes(parts: list[Part]) -> bool:
+    """Whether calls are of modules of several classes, two of which do all in a function of the same name.
+
+    Their lines lie apart, and no line of one is in the other.
+    """
+    inside: dict[int, set[int]] = {}
+    for part in parts:
+        if len(part) > 1:
+            inside.setdefault(part[0][1], set()).add(part[1][1])
+    if len(inside) < CLASSES or len({part[1][::2] for part in parts if len(part) > 1}) != 1:
+        return False
+    apart = all(high - low >= BETWEEN_CLASSES for low, high in pairwise(sorted({part[0][1] for part in parts})))
+    return apart and sum(map(len, inside.values())) == len(set().union(*inside.values()))
 
 
 def _goes_back(lines: list[int]) -> bool:
@@ -136,7 +152,20 @@ class CallTree:
         """
         edges = [number for number in range(1, len(places)) if places[number] != places[number - 1] + 1]
         runs = [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
-        return [call for run in runs for call in self._in_a_row(run, stacks, depth)]
+        kinds = [kind for run in runs for kind in self._of_one_class(run, stacks, depth)]
+        return [call for kind in kinds for call in self._in_a_row(kind, stacks, depth)]
+
+    def _of_one_class(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
+        """`places` cut where a module of another class is called, where each does all in a function of one name.
+
+        As the residual blocks and the attention between them that one line of a U-Net calls.
+        """
+        parts = [self.known[stacks[place]][depth] for place in places]
+        lines = [part[0][1] for part in parts]
+        if not _are_classes(parts):
+            return [places]
+        edges = [number for number in range(1, len(places)) if lines[number] != lines[number - 1]]
+        return [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
 
     def _in_a_row(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
         """Requests between which nothing else was made, cut where lines go back from the last to where a call began.
