@@ -124,14 +124,17 @@ def _by_call(run: Run, known: dict[int, Path], rows: IntArray) -> dict[object, I
 
 
 def _in_one_row(run: Run, rows: IntArray) -> int:
-    """Bytes of the most that goes between two requests, if it is as many tensors, of several lines, as of a graph."""
-    most = 0
+    """Bytes that go between two requests, if they are as many tensors, of several lines, as of a graph.
+
+    An evaluation makes one graph for each of its batches, nearly as large as the largest.
+    """
+    graphs = [0]
     moment = _last_request(run, run.end[rows])
     for one in ascending(moment).tolist():
         own = rows[moment == one]
         if len(own) >= TOGETHER and _of_several_lines(run, own):
-            most = max(most, int(run.size[own].sum()))
-    return most
+            graphs.append(int(run.size[own].sum()))
+    return sum(one for one in graphs if one >= AT_ONCE * max(graphs))
 
 
 def _of_several_lines(run: Run, rows: IntArray) -> bool:
