@@ -134,8 +134,9 @@ def _calls_of(run: Run, module: str) -> int:
 
 
 def _one_at_a_time(run: Run, draft: Draft, first: BoolArray) -> Draft:
-    """Two temporaries of the largest of the `first` states in every step of the optimizer."""
-    begins = np.array([run.last_of(step, *range(5)) for step in range(run.steps)], np.int64)
+    """Two temporaries of the largest of the `first` states in every step up to the last that trains."""
+    trains = [step for step in range(run.steps) if run.first_of(step, BACKWARD, OPTIMIZER) < NEVER]
+    begins = np.array([run.last_of(step, *range(5)) for step in range(max(trains, default=-1) + 1)], np.int64)
     begins = np.repeat(begins[(begins > 0) & (begins < NEVER)], 2)
     size = np.full(len(begins), int(run.size[first].max(initial=1)), np.int64)
     return draft.added(size, begins - 2, begins - 2 + SPACING // 4)
