@@ -317,6 +317,7 @@ ROUNDS = {
             {
                 ("distill_llama", "bf16"),
                 ("rnnt_asr", "bf16"),
+                ("stylegan_res", "adafactor"),
                 ("stylegan_res", "autocast"),
                 ("stylegan_res", "bf16"),
                 ("stylegan_res", "checkpoint"),
@@ -350,6 +351,99 @@ ROUNDS = {
             }
         ),
         out=frozenset({("train_effnet", "checkpoint")}),
+    ),
+    # A decoder beside an image encoder: whether its logits are cast nothing tells.
+    Round("thirty_ninth"): Expected(
+        40,
+        0.002,
+        {("nanovlm", "bf16"): 0.12},
+        far_pairs=frozenset({("nanovlm", "bf16+sgd_momentum")}),
+        out=frozenset({("segformer_b1", "sdpa")}),
+    ),
+    # Masks leave another number of tokens in each step.
+    Round("fortieth"): Expected(
+        40,
+        0.003,
+        {("unet_flow", "autocast"): 0.09},
+        far_pairs=frozenset(
+            {("bart_smooth", "autocast+sdpa"), ("unet_flow", "autocast+adafactor"), ("unet_flow", "checkpoint+sdpa")}
+        ),
+        out=frozenset({("ijepa_vit", "accumulate=2")}),
+        none=frozenset({("unet_flow", "sdpa")}),
+    ),
+    # A frozen norm that casts its scale, recurrent layers between gates.
+    Round("forty_first"): Expected(
+        40,
+        0.002,
+        {("fcos_detector", "autocast"): 0.22, ("tft_forecast", "autocast"): 0.22, ("tft_forecast", "checkpoint"): 0.29},
+        far_pairs=frozenset(
+            {
+                ("fcos_detector", "checkpoint+autocast"),
+                ("tft_forecast", "checkpoint+sdpa"),
+                ("tft_forecast", "autocast+sdpa"),
+            }
+        ),
+        out=frozenset({("fcos_detector", "autocast"), ("tft_forecast", "autocast")}),
+        none=frozenset({("tft_forecast", "sdpa")}),
+    ),
+    # A loss that does not cast logits, in a model with rotary places.
+    Round("forty_second"): Expected(
+        40,
+        0.001,
+        {("nano_gqa", "bf16"): 0.25, ("segresnet_brats", "checkpoint"): 0.09},
+        far_pairs=frozenset(
+            {
+                ("coatnet_imagenet", "checkpoint+sdpa"),
+                ("nano_gqa", "autocast+sdpa"),
+                ("nano_gqa", "bf16+optimizer_in_backward"),
+            }
+        ),
+        out=frozenset({("e5_contrastive", "accumulate=4"), ("nano_gqa", "bf16")}),
+        none=frozenset({("coatnet_imagenet", "sdpa")}),
+    ),
+    # An evaluation that keeps the graph of each of its batches.
+    Round("forty_third"): Expected(
+        40,
+        0.001,
+        {("vlm_smol_siglip", "bf16"): 0.15},
+        far_pairs=frozenset({("mt5_summarization", "checkpoint+fused_loss=8"), ("vlm_smol_siglip", "bf16+adafactor")}),
+    ),
+    # Residual blocks of a convolutional autoencoder.
+    Round("forty_fourth"): Expected(
+        40,
+        0.001,
+        {("vqgan_f16", "checkpoint"): 0.15},
+        far_pairs=frozenset(
+            {
+                ("gemma3_sft", "autocast+sdpa"),
+                ("gemma3_sft", "checkpoint+fused_loss=8"),
+                ("vqgan_f16", "checkpoint+adafactor"),
+                ("vqgan_f16", "checkpoint+autocast"),
+            }
+        ),
+        none=frozenset({("gemma3_sft", "sdpa"), ("vqgan_f16", "sdpa")}),
+    ),
+    # A teacher without no_grad whose blocks are called by a container of torch's.
+    Round("forty_fifth"): Expected(
+        40,
+        0.003,
+        far_pairs=frozenset({("medsam_finetune", "autocast+sdpa")}),
+        out=frozenset({("medsam_finetune", "sdpa")}),
+    ),
+    # A generator's logits of masked tokens alone.
+    Round("forty_sixth"): Expected(
+        40,
+        0.001,
+        {("electra_pretrain", "checkpoint"): 0.09, ("x3d_video", "offload_activations"): 0.09},
+        far_pairs=frozenset(
+            {
+                ("electra_pretrain", "checkpoint+fused_loss=8"),
+                ("gemma3_packed", "accumulate=4+autocast"),
+                ("gemma3_packed", "checkpoint+fused_loss=8"),
+            }
+        ),
+        out=frozenset({("electra_pretrain", "fused_loss=8"), ("ibot_views", "no_grad")}),
+        none=frozenset({("gemma3_packed", "sdpa")}),
     ),
 }
 OFTEN_RIGHT = 0.08

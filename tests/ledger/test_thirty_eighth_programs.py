@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.ledger import _MEASURED_DOUBT, LEAST_DOUBT, ledger_of
+from oomscope.analysis.ledger import _MEASURED_DOUBT, LEAST_DOUBT, WITH_VALUE, ledger_of
 from oomscope.analysis.ledger.casts import is_of_unknown_width
 from oomscope.analysis.ledger.edits import sdpa
 from oomscope.analysis.ledger.tied_logits import tied_logits
@@ -45,8 +45,8 @@ def test_logits_of_layers_and_what_is_made_of_them_are_none(program: str):
 
 @pytest.mark.parametrize("slug", sorted(_MEASURED_DOUBT))
 def test_a_range_leaves_the_room_that_measured_rows_needed(slug: str):
-    program = "gpt_pretrain" if slug == "offload_activations" else "deit_train"
-    ledger = ledger_of(study(program), [(slug, None), ("fused_optimizer", None)])
+    program = "gpt_pretrain" if slug in ("offload_activations", "fused_loss") else "deit_train"
+    ledger = ledger_of(study(program), [(slug, WITH_VALUE.get(slug)), ("fused_optimizer", None)])
     rows, base = {row.slug: row.peak_allocated for row in ledger.rows}, ledger.peak_allocated
     assert rows[slug].high - rows[slug].low >= 2 * _MEASURED_DOUBT[slug] * base - 2
     assert rows["fused_optimizer"].high - rows["fused_optimizer"].low >= 2 * LEAST_DOUBT * base - 2
