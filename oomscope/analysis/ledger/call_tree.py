@@ -77,6 +77,17 @@ def _are_classes(parts: list[Part]) -> bool:
     return apart and sum(map(len, inside.values())) == len(set().union(*inside.values()))
 
 
+def _between_clusters(lines: list[int]) -> list[int]:
+    distinct = sorted(set(lines))
+    number = {distinct[0]: 0}
+    for low, high in pairwise(distinct):
+        number[high] = number[low] + (high - low >= BETWEEN_CLASSES)
+    edges = [at for at in range(1, len(lines)) if number[lines[at]] != number[lines[at - 1]]]
+    stretches = [lines[begin:end] for begin, end in pairwise([0, *edges, len(lines)])]
+    back = any(one[at] == one[0] < one[at - 1] for one in stretches for at in range(1, len(one)))
+    return edges if back else []
+
+
 def _goes_back(lines: list[int]) -> bool:
     return any(line < before for before, line in pairwise(lines))
 
@@ -162,9 +173,10 @@ class CallTree:
         """
         parts = [self.known[stacks[place]][depth] for place in places]
         lines = [part[0][1] for part in parts]
-        if not _are_classes(parts):
-            return [places]
-        edges = [number for number in range(1, len(places)) if lines[number] != lines[number - 1]]
+        if _are_classes(parts):
+            edges = [number for number in range(1, len(places)) if lines[number] != lines[number - 1]]
+        else:
+            edges = _between_clusters(lines)
         return [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
 
     def _in_a_row(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
