@@ -164,7 +164,20 @@ class CallTree:
         edges = [number for number in range(1, len(places)) if places[number] != places[number - 1] + 1]
         runs = [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
         kinds = [kind for run in runs for kind in self._of_one_class(run, stacks, depth)]
-        return [call for kind in kinds for call in self._in_a_row(kind, stacks, depth)]
+        return self._in_turns([call for kind in kinds for call in self._in_a_row(kind, stacks, depth)], stacks, depth)
+
+    def _in_turns(self, calls: list[list[int]], stacks: list[int], depth: int) -> list[list[int]]:
+        """`calls`, cut where the lines of one begin anew, if some do so and others do not.
+
+        Of blocks that begin a stage the last line is left out, as where a shortcut would be of another size.
+        """
+        found, every = [], []
+        for call in calls:
+            lines = _lines([self.known[stacks[place]][depth] for place in call])
+            turns = [at for at in range(1, len(lines)) if lines[at] == lines[0] < lines[at - 1]]
+            found.append(len(turns))
+            every += [call[begin:end] for begin, end in pairwise([0, *turns, len(call)])]
+        return every if 0 in found and max(found) == 1 else calls
 
     def _of_one_class(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
         """`places` cut where a module of another class is called, where each does all in a function of one name.
