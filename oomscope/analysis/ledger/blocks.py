@@ -29,7 +29,7 @@ LEAST_SHARE = 1 / 64
 """Of what forwards leave to backwards: where loops leave less, they are not those of a model's blocks."""
 OF_THE_PROGRAM, IN_A_MODEL = 1, 2
 """Depths of calls."""
-STAGES = 0.75
+STAGES = 0.7
 """Of what a call leaves to a backward: where loops within it make as much, it is a stage of blocks."""
 MOSTLY = 0.5
 """Of what the calls of a loop leave to a backward."""
