@@ -63,3 +63,11 @@ def test_an_evaluation_behind_the_last_step_makes_no_temporaries_of_an_optimizer
     added = edited.likely.begin[len(subject.size) :]
     assert len(added)
     assert added.max() < subject.first_of(max(trains) + 1, *range(5))
+
+
+@pytest.mark.parametrize(("program", "blocks_of_a_step"), [("train_effnet", 16), ("vqgan_f16", 44)])
+def test_blocks_of_classes_that_a_line_calls_in_turn_are_each_one(program: str, blocks_of_a_step: int):
+    """Of stages whose first block has no shortcut, and of residual blocks, attention, and what halves an image."""
+    subject = run(program)
+    trained = [one for one in blocks(subject) if int(subject.step[one.rows[0]]) == 1]
+    assert len(trained) == pytest.approx(blocks_of_a_step, abs=2)
