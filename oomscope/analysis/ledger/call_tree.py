@@ -43,12 +43,17 @@ def called(path: Path, depth: int) -> str:
     return file if OF_TORCH.match(file) else f"{file} {name}"
 
 
+def _turns(lines: list[int]) -> list[int]:
+    """Where lines go back to the first."""
+    return [number for number in range(1, len(lines)) if lines[number] == lines[0] < lines[number - 1]]
+
+
 def turns_of_which_some_end_early(lines: list[int]) -> list[int]:
     """Where lines go back to the first, if only some of these turns have the last line: as of a block with a shortcut.
 
     The first turn has it and the last has not: a loop within a call has the lines behind it at its end.
     """
-    turns = [number for number in range(1, len(lines)) if lines[number] == lines[0] < lines[number - 1]]
+    turns = _turns(lines)
     if not turns or max(lines) not in lines[: turns[0]] or max(lines) in lines[turns[-1] :]:
         return []
     return turns
@@ -77,15 +82,18 @@ def _are_classes(parts: list[Part]) -> bool:
     return apart and sum(map(len, inside.values())) == len(set().union(*inside.values()))
 
 
-def _between_clusters(lines: list[int]) -> list[int]:
+def _between_classes(lines: list[int]) -> list[int]:
+    """Where lines go over to those of another class, which lie apart; none unless a class is called twice in a row.
+
+    Else they are those of one long function.
+    """
     distinct = sorted(set(lines))
     number = {distinct[0]: 0}
     for low, high in pairwise(distinct):
         number[high] = number[low] + (high - low >= BETWEEN_CLASSES)
     edges = [at for at in range(1, len(lines)) if number[lines[at]] != number[lines[at - 1]]]
     stretches = [lines[begin:end] for begin, end in pairwise([0, *edges, len(lines)])]
-    back = any(one[at] == one[0] < one[at - 1] for one in stretches for at in range(1, len(one)))
-    return edges if back else []
+    return edges if any(map(_turns, stretches)) else []
 
 
 def _goes_back(lines: list[int]) -> bool:
@@ -174,7 +182,7 @@ class CallTree:
         found, every = [], []
         for call in calls:
             lines = _lines([self.known[stacks[place]][depth] for place in call])
-            turns = [at for at in range(1, len(lines)) if lines[at] == lines[0] < lines[at - 1]]
+            turns = _turns(lines)
             found.append(len(turns))
             every += [call[begin:end] for begin, end in pairwise([0, *turns, len(call)])]
         return every if 0 in found and max(found) == 1 else calls
@@ -189,7 +197,7 @@ class CallTree:
         if _are_classes(parts):
             edges = [number for number in range(1, len(places)) if lines[number] != lines[number - 1]]
         else:
-            edges = _between_clusters(lines)
+            edges = _between_classes(lines)
         return [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
 
     def _in_a_row(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
