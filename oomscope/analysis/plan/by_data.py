@@ -41,12 +41,6 @@ class Decided:
     squared: BoolArray
     spread: FloatArray
 
-    @classmethod
-    def none(cls, count: int) -> Decided:
-        """Of so many requests none is."""
-        none = np.zeros(count, np.bool_)
-        return cls(none, none, none, np.ones(count))
-
 
 def decided(recording: Recording, elsewhere: IntArray) -> Decided:
     """What of a recording the data decides.

@@ -6,24 +6,20 @@ queries of a decoder. It need not grow with the image.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from oomscope.analysis.plan.facts import SMALL, Facts
 from oomscope.analysis.plan.patches import made_of
 from oomscope.analysis.plan.scores import HALVINGS, LEAST_ODD
+from oomscope.analysis.plan.widths import LEAST, has_known_width
 from oomscope.model import BoolArray, IntArray
 
 LEAST_PATCH = 8
 """Of an image that is halved: the least side that counts."""
 MOST_MORE = 3
 """By so many pixels a strided convolution without padding, or one with more of it, may miss a halved side."""
-LEAST_CHANNELS, MOST_TIMES = 16, 16
-"""Of a known width; and how often it may be side by side."""
-A_FEW, LEAST_RARE = 64, 11
-"""Values of a place beside known widths: colors, boxes, anchors; and what is not among the factors of those."""
-_ITEMS = (4, 2, 8, 1)
+LEAST_RARE = 11
+"""What is not among the factors of a few values of a place: colors, boxes, anchors."""
 
 
 def divided_by_squares(size: IntArray, side: IntArray) -> BoolArray:
@@ -52,12 +48,12 @@ def of_other_places(facts: Facts, side: IntArray, samples: IntArray, tokens: Int
         samples: int64[requests], likewise the batch; 0: not known, taken for one.
         tokens: int64[requests], of the image, as of `patches.tokens_of`.
     """
-    known = [one for one in facts.vectors if one >= LEAST_CHANNELS]
+    known = [one for one in facts.vectors if one >= LEAST]
     if not known:
         return np.zeros(len(side), np.bool_)
     found = made_of(facts.size, tokens, samples)
     for part in _halved(side):
-        found |= (part > 1) & _has_channels(facts.size, part * part, samples, known)
+        found |= (part > 1) & has_known_width(facts.size, part * part, samples, known, LEAST_RARE)
         for more in range(-MOST_MORE, MOST_MORE + 1):
             near = np.maximum(part + more, 1)
             rare = near // (near & -near) >= LEAST_ODD
@@ -68,17 +64,3 @@ def of_other_places(facts: Facts, side: IntArray, samples: IntArray, tokens: Int
 def _halved(side: IntArray) -> list[IntArray]:
     """int64[requests] each: the sides of an image halved again and again, as rounded up or down."""
     return [part for power in range(HALVINGS + 1) for part in (side >> power, -(-side // (1 << power)))]
-
-
-def _has_channels(size: IntArray, places: IntArray, samples: IntArray, known: Sequence[int]) -> BoolArray:
-    found = np.zeros(len(size), np.bool_)
-    rows, which = np.unique(np.stack([size, places, np.maximum(samples, 1)], axis=1), axis=0, return_inverse=True)
-    widths = np.array(known, np.int64)
-    for item in _ITEMS:
-        each, rest = np.divmod(rows[:, 0], np.maximum(rows[:, 1], 1) * rows[:, 2] * item)
-        each = np.maximum(each, 1)
-        side_by_side = (each[:, None] % widths == 0) & (each[:, None] <= MOST_TIMES * widths)
-        a_part = widths % each[:, None] == 0
-        few = (each <= A_FEW) & (each // (each & -each) < LEAST_RARE)
-        found |= ((rest == 0) & (few | (side_by_side | a_part).any(axis=1)))[which.reshape(-1)]
-    return found

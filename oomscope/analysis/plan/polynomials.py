@@ -155,7 +155,7 @@ def proportional(evidence: Evidence, row: int, degree: Powers | None = None) -> 
     return Polynomial(((factor_of(point, size, powers), powers),))
 
 
-def scaled(one: Polynomial, by: float) -> Polynomial:
+def multiplied(one: Polynomial, by: float) -> Polynomial:
     """So many times a polynomial that is not squared."""
     return Polynomial(tuple((factor * by, powers) for factor, powers in one.terms))
 

@@ -22,9 +22,9 @@ from oomscope.analysis.plan.polynomials import (
     Polynomial,
     Powers,
     factor_of,
+    multiplied,
     power,
     proportional,
-    scaled,
     spread,
     times,
     with_the_rest,
@@ -85,7 +85,12 @@ def _share(evidence: Evidence, varied: Sequence[int]) -> Model:
     degree = tuple(max(hint, int(axis in varied)) for axis, hint in enumerate(evidence.hint.degree))
     told = (nearest_degree(evidence) if evidence.nudged else None) or degree
     likely = proportional(evidence, 0, tuple(map(max, told, degree)))
-    return Model(likely, (scaled(likely, 1 / evidence.spread), scaled(likely, evidence.spread)), is_borne_out=False)
+    return Model(likely, _ends(likely, evidence), is_borne_out=False)
+
+
+def _ends(likely: Polynomial, evidence: Evidence) -> tuple[Polynomial, Polynomial]:
+    """As little and as much as the data makes of it in other steps."""
+    return multiplied(likely, 1 / evidence.spread), multiplied(likely, evidence.spread)
 
 
 def _monomials(points: Sequence[Point], sizes: Sequence[int], varied: Sequence[int]) -> list[Powers]:
@@ -282,8 +287,7 @@ def _from_hint(evidence: Evidence) -> Model:
     model = capped(with_the_rest(evidence, (), own, borne_out=False), evidence)
     if not evidence.by_data or evidence.spread == 1 or not isinstance(model.likely, Polynomial):
         return model
-    ends = (scaled(model.likely, 1 / evidence.spread), scaled(model.likely, evidence.spread))
-    return Model(model.likely, (*model.others, *ends), is_borne_out=False)
+    return Model(model.likely, (*model.others, *_ends(model.likely, evidence)), is_borne_out=False)
 
 
 def _fits(terms: Sequence[tuple[float, Powers]], points: Sequence[Point], sizes: Sequence[int]) -> bool:

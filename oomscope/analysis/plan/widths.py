@@ -51,7 +51,9 @@ def sides_of(parameters: IntArray) -> IntArray:
     return np.unique(np.concatenate([vectors // _FLOATS[0], *beside])) if len(vectors) else vectors
 
 
-def has_known_width(size: IntArray, length: IntArray, samples: IntArray, widths: Sequence[int]) -> BoolArray:
+def has_known_width(
+    size: IntArray, length: IntArray, samples: IntArray, widths: Sequence[int], rare: int = A_FEW + 1
+) -> BoolArray:
     """bool[requests]: which are so many values for each token of a length as the program has channels, or a few.
 
     Args:
@@ -59,6 +61,7 @@ def has_known_width(size: IntArray, length: IntArray, samples: IntArray, widths:
         length: int64[requests], at which each was made.
         samples: int64[requests], likewise the batch; 0: not known, taken for one.
         widths: as of `widths_of`.
+        rare: from which on the odd part of a few is none that they have by chance.
     """
     found = np.zeros(len(size), np.bool_)
     rows, which = np.unique(np.stack([size, length, np.maximum(samples, 1)], axis=1), axis=0, return_inverse=True)
@@ -67,6 +70,7 @@ def has_known_width(size: IntArray, length: IntArray, samples: IntArray, widths:
         each, rest = np.divmod(rows[:, 0], np.maximum(rows[:, 1], 1) * rows[:, 2] * item)
         side_by_side = (each[:, None] % known == 0) & (each[:, None] <= MOST_TIMES * known)
         a_part = known % np.maximum(each[:, None], 1) == 0
-        fits = (rest == 0) & (each > 0) & ((each <= A_FEW) | (side_by_side | a_part).any(axis=1))
+        few = (each <= A_FEW) & (each // np.maximum(each & -each, 1) < rare)
+        fits = (rest == 0) & (each > 0) & (few | (side_by_side | a_part).any(axis=1))
         found |= fits[which.reshape(-1)]
     return found
