@@ -10,14 +10,14 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.cross_entropy import of_logits
+from oomscope.analysis.ledger.attention.scores import written_out
+from oomscope.analysis.ledger.dtypes.cross_entropy import of_logits
+from oomscope.analysis.ledger.dtypes.precision import halves
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.edits.checkpoint import _inputs_of
-from oomscope.analysis.ledger.precision import halves
-from oomscope.analysis.ledger.scores import written_out
 from oomscope.analysis.ledger.states import first_states
-from oomscope.analysis.plan.reductions import made_to_add_up
+from oomscope.analysis.ledger.structure.blocks import blocks
+from oomscope.analysis.plan.growth.reductions import made_to_add_up
 from tests.ledger.rounds import run
 
 LOGITS = 12 * 512 * 30522 * 4

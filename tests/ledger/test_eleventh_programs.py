@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.call_tree import turns_of_which_some_end_early
 from oomscope.analysis.ledger.edits.bf16 import _softmaxes
 from oomscope.analysis.ledger.edits.checkpoint import _beside_blocks, _is_called_through
 from oomscope.analysis.ledger.states import first_states, per_parameter
+from oomscope.analysis.ledger.structure.blocks import blocks
+from oomscope.analysis.ledger.structure.call_tree import turns_of_which_some_end_early
 from tests.ledger.rounds import run
 
 STAGES = [3, 4, 23, 3]

@@ -11,9 +11,9 @@ import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of
-from oomscope.analysis.ledger.biased import attends, learned
+from oomscope.analysis.ledger.attention.biased import attends, learned
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from tests.ledger.rounds import run, study

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
-from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.edits import adafactor, no_grad
-from oomscope.analysis.ledger.never_backward import evaluations, never_backward
+from oomscope.analysis.ledger.graphs.never_backward import evaluations, never_backward
 from oomscope.analysis.ledger.paths import paths
+from oomscope.analysis.ledger.structure.blocks import blocks
 from tests.ledger.rounds import run
 
 

@@ -13,19 +13,20 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.ledger import EDITS, ledger_of, overlooked, parse_remedy
-from oomscope.analysis.ledger.biased import attends, masks_for_biases
-from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.call_tree import follow_one_another
+from oomscope.analysis.ledger import EDITS, ledger_of, parse_remedy
+from oomscope.analysis.ledger.attention.biased import attends, masks_for_biases
+from oomscope.analysis.ledger.attention.matmuls import attentions
 from oomscope.analysis.ledger.edits.checkpoint import _keeps_result
-from oomscope.analysis.ledger.helpers import _of_containers, called_alike
-from oomscope.analysis.ledger.matmuls import attentions
-from oomscope.analysis.ledger.overlooked import some_are_left
+from oomscope.analysis.ledger.graphs import overlooked
+from oomscope.analysis.ledger.graphs.overlooked import some_are_left
+from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.pairs import both
 from oomscope.analysis.ledger.passes import backward_of, forwards
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.states import per_parameter
-from oomscope.analysis.ledger.untrained import untrained
+from oomscope.analysis.ledger.structure.blocks import blocks
+from oomscope.analysis.ledger.structure.call_tree import follow_one_another
+from oomscope.analysis.ledger.structure.helpers import _of_containers, called_alike
 from tests.ledger.rounds import run, study
 
 LAYERS = 6

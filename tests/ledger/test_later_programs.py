@@ -16,10 +16,10 @@ import pytest
 from oomscope.allocator.limits import Limit
 from oomscope.allocator.replay import Replayer
 from oomscope.analysis.ledger import EDITS, ledger_of, parse_remedy
-from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.pairs import both
 from oomscope.analysis.ledger.records import RemedyRow
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.structure.blocks import blocks
 from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.reading import load
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.held import held_until
+from oomscope.analysis.ledger.graphs.held import held_until
+from oomscope.analysis.ledger.structure.blocks import blocks
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from tests.ledger.rounds import run
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from oomscope.analysis.ledger.blocks import _calls_one_twice, blocks
-from oomscope.analysis.ledger.call_tree import CallTree
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.structure.blocks import _calls_one_twice, blocks
+from oomscope.analysis.ledger.structure.call_tree import CallTree
 from tests.ledger.rounds import run
 
 DECODER = "/programs/tft_forecast.py", 110

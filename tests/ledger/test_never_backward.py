@@ -11,9 +11,9 @@ import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS, ledger_of
-from oomscope.analysis.ledger.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
 from oomscope.analysis.ledger.passes import forwards
-from oomscope.analysis.plan.below_optimizer import share_of_batch
+from oomscope.analysis.plan.requests.below_optimizer import share_of_batch
 from tests.ledger.rounds import run, study
 
 CONVOLUTIONS = 7

@@ -11,12 +11,12 @@ import pytest
 
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.casts import is_mixed
+from oomscope.analysis.ledger.dtypes.promotion import promoted
+from oomscope.analysis.ledger.dtypes.slopes import learned_slopes
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.pairs import both
-from oomscope.analysis.ledger.promotion import promoted
-from oomscope.analysis.ledger.slopes import learned_slopes
+from oomscope.analysis.ledger.structure.blocks import blocks
 from tests.ledger.rounds import run
 
 

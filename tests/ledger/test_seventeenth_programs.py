@@ -6,11 +6,11 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.ledger.convolutions import HALF, in_half
-from oomscope.analysis.ledger.double_backward import begins_of_first, derived
 from oomscope.analysis.ledger.draft import NEVER
+from oomscope.analysis.ledger.dtypes.convolutions import HALF, in_half
+from oomscope.analysis.ledger.graphs.double_backward import begins_of_first, derived
+from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.passes import forwards
-from oomscope.analysis.ledger.untrained import untrained
 from tests.ledger.rounds import run
 
 MIB = 1 << 20

@@ -11,10 +11,10 @@ import pytest
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.attention import scores_of_fused, written_by_torch
-from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.precision import halves
-from oomscope.analysis.ledger.scores import of_triples, written_out
+from oomscope.analysis.ledger.attention.scores import of_triples, written_out
+from oomscope.analysis.ledger.attention.written_out import scores_of_fused, written_by_torch
+from oomscope.analysis.ledger.dtypes.precision import halves
+from oomscope.analysis.ledger.structure.blocks import blocks
 from tests.ledger.rounds import run
 
 MIB = 1 << 20

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.matmuls import attentions
-from oomscope.analysis.ledger.never_backward import never_backward
-from oomscope.analysis.ledger.several_steps import for_several_steps, optimizer_steps
+from oomscope.analysis.ledger.attention.matmuls import attentions
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.several_steps import for_several_steps, optimizer_steps
 from tests.ledger.rounds import run
 
 UPDATES = 4

@@ -11,9 +11,9 @@ import pytest
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.attention.scores import windows, written_out
 from oomscope.analysis.ledger.casts import autocast_copies, is_mixed
-from oomscope.analysis.ledger.scores import windows, written_out
+from oomscope.analysis.ledger.structure.blocks import blocks
 from tests.ledger.rounds import run
 
 

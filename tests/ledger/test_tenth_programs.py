@@ -11,16 +11,16 @@ import numpy as np
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.biased import attends, learned
-from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.attention.biased import attends, learned
+from oomscope.analysis.ledger.dtypes.precision import Halves, halves
+from oomscope.analysis.ledger.dtypes.weight_copies import cast_copies
+from oomscope.analysis.ledger.dtypes.written_norms import written_out as written_norms
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.edits.checkpoint import _inputs_of
 from oomscope.analysis.ledger.pairs import both
 from oomscope.analysis.ledger.paths import paths
-from oomscope.analysis.ledger.precision import Halves, halves
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.weight_copies import cast_copies
-from oomscope.analysis.ledger.written_norms import written_out as written_norms
+from oomscope.analysis.ledger.structure.blocks import blocks
 from oomscope.model import IntArray
 from tests.ledger.rounds import run
 

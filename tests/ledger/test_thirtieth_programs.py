@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.blocks import blocks
-from oomscope.analysis.ledger.call_tree import CallTree
 from oomscope.analysis.ledger.casts import is_of_unknown_width
+from oomscope.analysis.ledger.dtypes.norm_casts import in_float32
+from oomscope.analysis.ledger.dtypes.own_parameters import with_own_parameters
+from oomscope.analysis.ledger.dtypes.softmax_dtypes import with_dtype, without_dtype
+from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.losses import losses
-from oomscope.analysis.ledger.made_again import made_again
-from oomscope.analysis.ledger.norm_casts import in_float32
-from oomscope.analysis.ledger.own_parameters import with_own_parameters
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.softmax_dtypes import with_dtype, without_dtype
-from oomscope.analysis.ledger.untrained import untrained
+from oomscope.analysis.ledger.structure.blocks import blocks
+from oomscope.analysis.ledger.structure.call_tree import CallTree
+from oomscope.analysis.ledger.structure.made_again import made_again
 from oomscope.analysis.ledger.widths import frozen_are_of_32_bits
-from oomscope.analysis.plan.calls import Path
+from oomscope.analysis.plan.requests.calls import Path
 from oomscope.model import Frame, StackTable
 from tests.ledger.rounds import run
 

@@ -6,8 +6,8 @@ import pytest
 
 from oomscope.analysis.ledger import _MEASURED_DOUBT, LEAST_DOUBT, WITH_VALUE, ledger_of
 from oomscope.analysis.ledger.casts import is_of_unknown_width
+from oomscope.analysis.ledger.dtypes.tied_logits import tied_logits
 from oomscope.analysis.ledger.edits import sdpa
-from oomscope.analysis.ledger.tied_logits import tied_logits
 from oomscope.analysis.ledger.widths import frozen_are_of_32_bits
 from tests.ledger.rounds import run, study
 

@@ -14,12 +14,12 @@ import pytest
 
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger import EDITS
-from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.attention.matmuls import _of_repeated_keys, attentions
 from oomscope.analysis.ledger.corrected import _of_whole_numbers, corrected, masks_of_logits, of_pairs_of_samples
+from oomscope.analysis.ledger.dtypes.weight_copies import _is_of_sorted_rows, _of_step
 from oomscope.analysis.ledger.edits.fused_loss import _logits
-from oomscope.analysis.ledger.matmuls import _of_repeated_keys, attentions
-from oomscope.analysis.ledger.parts import parts
-from oomscope.analysis.ledger.weight_copies import _is_of_sorted_rows, _of_step
+from oomscope.analysis.ledger.structure.blocks import blocks
+from oomscope.analysis.ledger.structure.parts import parts
 from tests.ledger.rounds import run
 
 LAYERS = 6

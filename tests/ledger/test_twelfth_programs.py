@@ -19,16 +19,16 @@ from oomscope.analysis.labels.kinds import OPTIMIZER_STATE, PARAMETER
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import EDITS, ledger_of
-from oomscope.analysis.ledger.biased import learned
-from oomscope.analysis.ledger.blocks import blocks
+from oomscope.analysis.ledger.attention.biased import learned
+from oomscope.analysis.ledger.attention.matmuls import _next_product, _products_of_copies, attentions, between_products
+from oomscope.analysis.ledger.dtypes.precision import _made
+from oomscope.analysis.ledger.dtypes.products import _given_the_same, products_fed
+from oomscope.analysis.ledger.dtypes.written_norms import norms
 from oomscope.analysis.ledger.edits.checkpoint import _beside_blocks
+from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.loss_functions import _calls, made_for_losses
-from oomscope.analysis.ledger.matmuls import _next_product, _products_of_copies, attentions, between_products
 from oomscope.analysis.ledger.paths import paths
-from oomscope.analysis.ledger.precision import _made
-from oomscope.analysis.ledger.products import _given_the_same, products_fed
-from oomscope.analysis.ledger.untrained import untrained
-from oomscope.analysis.ledger.written_norms import norms
+from oomscope.analysis.ledger.structure.blocks import blocks
 from oomscope.model import Frame
 from tests.ledger.rounds import run, study
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from oomscope.analysis.plan.growth.reductions import filled_by
 from oomscope.analysis.plan.recordings import StackKeys, made_ready
-from oomscope.analysis.plan.reductions import filled_by
-from oomscope.analysis.plan.window_stages import window_stages
+from oomscope.analysis.plan.requests.window_stages import window_stages
 from tests.plan.peaks import Round, study
 
 ROUND = Round("eleventh")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oomscope.analysis.plan.hints import hints
-from oomscope.analysis.plan.polynomials import Evidence, Hint
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint
+from oomscope.analysis.plan.growth.reductions import up_to_full
 from oomscope.analysis.plan.recordings import StackKeys, made_ready
-from oomscope.analysis.plan.reductions import up_to_full
+from oomscope.analysis.plan.requests.hints import hints
 from tests.plan.peaks import Round, study
 
 ROUND = Round("fifteenth")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.plan.crop_models import crop_model
-from oomscope.analysis.plan.polynomials import Evidence, Hint
-from oomscope.analysis.plan.size_models import fit
+from oomscope.analysis.plan.growth.crop_models import crop_model
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint
+from oomscope.analysis.plan.growth.size_models import fit
 from tests.plan.peaks import Round
 
 

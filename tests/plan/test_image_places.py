@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.plan.facts import Facts
-from oomscope.analysis.plan.image_places import divided_by_squares, of_its_places, of_other_places
 from oomscope.analysis.plan.recordings import Recording, StackKeys, made_ready
+from oomscope.analysis.plan.requests.facts import Facts
+from oomscope.analysis.plan.requests.image_places import divided_by_squares, of_its_places, of_other_places
 from tests.plan.peaks import Round, study
 
 BATCH, SIDE, QUERIES, TEXT = 32, 512, 100, 77

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from oomscope.analysis.plan import plan_of
-from oomscope.analysis.plan.divided import divisor_of
-from oomscope.analysis.plan.polynomials import Evidence, Hint
+from oomscope.analysis.plan.growth.divided import divisor_of
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint
 from oomscope.analysis.plan.subsequences import common
 from tests.plan.peaks import Round, study
 

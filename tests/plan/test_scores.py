@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oomscope.analysis.plan.calls import Path, module_of, path_of
-from oomscope.analysis.plan.scores import SMALL, between_projections, written_out
+from oomscope.analysis.plan.requests.calls import Path, module_of, path_of
+from oomscope.analysis.plan.requests.scores import SMALL, between_projections, written_out
 from oomscope.model import Frame
 
 TOKENS, HEADS, WIDTH, BATCH = 640, 14, 896, 4

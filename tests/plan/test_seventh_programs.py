@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.recordings import StackKeys, made_ready
+from oomscope.analysis.plan.requests.hints import hints
 from tests.plan.peaks import Round, study
 
 ROUND = Round("seventh")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.plan.polynomials import Evidence, Hint
-from oomscope.analysis.plan.token_models import token_model
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint
+from oomscope.analysis.plan.growth.token_models import token_model
 from tests.plan.peaks import Round
 
 ROUND = Round("sixteenth")

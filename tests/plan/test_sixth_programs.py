@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.recordings import StackKeys, made_ready
-from oomscope.analysis.plan.windows import padding
+from oomscope.analysis.plan.requests.hints import hints
+from oomscope.analysis.plan.requests.windows import padding
 from tests.plan.peaks import Round, study
 
 ROUND = Round("sixth")

@@ -6,8 +6,8 @@ from math import expm1
 
 import pytest
 
-from oomscope.analysis.plan.polynomials import Evidence, Hint, Point
-from oomscope.analysis.plan.size_models import fit
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint, Point
+from oomscope.analysis.plan.growth.size_models import fit
 
 IMAGE = Hint((1, 2), (1, 2), (1, 2))
 LINEAR = Hint((1, 1), (1, 1), (1, 1))

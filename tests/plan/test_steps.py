@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
-from oomscope.analysis.plan.size_models import fit
-from oomscope.analysis.plan.steps import Stepped, filled, in_steps
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint, Model
+from oomscope.analysis.plan.growth.size_models import fit
+from oomscope.analysis.plan.growth.steps import Stepped, filled, in_steps
 
 SHAPES = ((64.0, 224.0), (96.0, 224.0), (64.0, 288.0))
 NAMES = ("batch", "side")

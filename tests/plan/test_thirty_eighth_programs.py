@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.plan.hints import hints
-from oomscope.analysis.plan.polynomials import Evidence, Hint
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint
+from oomscope.analysis.plan.growth.reductions import blocks_of
+from oomscope.analysis.plan.growth.token_models import token_model
 from oomscope.analysis.plan.recordings import StackKeys, made_ready
-from oomscope.analysis.plan.reductions import blocks_of
-from oomscope.analysis.plan.token_models import token_model
+from oomscope.analysis.plan.requests.hints import hints
 from tests.plan.peaks import Round, study
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.plan import MOST_UNTOLD, _Planner, plan_of
-from oomscope.analysis.plan.facts import Facts
-from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.kinds import BATCH, LENGTH, UNKNOWN, batch_among, kind_of
-from oomscope.analysis.plan.patches import made_of, tokens_of
 from oomscope.analysis.plan.predicting import untold_share
 from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready
+from oomscope.analysis.plan.requests.facts import Facts
+from oomscope.analysis.plan.requests.hints import hints
+from oomscope.analysis.plan.requests.patches import made_of, tokens_of
+from oomscope.analysis.plan.requests.strides import _left_of
+from oomscope.analysis.plan.requests.widths import has_known_width, sides_of, widths_of
 from oomscope.analysis.plan.scaling import scaled
-from oomscope.analysis.plan.strides import _left_of
-from oomscope.analysis.plan.widths import has_known_width, sides_of, widths_of
 from oomscope.errors import RequestError
 from tests.plan.peaks import Round, study
 
@@ -66,7 +66,7 @@ def test_what_no_layer_makes_and_is_of_two_points_is_of_pairs():
 
 
 def test_without_what_convolutions_leave_a_length_is_refused_and_no_largest_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("oomscope.analysis.plan.hints.strided", lambda *_: [])
+    monkeypatch.setattr("oomscope.analysis.plan.requests.hints.strided", lambda *_: [])
     at, longer = [UTTERANCES], {"batch": 8, "samples": 192_000}
     with pytest.raises(RequestError, match="record one more step at another samples") as raised:
         plan_of([("a", study("utterances"))], at=at, wanted=[longer])
@@ -124,7 +124,7 @@ def dropouts(name: str, shape: Shape, size: int) -> set[tuple[int, ...]]:
 
 
 def test_a_part_of_a_model_that_may_be_of_pairs_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("oomscope.analysis.plan.pairs.MOST", 1.0)
+    monkeypatch.setattr("oomscope.analysis.plan.requests.pairs.MOST", 1.0)
     at, larger = [{"batch": 32, "nodes": 96}], {"batch": 32, "nodes": 128}
     with pytest.raises(RequestError, match="record one more step at another nodes"):
         plan_of([("a", study("teacher"))], at=at, wanted=[larger])

@@ -34,13 +34,13 @@ from oomscope.analysis.ledger.edits import (
     zero2,
     zero3,
 )
-from oomscope.analysis.ledger.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.pairs import both, worth_trying
 from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Effect, Ledger, RemedyPair, RemedyRow
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.settings import RAISE_CAP, raised_cap, setting_row, settings_worth_trying
 from oomscope.analysis.ledger.to_come import enough, less, outlook
-from oomscope.analysis.ledger.untrained import untrained
 from oomscope.analysis.plan.records import Estimate
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy, SnapshotStudy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.plan.calls import Part, Path, module_of, path_of
+from oomscope.analysis.plan.requests.calls import Part, Path, module_of, path_of
 from oomscope.model import NO_STACK
 from oomscope.model.ordering import ascending
 

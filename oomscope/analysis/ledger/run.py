@@ -11,9 +11,9 @@ from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
-from oomscope.analysis.plan.below_optimizer import below_optimizer
-from oomscope.analysis.plan.hints import hints
 from oomscope.analysis.plan.recordings import Recording, StackKeys, made_ready
+from oomscope.analysis.plan.requests.below_optimizer import below_optimizer
+from oomscope.analysis.plan.requests.hints import hints
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.allowance import Allowance
 from oomscope.analysis.whatif.extraction import by_request

@@ -6,10 +6,10 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.structure.blocks import blocks
 
 GATHERED = 2
 """Blocks whose parameters are there at once: the one that runs, and the one that is fetched."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from oomscope.allocator.config import AllocatorConfig
 from oomscope.analysis.plan.alignment_notes import alignment_of, first_place, source_of
 from oomscope.analysis.plan.cards import Card, cap, card, fit, largest, too_far
+from oomscope.analysis.plan.growth.steps import filled
 from oomscope.analysis.plan.kinds import guessable
 from oomscope.analysis.plan.predicting import Peaks, at_peak, predict, unmatched_share, untold_share
 from oomscope.analysis.plan.recordings import Recording, Shape, StackKeys, made_ready, nearest
@@ -22,7 +23,6 @@ from oomscope.analysis.plan.records import (
 )
 from oomscope.analysis.plan.scaling import Scaled, scaled
 from oomscope.analysis.plan.shapes import complete, parse_shape, parse_shapes
-from oomscope.analysis.plan.steps import filled
 from oomscope.analysis.progress import Listener, silent
 from oomscope.analysis.study import DeviceStudy, study_device
 from oomscope.analysis.whatif import settings as tried

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.plan.alignment import UNFRAMED
-from oomscope.analysis.plan.facts import LEAST_WORKSPACE
 from oomscope.analysis.plan.recordings import Recording
+from oomscope.analysis.plan.requests.facts import LEAST_WORKSPACE
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray

@@ -12,9 +12,9 @@ from oomscope.allocator.program import Op, Program
 from oomscope.allocator.replay import Replay, Replayer
 from oomscope.analysis.labels.kinds import ACTIVATION
 from oomscope.analysis.labels.phases import OTHER
-from oomscope.analysis.plan.facts import LEAST_WORKSPACE
 from oomscope.analysis.plan.recordings import Recording, Shape
 from oomscope.analysis.plan.records import Estimate
+from oomscope.analysis.plan.requests.facts import LEAST_WORKSPACE
 from oomscope.analysis.plan.scaling import Scaled
 from oomscope.analysis.records import CATEGORIES, PHASES
 from oomscope.analysis.whatif.extraction import by_request

@@ -10,18 +10,18 @@ import numpy as np
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
 from oomscope.analysis.plan.by_data import Decided, decided
-from oomscope.analysis.plan.facts import LEAST_WORKSPACE
-from oomscope.analysis.plan.hints import hints
+from oomscope.analysis.plan.growth.polynomials import Evidence, Hint, Model
+from oomscope.analysis.plan.growth.reductions import blocks_of
+from oomscope.analysis.plan.growth.size_models import fit
+from oomscope.analysis.plan.growth.steps import Stepped, in_steps
+from oomscope.analysis.plan.growth.workspace_models import LEAST_SHAPES
 from oomscope.analysis.plan.kinds import LENGTH, SIDE, kind_of
 from oomscope.analysis.plan.loops import by_items, of_one_size
-from oomscope.analysis.plan.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.recordings import Recording, Shape, Unit, given_back
-from oomscope.analysis.plan.reductions import blocks_of
-from oomscope.analysis.plan.size_models import fit
-from oomscope.analysis.plan.steps import Stepped, in_steps
-from oomscope.analysis.plan.window_stages import WindowStages, window_stages
-from oomscope.analysis.plan.windows import padding
-from oomscope.analysis.plan.workspace_models import LEAST_SHAPES
+from oomscope.analysis.plan.requests.facts import LEAST_WORKSPACE
+from oomscope.analysis.plan.requests.hints import hints
+from oomscope.analysis.plan.requests.window_stages import WindowStages, window_stages
+from oomscope.analysis.plan.requests.windows import padding
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 from oomscope.model.arrays import FloatArray

@@ -9,9 +9,9 @@ from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.ledger.corrected import of_pairs_of_samples
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.graphs.several_steps import for_several_steps
 from oomscope.analysis.ledger.run import SCALAR, Run
-from oomscope.analysis.ledger.several_steps import for_several_steps
-from oomscope.analysis.plan.reductions import filled_by
+from oomscope.analysis.plan.growth.reductions import filled_by
 from oomscope.model import BoolArray
 
 SLUG = "accumulate"

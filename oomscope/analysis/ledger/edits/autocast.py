@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
-from oomscope.analysis.ledger.cross_entropy import in_half, with_copies
 from oomscope.analysis.ledger.draft import Draft
+from oomscope.analysis.ledger.dtypes.cross_entropy import in_half, with_copies
+from oomscope.analysis.ledger.dtypes.precision import Halves, halves
+from oomscope.analysis.ledger.dtypes.weight_copies import cast_copies
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.precision import Halves, halves
+from oomscope.analysis.ledger.graphs.held import held_until
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.weight_copies import cast_copies
 from oomscope.model.arrays import FloatArray
 
 SLUG = "autocast"

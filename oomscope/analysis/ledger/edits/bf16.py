@@ -9,21 +9,21 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
-from oomscope.analysis.ledger import convolutions, usual_casts
-from oomscope.analysis.ledger.attention import scores_of_fused, written_by_torch
+from oomscope.analysis.ledger.attention.softmaxes import shares
+from oomscope.analysis.ledger.attention.written_out import scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.corrected import corrected, masks_of_logits
+from oomscope.analysis.ledger.dtypes import convolutions, usual_casts
+from oomscope.analysis.ledger.dtypes.mixed import casts_weights, without_autocast
+from oomscope.analysis.ledger.dtypes.precision import embeds, only_full
+from oomscope.analysis.ledger.dtypes.promotion import promoted
+from oomscope.analysis.ledger.dtypes.softmax_dtypes import with_dtype, without_dtype
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.losses import losses
-from oomscope.analysis.ledger.mixed import casts_weights, without_autocast
 from oomscope.analysis.ledger.paths import paths
-from oomscope.analysis.ledger.precision import embeds, only_full
-from oomscope.analysis.ledger.promotion import promoted
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.softmax_dtypes import with_dtype, without_dtype
-from oomscope.analysis.ledger.softmaxes import shares
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
-from oomscope.analysis.plan.reductions import made_to_add_up
+from oomscope.analysis.plan.growth.reductions import made_to_add_up
 from oomscope.analysis.plan.scaling import workspaces
 from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
 from oomscope.model.arrays import FloatArray

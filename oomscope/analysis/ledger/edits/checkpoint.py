@@ -11,19 +11,19 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.blocks import SMALL_SHARE, Block, block_of, blocks, is_recurrent
-from oomscope.analysis.ledger.call_tree import called
-from oomscope.analysis.ledger.double_backward import begins_of_first, derived
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.helpers import called_alike
-from oomscope.analysis.ledger.made_again import made_again
-from oomscope.analysis.ledger.never_backward import never_backward
-from oomscope.analysis.ledger.parts import parts
+from oomscope.analysis.ledger.graphs.double_backward import begins_of_first, derived
+from oomscope.analysis.ledger.graphs.held import held_until
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
+from oomscope.analysis.ledger.structure.blocks import SMALL_SHARE, Block, block_of, blocks, is_recurrent
+from oomscope.analysis.ledger.structure.call_tree import called
+from oomscope.analysis.ledger.structure.helpers import called_alike
+from oomscope.analysis.ledger.structure.made_again import made_again
+from oomscope.analysis.ledger.structure.parts import parts
 from oomscope.model import BoolArray, IntArray, package_path
 
 SLUG = "checkpoint"

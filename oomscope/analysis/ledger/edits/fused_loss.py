@@ -8,9 +8,9 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
 from oomscope.analysis.ledger.loss_functions import made_for_losses
 from oomscope.analysis.ledger.losses import losses
-from oomscope.analysis.ledger.never_backward import never_backward
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray

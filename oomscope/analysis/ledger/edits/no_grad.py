@@ -6,16 +6,16 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import GRADIENT, OPTIMIZER_STATE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
-from oomscope.analysis.ledger.blocks import blocks
 from oomscope.analysis.ledger.casts import autocast_copies
 from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.never_backward import never_backward
-from oomscope.analysis.ledger.overlooked import some_are_left
+from oomscope.analysis.ledger.graphs.held import held_until
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.overlooked import some_are_left
+from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.passes import backward_of, forwards
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.untrained import untrained
+from oomscope.analysis.ledger.structure.blocks import blocks
 from oomscope.model import BoolArray, IntArray
 
 SLUG = "no_grad"

@@ -6,15 +6,15 @@ import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT
 from oomscope.analysis.labels.phases import BACKWARD
-from oomscope.analysis.ledger import double_backward
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.held import held_until
-from oomscope.analysis.ledger.never_backward import never_backward
+from oomscope.analysis.ledger.graphs import double_backward
+from oomscope.analysis.ledger.graphs.held import held_until
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.several_steps import for_several_steps
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.several_steps import for_several_steps
-from oomscope.analysis.plan.reductions import made_to_add_up
+from oomscope.analysis.plan.growth.reductions import made_to_add_up
 from oomscope.model import BoolArray, IntArray
 
 SLUG = "offload_activations"

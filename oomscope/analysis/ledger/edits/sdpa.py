@@ -9,16 +9,16 @@ import numpy as np
 from oomscope.analysis.labels.kinds import WORKSPACE
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.biased import attends, biased_by_layers, learned, masks_for_biases
+from oomscope.analysis.ledger.attention.biased import attends, biased_by_layers, learned, masks_for_biases
+from oomscope.analysis.ledger.attention.named_scores import named_scores
+from oomscope.analysis.ledger.attention.packed import with_whole_results
+from oomscope.analysis.ledger.attention.scores import windows, with_their_gradients, written_out
 from oomscope.analysis.ledger.casts import has_halves, is_mixed
 from oomscope.analysis.ledger.draft import Draft
+from oomscope.analysis.ledger.dtypes.products import CONVOLUTION
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.named_scores import named_scores
-from oomscope.analysis.ledger.packed import with_whole_results
 from oomscope.analysis.ledger.paths import module_of, paths
-from oomscope.analysis.ledger.products import CONVOLUTION
 from oomscope.analysis.ledger.run import Run
-from oomscope.analysis.ledger.scores import windows, with_their_gradients, written_out
 from oomscope.model import BoolArray, package_path
 
 SLUG = "sdpa"

@@ -7,7 +7,7 @@ import numpy as np
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.ledger.draft import NEVER, Draft
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.overlooked import taken_by_nobody
+from oomscope.analysis.ledger.graphs.overlooked import taken_by_nobody
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import IntArray

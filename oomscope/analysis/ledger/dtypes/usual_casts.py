@@ -1,0 +1,54 @@
+"""What language models cast to float32 when their weights are in 16 bits, as far as how they are built tells.
+
+In a recording of float32 such a cast leaves no trace, and bare recordings have no text of lines. LLaMA and the models
+after it, known by rotary places or `rms_norm`, give float32 to their loss, ``logits.float()``; copies of its own code
+have their softmaxes and norms in it, too. T5 and those after it, which have norms by the mean of squares and no rotary
+places, have their softmaxes in it. BERT, GPT-2 and transformers for images, with norms by mean and variance, do
+neither. docs/plan.md has how often that was right.
+"""
+
+from __future__ import annotations
+
+import re
+
+from oomscope.analysis.ledger.dtypes import norm_casts
+from oomscope.analysis.ledger.dtypes.precision import embeds
+from oomscope.analysis.ledger.dtypes.written_norms import written_out
+from oomscope.analysis.ledger.run import Run
+from oomscope.model.arrays import FloatArray
+
+_ROTARY = re.compile(r"rotary|^(apply_)?rope(_|$)|^rotate(_half)?$")
+_OF_LLAMA = {"_norm", "repeat_kv", "apply_rotary_emb", "apply_rotary_pos_emb"}
+"""Functions of the code of LLaMA and of transformers' copy of it."""
+_MEAN_OF_SQUARES = "rms_norm"
+
+
+def logits(run: Run, *, in_scores: bool) -> bool:
+    """Whether logits are probably cast to float32 for their loss.
+
+    Args:
+        run: the run.
+        in_scores: whether softmaxes of scores are, see `softmaxes`.
+    """
+    names = _names(run)
+    return embeds(run) and (_is_rotary(names) or (_MEAN_OF_SQUARES in names and not in_scores))
+
+
+def softmaxes(run: Run) -> bool:
+    """Whether the softmaxes of scores that a program writes out are probably computed in float32."""
+    names = _names(run)
+    squares = _MEAN_OF_SQUARES in names or bool(written_out(run).any())
+    return embeds(run) and squares and (not names.isdisjoint(_OF_LLAMA) if _is_rotary(names) else True)
+
+
+def in_norms(run: Run) -> FloatArray:
+    """float64[requests]: what norms probably keep in float32, see `norm_casts`, in parts of its size; 0 for others."""
+    return norm_casts.in_float32(run, copy_alone=_is_rotary(_names(run)))
+
+
+def _names(run: Run) -> set[str]:
+    return {frame.name for frame in run.study.snapshot.stacks.frames}
+
+
+def _is_rotary(names: set[str]) -> bool:
+    return any(map(_ROTARY.search, names))

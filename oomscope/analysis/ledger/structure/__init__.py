@@ -1,0 +1,1 @@
+"""Which calls are the blocks of a model, or its parts, and which are made again."""

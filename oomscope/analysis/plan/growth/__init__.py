@@ -1,0 +1,1 @@
+"""How the size of a request grows with a shape, from its sizes at several."""
