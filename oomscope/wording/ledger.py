@@ -23,6 +23,14 @@ LEDGER: dict[str, Sentence] = {
         "At the failure about {bytes:bytes} more were still to come, in the rest of the step or as optimizer state; a "
         "remedy is called enough only if that fits as well"
     ),
+    "ledger.in_training_only": (
+        "An evaluation keeps its graph, and checkpointing is taken to cover training only, as `if self.training` makes "
+        "it; if it covers the evaluation too, the peak would be about {bytes:bytes}"
+    ),
+    "ledger.in_evaluations_too": (
+        "An evaluation keeps its graph, and checkpointing is taken to cover it too; if the model checkpoints only "
+        "`if self.training`, the peak would be about {bytes:bytes}"
+    ),
     "ledger.unknown_to_come": ("No earlier step shows what the rest of this one needs, so no remedy is called enough"),
     "ledger.left_out": "Time was up before these were tried; `--remedy` asks for one: {slugs:list}",
     "ledger.late": "The recording begins after the first allocation: what it found in place is laid out anew",

@@ -165,7 +165,11 @@ def ledger_of(
         limit=limit.bytes if limit is not None else None,
         rows=tuple(rows),
         skipped=tuple(skipped) if wanted else (),
-        notes=(*_notes(case), *([note("ledger.left_out", slugs=left_out)] if left_out else [])),
+        notes=(
+            *_notes(case),
+            *_of_evaluations(case, rows),
+            *([note("ledger.left_out", slugs=left_out)] if left_out else []),
+        ),
         pairs=() if wanted or left_out else _pairs(case, rows, progress),
     )
 
@@ -288,6 +292,19 @@ def _notes(case: _Case) -> tuple[Note, ...]:
     if not case.run.recording.subject.complete:
         found.append(note("ledger.late"))
     return tuple(found)
+
+
+def _of_evaluations(case: _Case, rows: Sequence[RemedyRow]) -> list[Note]:
+    """What checkpointing makes of the peak if an evaluation is treated the other way, where its row does not say so."""
+    row = next((row for row in rows if row.slug == checkpoint.SLUG), None)
+    other = checkpoint.otherwise(case.run) if row is not None else None
+    if row is None or other is None:
+        return []
+    draft, is_covered = other
+    peak = _replay(case.run, draft, Limit()).peak_allocated
+    if row.peak_allocated.low <= peak <= row.peak_allocated.high:
+        return []
+    return [note("ledger.in_training_only" if is_covered else "ledger.in_evaluations_too", bytes=peak)]
 
 
 def _row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:

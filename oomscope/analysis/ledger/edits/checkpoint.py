@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,14 +16,14 @@ from oomscope.analysis.ledger.draft import NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.graphs.double_backward import begins_of_first, derived
 from oomscope.analysis.ledger.graphs.held import held_until
-from oomscope.analysis.ledger.graphs.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.never_backward import evaluations, never_backward
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.structure.blocks import SMALL_SHARE, Block, block_of, blocks, is_recurrent
 from oomscope.analysis.ledger.structure.call_tree import called
 from oomscope.analysis.ledger.structure.helpers import called_alike
-from oomscope.analysis.ledger.structure.made_again import made_again
+from oomscope.analysis.ledger.structure.made_again import in_evaluations_too, in_training, made_again
 from oomscope.analysis.ledger.structure.parts import parts
 from oomscope.model import BoolArray, IntArray, package_path
 
@@ -43,6 +44,21 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
 
     So is its result, where the last thing that it does needs that.
     """
+    return _edited(run, partial(made_again, run))
+
+
+def otherwise(run: Run) -> tuple[Draft, bool] | None:
+    """The likely program that does otherwise with an evaluation which keeps its graph, and whether it makes that again.
+
+    None where there is no such evaluation.
+    """
+    is_covered = in_evaluations_too(run, blocks(run))
+    edited = _edited(run, partial(in_training, run) if is_covered else list) if evaluations(run) else None
+    return (edited.likely, not is_covered) if edited is not None else None
+
+
+def _edited(run: Run, chosen: Callable[[Sequence[Block]], list[Block]]) -> Edited | None:
+    """The program of which the `chosen` of its calls of blocks are made again."""
     if not run.trains or _follows_it(run):
         return None
     alone = list(blocks(run))
@@ -51,7 +67,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     beside = _beside_blocks(run, alone)
     through = [block for block in beside if _is_called_through(run, block, alone)]
     through = _in_order(through, called_alike(run, alone, beside))
-    alone, beside, through = (made_again(run, some) for some in (alone, beside, through))
+    alone, beside, through = (chosen(some) for some in (alone, beside, through))
     if not alone:
         return None
     every = _in_order(alone, [*beside, *(call for call in through if call not in beside)])

@@ -3,8 +3,9 @@
 An evaluation that keeps its graph shows what its blocks leave, but not what the model would do with checkpointing on.
 How such models are written does. transformers and most models of text and of sound ask for it in training only,
 ``if self.gradient_checkpointing and self.training``; models of images, as torchvision's users, timm and Swin write
-them, do not ask whether they train. So it was in twelve of thirteen programs: seven of the former, and five of
-six of the latter (an H200, torch 2.11). A copy of a model that a loss is given as a reference is in evaluation as well.
+them, do not ask whether they train. So it was in 24 of 32 programs whose peak tells: ten of fourteen models of images
+did not ask, fourteen of eighteen others did (an H200, torch 2.11). What the other way comes to is said as well. A copy
+of a model that a loss is given as a reference is in evaluation, too.
 """
 
 from __future__ import annotations
@@ -32,8 +33,16 @@ _ASKS_WHETHER_IT_TRAINS = re.compile(r"^transformers/")
 
 def made_again(run: Run, found: Sequence[Block]) -> list[Block]:
     """Those of the calls `found` that are made again."""
-    if not found or (_is_of_images(run) and not _is_of_transformers(run, found[0])):
-        return list(found)
+    return list(found) if in_evaluations_too(run, found) else in_training(run, found)
+
+
+def in_evaluations_too(run: Run, found: Sequence[Block]) -> bool:
+    """Whether blocks are taken to be made again in an evaluation that keeps its graph as well."""
+    return bool(found) and _is_of_images(run) and not _is_of_transformers(run, found[0])
+
+
+def in_training(run: Run, found: Sequence[Block]) -> list[Block]:
+    """Those of the calls `found` that no evaluation made."""
     kept = _kept(run)
     return [
         block
