@@ -13,6 +13,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.plan.growth.reductions import filled_by
 from oomscope.analysis.plan.recordings import Recording
 from oomscope.analysis.plan.requests.below_optimizer import below_optimizer
+from oomscope.analysis.plan.requests.weights import of_weights
 from oomscope.analysis.plan.requests.widths import sides_of, widths_of
 from oomscope.analysis.study import DeviceStudy
 from oomscope.analysis.whatif.extraction import by_request
@@ -78,6 +79,7 @@ class Facts:
         self.attention: BoolArray = (mark & int(Mark.ATTENTION)) != 0
         self.linear: BoolArray = (mark & int(Mark.LINEAR)) != 0
         self.forward: BoolArray = (phase == FORWARD) & (stack >= 0) & (category != WORKSPACE)
+        self.fixed |= of_weights(study.snapshot.stacks, self.size, stack, self.forward, self.size[category == PARAMETER])
         self.stack = stack
         self.study = study
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.

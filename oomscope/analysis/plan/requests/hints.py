@@ -31,6 +31,7 @@ from oomscope.analysis.plan.requests.squares import (
     unnamed_squares,
 )
 from oomscope.analysis.plan.requests.strides import strided
+from oomscope.analysis.plan.requests.texts import lengths_of_texts
 from oomscope.analysis.plan.requests.widths import has_known_width
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
@@ -291,19 +292,21 @@ def _beside_an_image(facts: Facts, recording: Recording, side: IntArray) -> tupl
     """What has a length that does not depend on the side, as text has, and what joins both.
 
     Of an input's factors, one that is odd and in no side of a weight, nor in that of the image, is such a length.
-    Without the shapes of weights, nothing.
+    Without the shapes of weights, inputs have none but those that are embedded.
     """
     tensors = recording.study.snapshot.recorded.tensors
     widths = {width for one in tensors if one.category == "parameter" for width in one.shape or () if width > 1}
     batch = batch_among(recording.shapes)
     found, joined = np.zeros(len(side), np.bool_), np.zeros(len(side), np.bool_)
-    if not widths or batch is None:
+    if batch is None:
         return found, joined
     samples = np.maximum(_values(recording, batch, len(side)), 1)
     each = np.where(facts.size % samples == 0, facts.size // samples, 1)
-    known = {*widths, *np.unique(side[side > 1]).tolist()}
     sides = np.unique(side[side > 1]).tolist()
-    inputs = [size for size in np.unique(each[facts.inputs & (side > 1)]).tolist() if not _of_a_pyramid(size, sides)]
+    known = {*(widths or facts.widths), *sides}
+    inputs: Iterable[int] = lengths_of_texts(facts, samples)
+    if widths:
+        inputs = [size for size in np.unique(each[facts.inputs & (side > 1)]).tolist() if not _of_a_pyramid(size, sides)]
     kernels = [one.shape for one in tensors if one.category == "parameter" and one.shape]
     patches = {shape[-1] for shape in kernels if len(shape) == IMAGE_KERNEL}
     crops = {_without(tokens, known) for size in inputs for tokens in _tokens_of_crops(size, sides, patches)} - {1}
