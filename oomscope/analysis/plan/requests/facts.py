@@ -79,7 +79,8 @@ class Facts:
         self.attention: BoolArray = (mark & int(Mark.ATTENTION)) != 0
         self.linear: BoolArray = (mark & int(Mark.LINEAR)) != 0
         self.forward: BoolArray = (phase == FORWARD) & (stack >= 0) & (category != WORKSPACE)
-        self.fixed |= of_weights(study.snapshot.stacks, self.size, stack, self.forward, self.size[category == PARAMETER])
+        parameters = self.size[category == PARAMETER]
+        self.fixed |= of_weights(study.snapshot.stacks, self.size, stack, self.forward, parameters)
         self.stack = stack
         self.study = study
         # A gradient on its way, or a copy of a weight in half the bytes, is as large as a parameter.

@@ -21,7 +21,7 @@ from oomscope.analysis.plan.requests.modulated import weights_of_samples
 from oomscope.analysis.plan.requests.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs, of_triples
 from oomscope.analysis.plan.requests.patches import made_of, tokens_of, with_a_few_more
 from oomscope.analysis.plan.requests.scores import HALVINGS, LEAST_TOKENS
-from oomscope.analysis.plan.requests.scores_in_between import has_windows, scores_in_between
+from oomscope.analysis.plan.requests.scores_in_between import scores_in_between
 from oomscope.analysis.plan.requests.softmaxes import into_products, made_by_softmax, of_softmaxes
 from oomscope.analysis.plan.requests.squares import (
     between_gradients,
@@ -33,6 +33,7 @@ from oomscope.analysis.plan.requests.squares import (
 from oomscope.analysis.plan.requests.strides import strided
 from oomscope.analysis.plan.requests.texts import lengths_of_texts
 from oomscope.analysis.plan.requests.widths import has_known_width
+from oomscope.analysis.plan.requests.windows import has_windows
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, IntArray
 
@@ -132,14 +133,14 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
     free = at.free
     of_image = divided_by_squares(facts.size, at.value)
     found[_LOW, ~of_image] = 0
-    beside, joined = _beside_an_image(facts, recording, at.value)
+    tokens = tokens_of(facts, at.value, at.samples, free) if usual == OF_AN_IMAGE else np.zeros_like(at.value)
+    beside, joined = _beside_an_image(facts, recording, at.value, tokens)
     found[_DEGREE, beside & free] = 0
     found[_LOW, (beside | joined) & free] = 0
     found[_LOW, weights_of_samples(facts, at.samples) & free] = 0
     found[_CARRIED] = beside | joined | of_its_places(facts.size, at.value, at.samples)
     if usual == OF_AN_IMAGE:
-        tokens = tokens_of(facts, at.value, at.samples, free)
-        if not has_windows(facts):
+        if not has_windows(facts.study.snapshot):
             found[_LOW, of_other_places(facts, at.value, at.samples, tokens) & free] = 0
         of_tokens = made_of(facts.size, tokens, at.samples)
         found[_LOW, of_tokens & free] = usual
@@ -153,7 +154,7 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
         unnamed = scores_in_between(facts, recording.at_once, at.value, at.samples) & free
         unnamed |= between_gradients(facts, np.flatnonzero(unnamed & facts.forward)) & free
         found[_HIGH, may_be | unnamed] = 2 * usual
-        if not has_windows(facts):
+        if not has_windows(facts.study.snapshot):
             found[_DEGREE, unnamed] = 2 * usual
 
 
@@ -288,11 +289,13 @@ def _is_of_volumes(facts: Facts, recording: Recording, side: IntArray) -> bool:
     return bool((facts.inputs & (side > HALVINGS) & (facts.size >= samples * side**3)).any())
 
 
-def _beside_an_image(facts: Facts, recording: Recording, side: IntArray) -> tuple[BoolArray, BoolArray]:
+def _beside_an_image(
+    facts: Facts, recording: Recording, side: IntArray, tokens: IntArray
+) -> tuple[BoolArray, BoolArray]:
     """What has a length that does not depend on the side, as text has, and what joins both.
 
-    Of an input's factors, one that is odd and in no side of a weight, nor in that of the image, is such a length.
-    Without the shapes of weights, inputs have none but those that are embedded.
+    Of an input's factors, one that is odd and in no side of a weight, nor in that of the image or its tokens, is such a
+    length. Without the shapes of weights, inputs have none but those that are embedded.
     """
     tensors = recording.study.snapshot.recorded.tensors
     widths = {width for one in tensors if one.category == "parameter" for width in one.shape or () if width > 1}
@@ -303,20 +306,22 @@ def _beside_an_image(facts: Facts, recording: Recording, side: IntArray) -> tupl
     samples = np.maximum(_values(recording, batch, len(side)), 1)
     each = np.where(facts.size % samples == 0, facts.size // samples, 1)
     sides = np.unique(side[side > 1]).tolist()
-    known = {*(widths or facts.widths), *sides}
-    inputs: Iterable[int] = lengths_of_texts(facts, samples)
-    if widths:
-        inputs = [size for size in np.unique(each[facts.inputs & (side > 1)]).tolist() if not _of_a_pyramid(size, sides)]
+    of_the_image = {*sides, *np.unique(tokens[tokens > 1]).tolist()}
+    known = widths | of_the_image
+    inputs = np.unique(each[facts.inputs & (side > 1)]).tolist() if widths else []
+    inputs = [size for size in inputs if not _of_a_pyramid(size, sides)]
+    # Not all sides of weights count: a table of places is as long as the text.
+    texts = {_without(length, {*facts.vectors} | of_the_image) for length in lengths_of_texts(facts, samples)}
     kernels = [one.shape for one in tensors if one.category == "parameter" and one.shape]
     patches = {shape[-1] for shape in kernels if len(shape) == IMAGE_KERNEL}
     crops = {_without(tokens, known) for size in inputs for tokens in _tokens_of_crops(size, sides, patches)} - {1}
-    for length in ({_without(size, known) for size in inputs} | crops) - {1}:
+    for length in ({_without(size, known) for size in inputs} | texts | crops) - {1}:
         found |= (each % length == 0) & (side > 1)
         if length in crops:
             continue
         for power in range(HALVINGS):
-            tokens = length + (side >> power) ** 2
-            joined |= (each % tokens == 0) & (side >> power > 1) & ~found
+            both = length + (side >> power) ** 2
+            joined |= (each % both == 0) & (side >> power > 1) & ~found
     return found, joined
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from oomscope.analysis.plan.requests.facts import SMALL, Facts
 from oomscope.analysis.plan.requests.scores import LEAST_TOKENS, pixels
-from oomscope.analysis.plan.requests.windows import windows
 from oomscope.frozen import frozen
 from oomscope.model import BoolArray, Frame, FrameKind, IntArray, frame_kind
 
@@ -23,7 +22,7 @@ STAGES = 2
 MASK = 4
 """Times as many bytes has a float32 as a truth value."""
 FLOATS = (4, 2)
-_WINDOW, _MODULE = "window", "_call_impl"
+_MODULE = "_call_impl"
 _OF_SCORES = {"einsum", "softmax"}
 
 
@@ -83,12 +82,6 @@ def _is_own(frames: Sequence[Frame]) -> bool:
     frames = [frame for frame in frames if frame_kind(frame.filename) is not FrameKind.CPP]
     in_a_module = any(frame.name == _MODULE for frame in frames)
     return in_a_module and (frames[0].name in _OF_SCORES or frame_kind(frames[0].filename) is not FrameKind.TORCH)
-
-
-def has_windows(facts: Facts) -> bool:
-    """Whether pixels attend to one another within windows, by weights or a function's name: scores grow as they do."""
-    snapshot = facts.study.snapshot
-    return bool(windows(snapshot.recorded.tensors)) or any(_WINDOW in frame.name for frame in snapshot.stacks.frames)
 
 
 def _as_large(size: IntArray, layered: BoolArray) -> list[list[int]]:

@@ -17,7 +17,7 @@ from oomscope.analysis.plan.requests.scores import (
     softmaxes_by_name,
     written_out,
 )
-from oomscope.analysis.plan.requests.windows import windows
+from oomscope.analysis.plan.requests.windows import has_windows
 from oomscope.model import BoolArray, IntArray
 
 LEAST_WEIGHT = 64 << 10
@@ -95,7 +95,7 @@ def squares_of_images(facts: Facts, side: IntArray, free: BoolArray) -> BoolArra
     Within windows they do not grow with the square of the pixels.
     """
     found = np.zeros(len(side), np.bool_)
-    if windows(facts.study.snapshot.recorded.tensors):
+    if has_windows(facts.study.snapshot):
         return found
     for one in np.unique(side[free & (side > 1)]).tolist():
         here = facts.forward & (side == one)

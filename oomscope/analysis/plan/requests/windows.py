@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from oomscope.model import Snapshot
 from oomscope.model.recorded_holders import RecordedTensor
 
 TABLE, IMAGE_KERNEL = 2, 4
 """Sides of a table of relative places: one of differences, one of heads. And of the weight of a convolution."""
 MOST_HEADS = 64
+_WINDOW = "window"
+
+
+def has_windows(snapshot: Snapshot) -> bool:
+    """Whether pixels attend to one another within windows, by weights or a function's name: scores grow as they do."""
+    return bool(windows(snapshot.recorded.tensors)) or any(_WINDOW in frame.name for frame in snapshot.stacks.frames)
 
 
 def windows(tensors: Iterable[RecordedTensor]) -> set[int]:
