@@ -12,12 +12,14 @@ from oomscope.analysis.ledger.attention.scores import told
 from oomscope.analysis.ledger.paths import module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan.kinds import BATCH
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import among, ascending
 
 _FUSED = re.compile(r"scaled_dot_product|sdpa")
 LEAST_SCORES = 1 << 20
 """Bytes of scores that matter."""
+LEAST_CALLS = 2
+"""Of a module which attends, in a step."""
 
 
 def scores_of_fused(run: Run) -> BoolArray:
@@ -35,15 +37,18 @@ def scores_of_fused(run: Run) -> BoolArray:
 
 
 def _has_bias(run: Run, scores: BoolArray) -> bool:
-    """Whether a bias is added to scores, one for all samples, that the first module which attends makes and all use.
+    """Whether a bias is added to scores: one for all samples, that the first module which attends makes and all use.
 
-    No fused kernel takes such a one in 16 bits that takes none in float32.
+    Or one that each of them makes as large as its scores: a mask alone would have no heads. No fused kernel takes such
+    a one in 16 bits that takes none in float32.
     """
     rows = np.flatnonzero(scores & (run.step == run.step[scores].max(initial=-1)))
     if not len(rows):
         return False
     known, first = paths(run), int(rows[0])
     own = known[int(run.stack[first])]
+    if _is_given_by_its_module(run, rows):
+        return True
     before = np.flatnonzero((run.begin < run.begin[first]) & (run.step == run.step[first]) & run.during(FORWARD))
     before = before[
         (run.stack[before] >= 0) & (run.end[before] > run.begin[rows[-1]]) & ~run.marked(Mark.LINEAR)[before]
@@ -51,6 +56,17 @@ def _has_bias(run: Run, scores: BoolArray) -> bool:
     shared = before[np.isin(run.size[before] * np.array([*told(run, BATCH), 0])[:, None], run.size[first]).any(axis=0)]
     within = [known[one][: len(own)] for one in run.stack[shared].tolist()]
     return any(module_of(path) == module_of(own) and path[-1] != own[-1] for path in within)
+
+
+def _is_given_by_its_module(run: Run, rows: IntArray) -> bool:
+    """Whether a function of the module other than attention makes the first of the scores of each call, to be added."""
+    stacks = run.stack[rows]
+    own = int(np.bincount(stacks).argmax())
+    behind = np.flatnonzero((stacks[:-1] != own) & (stacks[1:] == own))
+    known, given = paths(run), rows[behind]
+    if len(given) < LEAST_CALLS or any(module_of(known[one]) != module_of(known[own]) for one in run.stack[given]):
+        return False
+    return bool((run.end[given] > run.begin[rows[behind + 1]]).all())
 
 
 def written_by_torch(run: Run) -> BoolArray:
