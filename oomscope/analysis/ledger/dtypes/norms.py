@@ -8,8 +8,10 @@ import numpy as np
 
 from oomscope.analysis.labels.phases import BACKWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.dtypes.products import CONVOLUTION, is_norm
+from oomscope.analysis.ledger.dtypes.own_parameters import with_own_parameters
+from oomscope.analysis.ledger.dtypes.products import CONVOLUTION, is_norm, last_of_largest
 from oomscope.analysis.ledger.dtypes.written_norms import written_out
+from oomscope.analysis.ledger.graphs.never_backward import never_backward
 from oomscope.analysis.ledger.paths import Path, module_of
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, IntArray
@@ -30,18 +32,29 @@ def needed_in_full(run: Run, rows: IntArray, known: dict[int, Path]) -> list[boo
 
 
 def activated_in_place(run: Run, rows: IntArray, known: dict[int, Path]) -> BoolArray:
-    """bool[requests]: results of group norms before a convolution that an activation in place has become, unseen.
+    """bool[requests]: norms' results before a convolution that an activation in place has become, unseen.
 
-    Its backward needs that in full precision, beside the copy for the convolution, and makes a gradient as large last.
+    They are in full precision, as those of group norms and of norms with parameters or buffers of their own. Its
+    backward needs that, beside the copy for the convolution, and makes a gradient as large last. Where nothing goes
+    backward, as in an evaluation, the same modules tell that elsewhere.
     """
-    found = np.zeros(len(run.size), np.bool_)
-    # Its statistics come behind a result.
-    changes = np.flatnonzero(np.diff(run.stack[rows]))
-    firsts = rows[np.concatenate([[0], changes + 1])] if len(rows) else rows
-    for row, following in pairwise(firsts.tolist()):
-        norm = any(name == "group_norm" for _, _, name in known[int(run.stack[row])][-1])
-        convolves = bool(CONVOLUTION.search(known[int(run.stack[following])][-1][0][0]))
-        found[row] = norm and convolves and _last_made_for(run, row) == run.size[row]
+    found, own = np.zeros(len(run.size), np.bool_), with_own_parameters(run)
+    before: list[int] = []
+    edges = [0, *(np.flatnonzero(np.diff(run.stack[rows])) + 1).tolist(), len(rows)]
+    for (begin, end), (following, _) in pairwise(pairwise(edges)):
+        # Its statistics come behind a result.
+        row = int(rows[last_of_largest(run.size[rows], begin, end)])
+        row = row if own[row] else int(rows[begin])
+        norm = own[row] or any(name == "group_norm" for _, _, name in known[int(run.stack[row])][-1])
+        convolves = bool(CONVOLUTION.search(known[int(run.stack[rows[following]])][-1][0][0]))
+        if norm and convolves:
+            before.append(row)
+            found[row] = _last_made_for(run, row) == run.size[row]
+    modules = [known[one][1:] for one in run.stack[before].tolist()]
+    activated = {module for module, row in zip(modules, before, strict=True) if found[row]}
+    unused = never_backward(run)
+    for module, row in zip(modules, before, strict=True):
+        found[row] |= unused[row] and module in activated
     return found
 
 

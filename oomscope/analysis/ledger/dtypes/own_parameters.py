@@ -10,6 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
+from oomscope.analysis.labels.kinds import BUFFER
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import module_of, paths
 from oomscope.analysis.ledger.run import Run
@@ -26,7 +27,7 @@ def with_own_parameters(run: Run) -> BoolArray:
     """bool[requests]: what modules without layers make in a forward, once they have made something of a parameter."""
     found, known = np.zeros(len(run.size), np.bool_), paths(run)
     outer = {(path[:depth], module_of(path[: depth + 1])) for path in known.values() for depth in range(len(path) - 1)}
-    vectors = set(run.size[run.parameters & (run.size <= LARGEST)].tolist())
+    vectors = set(run.size[(run.parameters | run.of(BUFFER)) & (run.size <= LARGEST)].tolist())
     for rows in forwards(run):
         owners = [(known[one][:-1], module_of(known[one])) for one in run.stack[rows].tolist()]
         for owner, pairs in groupby(zip(rows.tolist(), owners, strict=True), lambda pair: pair[1]):

@@ -83,7 +83,7 @@ def halves(run: Run) -> Halves:
     known = paths(run)
     rows = _made(run)
     half, doubtful = in_half(run)
-    products = products_fed(run, rows, known, learned_slopes(run), norms(run))
+    products = products_fed(run, rows, known, learned_slopes(run), norms(run), with_own_parameters(run))
     softmaxes = shares(run, known)
     needed = needed_in_full(run, rows, known)
     shared = given_to_both(run, rows, known)

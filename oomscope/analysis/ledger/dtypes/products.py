@@ -24,19 +24,26 @@ MANY_PRODUCTS = 5
 
 
 def products_fed(
-    run: Run, rows: IntArray, known: dict[int, Path], like_products: BoolArray, norms: BoolArray
+    run: Run,
+    rows: IntArray,
+    known: dict[int, Path],
+    like_products: BoolArray,
+    norms: BoolArray,
+    with_own_parameters: BoolArray,
 ) -> list[int]:
     """For each of `rows`, how many products it goes into if one comes next.
 
-    Of what one call makes, that is the largest: a norm's result, not its statistics. Where three products belong to one
-    module and two make as much (a gated layer) it goes into two, where four do and the next makes as much (attention),
-    into three: the last one projects back. Convolutions have an input each, and so has what is computed like products.
+    Of what one call makes, that is the largest: a norm's result, not its statistics. What a module makes with its own
+    parameters it multiplies first, and adds something to that. Where three products
+    belong to one module and two make as much (a gated layer) it goes into two, where four do and the next makes as much
+    (attention), into three: the last one projects back. Convolutions have an input each, and so has what is computed
+    like products.
     What a loss makes last goes into no product of the next forward.
     """
     single = like_products[rows]
     is_product = run.marked(Mark.LINEAR)[rows] | single
     stack, size = run.stack[rows], run.size[rows]
-    owner, norm = [known[one][:-1] for one in stack.tolist()], norms[rows]
+    owner, norm, written = [known[one][:-1] for one in stack.tolist()], norms[rows], with_own_parameters[rows]
     modules = [module_of(path) if path else None for path in owner]
     calls: dict[object, set[int]] = {}
     for one, path, product in zip(stack.tolist(), owner, is_product.tolist(), strict=True):
@@ -50,7 +57,8 @@ def products_fed(
         if stack[place] != stack[begin]:
             begin = place
         if is_product[place + 1] and stack[place + 1] != stack[place] and same_pass[place]:
-            fed = begin + int(np.argmax(size[begin : place + 1]))
+            fed = last_of_largest(size, begin, place + 1)
+            fed = fed if written[fed] else begin + int(np.argmax(size[begin : place + 1]))
             several = len(calls.get(module_of(owner[place + 1]), ()))
             twice = size[other[place + 1]] == size[place + 1] if other[place + 1] >= 0 else False
             projects = size[place + 1] == size[fed] or _three_alike(place + 1, other, size)
@@ -61,6 +69,11 @@ def products_fed(
             alongside = 1 if alone else _given_the_same(run, rows, modules, place + 1)
             found[fed] = max(several - 1 if alike and not alone else 1, many - 1, alongside)
     return found
+
+
+def last_of_largest(size: IntArray, begin: int, end: int) -> int:
+    """The place of the largest of `size` from `begin` on, before `end`; of several the last."""
+    return end - 1 - int(np.argmax(size[begin:end][::-1]))
 
 
 def _given_the_same(run: Run, rows: IntArray, module: list[object], product: int) -> int:
