@@ -13,7 +13,7 @@ from oomscope.analysis.ledger.loss_functions import made_for_losses
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, IntArray
 
 SLUG = "fused_loss"
 DEFAULT = 8
@@ -64,12 +64,13 @@ def _logits(run: Run) -> BoolArray:
     """What a loss makes; of its size, what one line makes once in a step, and what the backward makes.
 
     Behind the layers that make something of another size, it is what any line makes; before them, what is half or twice
-    as large is so by chance. A loss beside another one may have its logits there.
+    as large is so by chance. A loss beside another one may have its logits there. Sequences of another step may be of
+    another length.
     """
     loss = losses(run) & (run.size >= LEAST)
     if not loss.any():
         return loss
-    largest = float(run.size[loss].max())
+    largest = _largest_of_steps(run, loss)
     alike = np.zeros(len(run.size), np.bool_)
     for factor in (0.5, 1.0, 2.0):
         alike |= np.abs(run.size - factor * largest) <= ALIKE * factor * largest
@@ -81,6 +82,15 @@ def _logits(run: Run) -> BoolArray:
     everywhere = np.unique(run.size[run.during(FORWARD) & (run.stack >= 0) & ~own])
     back = run.during(BACKWARD) & alike & ~np.isin(run.size, everywhere) & ~run.gradients & ~run.like_parameter
     return np.asarray(loss | (run.during(FORWARD) & alike & own) | back)
+
+
+def _largest_of_steps(run: Run, loss: BoolArray) -> IntArray:
+    """int64[requests]: bytes of the largest thing that losses of the same step make; where it has none, of all."""
+    found = np.full(len(run.size), int(run.size[loss].max()))
+    for step in np.unique(run.step[loss]).tolist():
+        own = run.step == step
+        found[own] = run.size[loss & own].max()
+    return found
 
 
 def _around_layers(run: Run, loss: BoolArray, alike: BoolArray) -> tuple[BoolArray, BoolArray]:
