@@ -17,7 +17,7 @@ from oomscope.analysis.ledger.draft import NEVER, SPACING
 from oomscope.analysis.ledger.graphs.never_backward import let_go_in_backward
 from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.passes import forwards
-from oomscope.analysis.ledger.paths import paths
+from oomscope.analysis.ledger.paths import Path, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.structure.call_tree import LEAST_BLOCKS, LEAST_REQUESTS, OF_TORCH, CallTree
 from oomscope.frozen import frozen
@@ -35,6 +35,7 @@ MOSTLY = 0.5
 """Of what the calls of a loop leave to a backward."""
 SHORTLY = 5
 """Recorded steps from the last thing that a block's backward gives up to the gradient of the weight before it."""
+_CHECKPOINTING = "transformers/modeling_layers.py"
 _RECURRENT = re.compile(r"torch/nn/modules/rnn\.py")
 
 
@@ -82,6 +83,7 @@ def _blocks(run: Run) -> tuple[Block, ...]:
             for calls, depth in _without_stages(run, tree, *outer)
         ]
         loops = [loop for loop in loops if not _is_small(run, loop) and not _is_one_module(run, loop)]
+        loops = _without_layers(run, tree, loops)
         if least == OF_THE_PROGRAM:
             loops = _going_backward(run, loops)
         found = [block for loop in _trained(run, loops) for block in loop if len(block.inner)]
@@ -94,7 +96,12 @@ def _blocks(run: Run) -> tuple[Block, ...]:
 
 
 def _without_stages(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> list[tuple[list[list[int]], int]]:
-    """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is."""
+    """A loop over stages as the loops over blocks that make most of what they leave to a backward; else as it is.
+
+    What transformers calls as a layer that it can make again is one, whatever it calls.
+    """
+    if _is_switched(tree.known[int(run.stack[calls[0][0]])], depth):
+        return [(calls, depth)]
     inner = [tree.blocks(call, run.stack[np.array(call)].tolist(), depth + 1) for call in calls]
     inner = [
         [loop for loop in each if _calls_one_twice(run, tree, *loop) and not _are_layers(run, tree, *loop)]
@@ -108,6 +115,12 @@ def _without_stages(run: Run, tree: CallTree, calls: list[list[int]], depth: int
     return [*loops, *([(rest, depth)] if rest else [])]
 
 
+def _is_switched(path: Path, depth: int) -> bool:
+    """Whether what is called at a depth is called through the class that transformers has for checkpointing."""
+    file, _, name = path[depth - 1][-1]
+    return file == _CHECKPOINTING and name == "__call__"
+
+
 def _calls_one_twice(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> bool:
     """Whether most of what is left to a backward is left by calls that run one line, several times.
 
@@ -117,6 +130,17 @@ def _calls_one_twice(run: Run, tree: CallTree, calls: list[list[int]], depth: in
     times = Counter(line for own in lines for line in own)
     again = [call for call, own in zip(calls, lines, strict=True) if any(times[line] > 1 for line in own)]
     return _saved(run, again) > MOSTLY * _saved(run, calls)
+
+
+def _without_layers(run: Run, tree: CallTree, loops: list[list[Block]]) -> list[list[Block]]:
+    """The loops over modules of the program, where those leave more to a backward than loops over layers of torch."""
+    calls = [[block.rows.tolist() for block in loop] for loop in loops]
+    layers = [_are_layers(run, tree, each, loop[0].depth) for each, loop in zip(calls, loops, strict=True)]
+    left = [_saved(run, each) for each in calls]
+    of_layers = sum(one for one, is_layer in zip(left, layers, strict=True) if is_layer)
+    if sum(left) < 2 * of_layers:
+        return loops
+    return [loop for loop, is_layer in zip(loops, layers, strict=True) if not is_layer]
 
 
 def _are_layers(run: Run, tree: CallTree, calls: list[list[int]], depth: int) -> bool:

@@ -59,6 +59,18 @@ def turns_of_which_some_end_early(lines: list[int]) -> list[int]:
     return turns
 
 
+def turns_of_which_the_last_goes_on(lines: list[int]) -> list[int]:
+    """Where lines go back to the first, if the last of at least three turns alone has lines behind those of the others.
+
+    As of blocks of which the last one has a head.
+    """
+    turns = _turns(lines)
+    if len(turns) < LEAST_BLOCKS:
+        return []
+    ends = {max(lines[begin:end]) for begin, end in pairwise([0, *turns])}
+    return turns if len(ends) == 1 and max(lines) > max(ends) else []
+
+
 def _lines(parts: list[Part]) -> list[int]:
     """The line of each call of a module; those of a function in which the module does all, as to make it again."""
     lines = [part[0][1] for part in parts]
@@ -208,6 +220,8 @@ class CallTree:
         """
         lines = _lines([self.known[stacks[place]][depth] for place in places])
         if turns := turns_of_which_some_end_early(lines):
+            return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
+        if (turns := turns_of_which_the_last_goes_on(lines)) and self._has_products(places[turns[-1] :], stacks, depth):
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
         end, reached, first = max(lines), False, 0
