@@ -12,6 +12,8 @@ from itertools import pairwise
 from oomscope.analysis.plan.requests.calls import Part, Path
 
 LEAST_BLOCKS = 2
+LEAST_TURNS = 5
+"""Of blocks of which the last one goes on: a function may do fewer such things in a loop before it goes on itself."""
 LEAST_REQUESTS = 3
 """Of a block: what one line makes again and again is none."""
 IN_A_LOOP = 0.5
@@ -60,15 +62,15 @@ def turns_of_which_some_end_early(lines: list[int]) -> list[int]:
 
 
 def turns_of_which_the_last_goes_on(lines: list[int]) -> list[int]:
-    """Where lines go back to the first, if the last of at least three turns alone has lines behind those of the others.
+    """Where lines go back to the first, if all of several turns are alike and the last alone has lines behind them.
 
-    As of blocks of which the last one has a head.
+    As of blocks of which the last one has a head. Stages, which hold different numbers of blocks, are not alike.
     """
     turns = _turns(lines)
-    if len(turns) < LEAST_BLOCKS:
-        return []
-    ends = {max(lines[begin:end]) for begin, end in pairwise([0, *turns])}
-    return turns if len(ends) == 1 and max(lines) > max(ends) else []
+    calls = [lines[begin:end] for begin, end in pairwise([0, *turns, len(lines)])]
+    whole = calls[0]
+    alike = len(turns) >= LEAST_TURNS and all(call == whole for call in calls[:-1])
+    return turns if alike and calls[-1][: len(whole)] == whole and max(calls[-1]) > max(whole) else []
 
 
 def _lines(parts: list[Part]) -> list[int]:
@@ -183,6 +185,10 @@ class CallTree:
         """
         edges = [number for number in range(1, len(places)) if places[number] != places[number - 1] + 1]
         runs = [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
+        if len(runs) == 1:
+            lines = [self.known[stacks[place]][depth][0][1] for place in places]
+            if turns := turns_of_which_the_last_goes_on(lines):
+                return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         kinds = [kind for run in runs for kind in self._of_one_class(run, stacks, depth)]
         return self._in_turns([call for kind in kinds for call in self._in_a_row(kind, stacks, depth)], stacks, depth)
 
@@ -221,7 +227,7 @@ class CallTree:
         lines = _lines([self.known[stacks[place]][depth] for place in places])
         if turns := turns_of_which_some_end_early(lines):
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
-        if (turns := turns_of_which_the_last_goes_on(lines)) and self._has_products(places[turns[-1] :], stacks, depth):
+        if (turns := turns_of_which_the_last_goes_on(lines)):
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
         end, reached, first = max(lines), False, 0
