@@ -25,6 +25,7 @@ from oomscope.analysis.ledger.structure.call_tree import called
 from oomscope.analysis.ledger.structure.helpers import called_alike
 from oomscope.analysis.ledger.structure.made_again import in_evaluations_too, in_training, made_again
 from oomscope.analysis.ledger.structure.parts import parts
+from oomscope.analysis.plan.requests.calls import Line
 from oomscope.model import BoolArray, IntArray, package_path
 
 SLUG = "checkpoint"
@@ -65,7 +66,12 @@ def _edited(run: Run, chosen: Callable[[Sequence[Block]], list[Block]]) -> Edite
     if not alone:
         return _of_parts(run)
     beside = _beside_blocks(run, alone)
-    through = [block for block in beside if _is_called_through(run, block, alone)]
+    alike = _of_their_class(run, beside, alone)
+    through = [
+        block
+        for block, is_alike in zip(beside, alike, strict=True)
+        if is_alike or _is_called_through(run, block, alone)
+    ]
     through = _in_order(through, called_alike(run, alone, beside))
     alone, beside, through = (chosen(some) for some in (alone, beside, through))
     if not alone:
@@ -163,10 +169,11 @@ def _beside_blocks(run: Run, found: Sequence[Block]) -> list[Block]:
         for one in _calls_of_a_loop(known, run.stack, np.array(rows), depth + 1)
     ]
     large = [len(block.inner) > 1 and int(run.size[block.inner].sum()) >= least for block in beside]
+    alike = _of_their_class(run, beside, found)
     return [
         block
-        for block, counts in zip(beside, large, strict=True)
-        if counts or (len(block.inner) and _is_called_through(run, block, found))
+        for block, counts in zip(beside, np.logical_or(large, alike).tolist(), strict=True)
+        if len(block.inner) and (counts or _is_called_through(run, block, found))
     ]
 
 
@@ -193,6 +200,19 @@ def _is_called_through(run: Run, call: Block, found: Sequence[Block]) -> bool:
     callers = {known[int(run.stack[block.rows[0]])][: block.depth] for block in found}
     others = [part for *above, part in callers if above == outer and part != own]
     return not _OF_TORCH.match(own[-1][0]) and any(part[-1] == own[-1] for part in others)
+
+
+def _of_their_class(run: Run, calls: Sequence[Block], found: Sequence[Block]) -> list[bool]:
+    """Which of `calls` run lines of the blocks alone, as those of a decoder may be of the encoder's class."""
+    lines = {line for block in found for line in _lines_of(run, block)}
+    own = [_lines_of(run, call) for call in calls]
+    return [one <= lines and not any(_OF_TORCH.match(file) for file, _, _ in one) for one in own]
+
+
+def _lines_of(run: Run, call: Block) -> set[Line]:
+    """The lines of what is called itself."""
+    known = paths(run)
+    return {known[one][call.depth][0] for one in run.stack[call.rows].tolist()}
 
 
 def _checkpointed(

@@ -227,7 +227,7 @@ class CallTree:
         lines = _lines([self.known[stacks[place]][depth] for place in places])
         if turns := turns_of_which_some_end_early(lines):
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
-        if (turns := turns_of_which_the_last_goes_on(lines)):
+        if turns := turns_of_which_the_last_goes_on(lines):
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
         end, reached, first = max(lines), False, 0
