@@ -17,7 +17,7 @@ from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from tests.ledger.rounds import run
 
 
-@pytest.mark.parametrize(("program", "count"), [("vnet", 7), ("vocoder", 8), ("segment", 20), ("conformer", 12)])
+@pytest.mark.parametrize(("program", "count"), [("vnet", 7), ("vocoder", 8), ("segment", 16), ("conformer", 12)])
 def test_loops_in_a_model_are_not_calls_of_it_and_a_model_called_twice_is_no_block(program: str, count: int):
     """A decoder's loop ends the forward of the volumes; the discriminators are called for real and for made waves."""
     assert sum(int(run(program).step[block.rows[0]]) == 1 for block in blocks(run(program))) == count

@@ -21,6 +21,7 @@ from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger import EDITS, ledger_of
 from oomscope.analysis.ledger.attention.biased import learned
 from oomscope.analysis.ledger.attention.matmuls import _next_product, _products_of_copies, attentions, between_products
+from oomscope.analysis.ledger.dtypes.own_parameters import with_own_parameters
 from oomscope.analysis.ledger.dtypes.precision import _made
 from oomscope.analysis.ledger.dtypes.products import _given_the_same, products_fed
 from oomscope.analysis.ledger.dtypes.written_norms import norms
@@ -162,7 +163,9 @@ def _fed(program: str) -> Counter[tuple[int, int]]:
     """By bytes of what a forward makes and how many products that goes into: how often, in one step."""
     model = run(program)
     rows = _made(model)
-    fed = products_fed(model, rows, paths(model), np.zeros(len(model.size), np.bool_), norms(model))
+    fed = products_fed(
+        model, rows, paths(model), np.zeros(len(model.size), np.bool_), norms(model), with_own_parameters(model)
+    )
     own = [(row, count) for row, count in zip(rows.tolist(), fed, strict=True) if model.step[row] == 1]
     return Counter((int(model.size[row]), count) for row, count in own)
 

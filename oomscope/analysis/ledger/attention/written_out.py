@@ -20,6 +20,8 @@ LEAST_SCORES = 1 << 20
 """Bytes of scores that matter."""
 LEAST_CALLS = 2
 """Of a module which attends, in a step."""
+AT_ONCE = 8
+"""Requests from a bias to the scores that it is added to, at most: queries and keys are scaled in between."""
 
 
 def scores_of_fused(run: Run) -> BoolArray:
@@ -62,7 +64,8 @@ def _is_given_by_its_module(run: Run, rows: IntArray) -> bool:
     """Whether a function of the module other than attention makes the first of the scores of each call, to be added."""
     stacks = run.stack[rows]
     own = int(np.bincount(stacks).argmax())
-    behind = np.flatnonzero((stacks[:-1] != own) & (stacks[1:] == own))
+    # What a call returns may be as large as queries; the next call makes other things before its own.
+    behind = np.flatnonzero((stacks[:-1] != own) & (stacks[1:] == own) & (np.diff(rows) <= AT_ONCE))
     known, given = paths(run), rows[behind]
     if len(given) < LEAST_CALLS or any(module_of(known[one]) != module_of(known[own]) for one in run.stack[given]):
         return False
