@@ -12,7 +12,7 @@ from oomscope.analysis.ledger.graphs import double_backward
 from oomscope.analysis.ledger.graphs.held import held_until
 from oomscope.analysis.ledger.graphs.never_backward import never_backward
 from oomscope.analysis.ledger.graphs.several_steps import for_several_steps
-from oomscope.analysis.ledger.paths import paths
+from oomscope.analysis.ledger.paths import has_modules, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.plan.growth.reductions import made_to_add_up
 from oomscope.model import BoolArray, IntArray
@@ -72,8 +72,13 @@ def _evaluated_elsewhere(run: Run) -> BoolArray:
     known = paths(run)
     callers = {stack: tuple(name for *_, name in path[0]) for stack, path in known.items()}
     in_training = set(run.stack[run.saved & ~run.below_optimizer].tolist())
-    trained = {callers[stack] for stack, path in known.items() if stack in in_training and len(path) > 1}
-    elsewhere = [stack for stack, names in callers.items() if names not in trained]
+    if has_modules(run):
+        trained = {callers[stack] for stack, path in known.items() if stack in in_training and len(path) > 1}
+        elsewhere = [stack for stack, names in callers.items() if names not in trained]
+    else:
+        functions = {stack: {part[0][2] for part in path} for stack, path in known.items()}
+        own = {name for stack, names in functions.items() if stack in in_training for name in names}
+        elsewhere = [stack for stack, names in functions.items() if not names <= own]
     found: BoolArray = run.below_optimizer & np.isin(run.stack, elsewhere)
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.passes import forwards
-from oomscope.analysis.ledger.paths import Path, module_of, paths
+from oomscope.analysis.ledger.paths import Path, has_modules, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.structure.blocks import Block, block_of
 from oomscope.analysis.ledger.structure.call_tree import called
@@ -29,13 +29,16 @@ def called_alike(run: Run, found: Sequence[Block], beside: Sequence[Block] = ())
     each layer of the kind that the first one begins with begins another.
     """
     known = paths(run)
-    functions = {line for block in found for line in _functions(known[int(run.stack[block.rows[0]])][: block.depth])}
+    modules = has_modules(run)
+    callers = [known[int(run.stack[block.rows[0]])][: block.depth] for block in found]
+    functions = {line for path in callers for line in (_functions(path) if modules else [path[-1][-1]])}
     inside = {row for block in (*found, *beside) for row in block.rows.tolist()}
     calls: dict[object, tuple[int, list[int]]] = {}
     for number, rows in enumerate(forwards(run) if functions else []):
         for row in rows.tolist():
             path = known[int(run.stack[row])]
-            depth = next((depth for depth in range(1, len(path) - 1) if _function(path, depth) in functions), None)
+            calls_it = (path[depth][-1] if not modules else _function(path, depth) for depth in range(1, len(path) - 1))
+            depth = next((depth for depth, line in enumerate(calls_it, 1) if line in functions), None)
             if depth is not None:
                 key = (number, path[: depth + 1], module_of(path[: depth + 2]))
                 calls.setdefault(key, (depth + 1, []))[1].append(row)

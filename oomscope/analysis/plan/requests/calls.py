@@ -28,6 +28,15 @@ def path_of(frames: Sequence[Frame]) -> Path:
     return tuple(tuple(part) for part in parts if part)
 
 
+def functions_of(frames: Sequence[Frame]) -> Path:
+    """The frames of a stack from the outside, each a call of its own, where functions take the place of modules."""
+    return tuple(
+        ((package_path(frame.filename) or frame.filename, frame.line, frame.name),)
+        for frame in reversed(frames)
+        if frame_kind(frame.filename) is not FrameKind.CPP
+    )
+
+
 def module_of(path: Path) -> object:
     """The module that a path ends in, whichever of its lines it is at."""
     return (*path[:-1], path[-1][0][::2]) if path else ()

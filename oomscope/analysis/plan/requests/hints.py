@@ -19,7 +19,7 @@ from oomscope.analysis.plan.requests.facts import SMALL, Facts
 from oomscope.analysis.plan.requests.image_places import divided_by_squares, of_its_places, of_other_places
 from oomscope.analysis.plan.requests.modulated import weights_of_samples
 from oomscope.analysis.plan.requests.pairs import PAIRS, TRIANGLES, Made, may_be_of_pairs, of_pairs, of_triples
-from oomscope.analysis.plan.requests.patches import made_of, tokens_of, with_a_few_more
+from oomscope.analysis.plan.requests.patches import made_of, tokens_of, with_a_few_more, with_learned_ones
 from oomscope.analysis.plan.requests.scores import HALVINGS, LEAST_TOKENS
 from oomscope.analysis.plan.requests.scores_in_between import scores_in_between
 from oomscope.analysis.plan.requests.softmaxes import into_products, made_by_softmax, of_softmaxes
@@ -95,7 +95,8 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
     free = ~facts.fixed & (recording_values(recording, name) | (value > 1))
     at = _At(np.maximum(value, 1), _samples(recording, len(value)), free)
     others = [*strided(facts, at.value, at.samples), *_without_the_last(facts, at)] if kind == LENGTH else []
-    others += with_a_few_more(facts, at.value, at.samples, free) if kind == LENGTH else []
+    if kind == LENGTH:
+        others += [*with_a_few_more(facts, at.value, at.samples, free), *_embedded(facts, at)]
     divides = np.ones(len(value), np.bool_)
     if kind != SIDE:
         divides = (facts.size % at.value == 0) | facts.padded | _divided(facts.size, others)
@@ -145,6 +146,9 @@ def _of_side(found: IntArray, facts: Facts, recording: Recording, at: _At, usual
         of_tokens = made_of(facts.size, tokens, at.samples)
         found[_LOW, of_tokens & free] = usual
         found[_DEGREE, free & (tokens > 0) & ~of_tokens & ~of_image] = 0
+        if not tokens.any():
+            learned = with_learned_ones(facts, at.value, at.samples, free)
+            found[_LOW, made_of(facts.size, learned, at.samples) & free] = usual - 1
         scores = squares_of_images(facts, at.value, free) | _squares_of(facts, tokens, free)
         found[_DEGREE, scores] = found[_HIGH, scores] = 2 * usual
         found[_LOW, scores] = usual
@@ -234,6 +238,14 @@ def _without_the_last(facts: Facts, at: _At) -> list[IntArray]:
     made = at.free & facts.forward & (facts.size >= SMALL) & (length >= LEAST_TOKENS)
     made &= (facts.size % np.maximum(each, 1) == 0) & (facts.size % at.value != 0)
     return [np.where(length >= LEAST_TOKENS, length, 1)] if made.any() else []
+
+
+def _embedded(facts: Facts, at: _At) -> list[IntArray]:
+    """int64[requests] each: the lengths of what is embedded, where those are most of the length: those of a batch."""
+    lengths = lengths_of_texts(facts, at.samples)
+    if set(at.value[at.value > 1].tolist()) & lengths:
+        return []
+    return [np.where((one < at.value) & (at.value < 2 * one), one, 1) for one in sorted(lengths)]
 
 
 def _squares_of(facts: Facts, tokens: IntArray, free: BoolArray) -> BoolArray:

@@ -25,6 +25,8 @@ LEAST_OF_ALL = 0.75
 """Of the bytes that a forward makes: so much is made of all tokens."""
 LEAST_OF_A_PART, MOST_KINDS = 0.1, 2
 """Likewise, made of a part of the tokens that an encoder sees alone; and how many numbers of tokens there are."""
+LEAST_LEARNED, MOST_LEARNED, SEVERAL = 8, 512, 64
+"""Tokens beside the patches of an image that are learned; and of how many patches there is one of them at least."""
 HALF = 2
 """Bytes of the smallest number of an activation."""
 
@@ -50,6 +52,26 @@ def tokens_of(facts: Facts, side: IntArray, samples: IntArray, free: BoolArray) 
             divided = made_of(facts.size, np.full(len(side), tokens), samples)
             found[own & ((found == 0) | divided)] = tokens
             own, rows, least = own & ~divided, rows & ~divided, LEAST_OF_A_PART
+    return found
+
+
+def with_learned_ones(facts: Facts, side: IntArray, samples: IntArray, free: BoolArray) -> IntArray:
+    """int64[requests]: the tokens of an image of which many are no patches, as a detector's queries; 0: there are none.
+
+    Nearly all that a forward makes has the factor of such a number, which no width has. Arguments as of `tokens_of`.
+    """
+    found = np.zeros(len(side), np.int64)
+    for one in np.unique(side[free & (side > 1)]).tolist():
+        rows = free & facts.forward & (side == one)
+        patches = [(one // patch) ** 2 for patch in range(NARROWEST, WIDEST + 1) if one % patch == 0]
+        possible = [
+            count + more
+            for count in patches
+            for more in range(LEAST_LEARNED, MOST_LEARNED + 1)
+            if more * SEVERAL > count
+        ]
+        rare = [count for count in possible if count >= LEAST_TOKENS and _is_rare(count, one, facts.vectors)]
+        found[side == one] = _most_usual(facts.size, rows, samples, rare, LEAST_OF_ALL * float(facts.size[rows].sum()))
     return found
 
 

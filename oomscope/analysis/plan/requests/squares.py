@@ -10,9 +10,7 @@ from oomscope.analysis.plan.requests.scores import (
     HALVINGS,
     LEAST_TOKENS,
     PROJECTIONS,
-    RARE,
     between_projections,
-    odd_part,
     pixels,
     softmaxes_by_name,
     written_out,
@@ -50,8 +48,7 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         rows = np.flatnonzero(here & ~facts.projects)
         softmax = softmaxes_by_name(stacks, facts.stack)
         scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
-        rare = [tokens] if odd_part(tokens) >= RARE else []
-        projected = between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, rare)
+        projected = between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, [tokens])
         lines = np.unique(facts.stack[scores])
         others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
