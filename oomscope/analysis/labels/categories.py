@@ -51,6 +51,8 @@ _WORKSPACES = np.array(
 _MOST_HANDLES = 4
 """Workspaces of one size: a thread has a handle for each stream, and few programs multiply in more than two of each."""
 
+_SMALL, _MOST_MADE = 4096, 0.9
+"""Bytes of a vector, as of a norm; and of the sizes of gradients, how many must be there as weights."""
 _LEAST_COPIED = 4
 """Tensors; of fewer, equal sizes may be chance."""
 
@@ -97,6 +99,7 @@ class _Inference:
         self._without_frames()
         self._workspaces()
         self._constructed()
+        self._made_by_functions()
         self._communication()
         self._as_later_ones()
         self._copies()
@@ -323,6 +326,22 @@ class _Inference:
             learns, other = self.facts.marked(Mark.NESTED)[rows] | runs, UNKNOWN
         cached = self.facts.marked(Mark.CACHE)[rows]
         self.category[rows] = np.where(cached, BUFFER, np.where(learns, PARAMETER, other))
+
+    def _made_by_functions(self) -> None:
+        """What is there from before all forwards to the last, as large as gradients, if nothing else is a parameter.
+
+        As of a program of plain functions, which makes its weights with ``torch.empty`` and keeps them in a dictionary.
+        """
+        if np.any(self.category == PARAMETER) or not self.facts.trains:
+            return
+        forwards = self.lifetimes.born[self.role == Role.FORWARD]
+        first, last = forwards.min(initial=self.end), forwards.max(initial=0)
+        made = is_any(self.category, (UNKNOWN, TEMPORARY)) & (self.role == Role.NEUTRAL) & ~self.before
+        rows = np.flatnonzero(made & (self.lifetimes.born < first) & (self.lifetimes.freed > last))
+        gradients = ascending(self.bytes[(self.category == GRADIENT) & (self.bytes > _SMALL)])
+        there = np.isin(gradients, self.bytes[rows])
+        if len(gradients) and there.mean() >= _MOST_MADE:
+            self.category[rows[np.isin(self.bytes[rows], self.bytes[self.category == GRADIENT])]] = PARAMETER
 
     def _as_later_ones(self) -> None:
         """What is alive from before a trace that wrapped is what later live blocks of the same stack are."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.dtypes.cross_entropy import in_half, with_copies
@@ -18,8 +20,11 @@ SLUG = "autocast"
 
 
 def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
-    """What is computed in half precision is half as large; copies of the weights are there through each step."""
-    if is_mixed(run) or is_of_unknown_width(run):
+    """What is computed in half precision is half as large; copies of the weights are there through each step.
+
+    Where no layer makes a product, as in plain functions with ``F.linear``, nothing tells which results are some.
+    """
+    if is_mixed(run) or is_of_unknown_width(run) or not (run.marked(Mark.LINEAR) & run.during(FORWARD)).any():
         return None
     found = halves(run)
     if (found.likely == 1).all():
