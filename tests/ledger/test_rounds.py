@@ -300,7 +300,6 @@ ROUNDS = {
             ("distill_llama", "bf16"): 0.1,
             ("distill_llama", "offload_activations"): 0.1,
             ("rnnt_asr", "bf16"): 0.41,
-            ("stylegan_res", "autocast"): 0.31,
             ("stylegan_res", "bf16"): 0.17,
             ("stylegan_res", "checkpoint"): 0.18,
         },
@@ -318,12 +317,11 @@ ROUNDS = {
                 ("distill_llama", "bf16"),
                 ("rnnt_asr", "bf16"),
                 ("stylegan_res", "adafactor"),
-                ("stylegan_res", "autocast"),
                 ("stylegan_res", "bf16"),
                 ("stylegan_res", "checkpoint"),
             }
         ),
-        none=frozenset({("swin_pretrain", "sdpa")}),
+        none=frozenset({("swin_pretrain", "sdpa"), ("stylegan_res", "autocast")}),
     ),
     # A detector with a frozen norm, whose evaluation keeps its graph.
     Round("thirty_seventh"): Expected(

@@ -78,12 +78,19 @@ def written_out(
 
 
 def between_projections(
-    size: IntArray, stack: IntArray, rows: IntArray, is_linear: BoolArray, told: Collection[int]
+    size: IntArray,
+    stack: IntArray,
+    rows: IntArray,
+    is_linear: BoolArray,
+    told: Collection[int],
+    *,
+    packed_alone: bool = False,
 ) -> IntArray:
     """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
 
     The first may be one layer of all three or three layers, of one line or several. What a module has beside its
-    attention does not matter. Arguments as of `written_out`.
+    attention does not matter. Arguments as of `written_out`; `packed_alone`: not of three layers, as what else lies
+    between three of one size may have the factor of most numbers of tokens.
     """
     edges = np.flatnonzero(np.diff(is_linear[rows] * (stack[rows] + 1))) + 1
     parts = [part for part in np.split(rows, edges) if len(part)]
@@ -97,6 +104,9 @@ def between_projections(
         layers = [one for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
         made = size[np.concatenate(layers)]
         made = made[made * SMALL >= each]
+        if packed_alone:
+            # What is as large as that layer is an activation of it.
+            part = part[size[part] != size[before[0]]] if packed else part[:0]
         if packed or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:
             found += [part[size[part] == one] for one in _scores_among(size[part], each, told, STAGES)]
         elif made[-2:].tolist() in ([each, 2 * each], [2 * each, each]):

@@ -10,7 +10,9 @@ from oomscope.analysis.plan.requests.scores import (
     HALVINGS,
     LEAST_TOKENS,
     PROJECTIONS,
+    RARE,
     between_projections,
+    odd_part,
     pixels,
     softmaxes_by_name,
     written_out,
@@ -48,7 +50,10 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         rows = np.flatnonzero(here & ~facts.projects)
         softmax = softmaxes_by_name(stacks, facts.stack)
         scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
-        projected = between_projections(facts.size, facts.stack, np.flatnonzero(here), facts.linear, [tokens])
+        is_rare = odd_part(tokens) >= RARE
+        projected = between_projections(
+            facts.size, facts.stack, np.flatnonzero(here), facts.linear, [tokens], packed_alone=not is_rare
+        )
         lines = np.unique(facts.stack[scores])
         others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
         sizes = np.setdiff1d(np.unique(facts.size[scores]), others)
