@@ -185,10 +185,6 @@ class CallTree:
         """
         edges = [number for number in range(1, len(places)) if places[number] != places[number - 1] + 1]
         runs = [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
-        if len(runs) == 1:
-            lines = [self.known[stacks[place]][depth][0][1] for place in places]
-            if turns := turns_of_which_the_last_goes_on(lines):
-                return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         kinds = [kind for run in runs for kind in self._of_one_class(run, stacks, depth)]
         return self._in_turns([call for kind in kinds for call in self._in_a_row(kind, stacks, depth)], stacks, depth)
 
@@ -225,9 +221,7 @@ class CallTree:
         lines has others behind it.
         """
         lines = _lines([self.known[stacks[place]][depth] for place in places])
-        if turns := turns_of_which_some_end_early(lines):
-            return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
-        if turns := turns_of_which_the_last_goes_on(lines):
+        if turns := turns_of_which_some_end_early(lines) or turns_of_which_the_last_goes_on(lines):
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
         end, reached, first = max(lines), False, 0

@@ -95,8 +95,7 @@ def _column(facts: Facts, recording: Recording, name: str) -> IntArray:
     free = ~facts.fixed & (recording_values(recording, name) | (value > 1))
     at = _At(np.maximum(value, 1), _samples(recording, len(value)), free)
     others = [*strided(facts, at.value, at.samples), *_without_the_last(facts, at)] if kind == LENGTH else []
-    if kind == LENGTH:
-        others += [*with_a_few_more(facts, at.value, at.samples, free), *_embedded(facts, at)]
+    others += with_a_few_more(facts, at.value, at.samples, free) if kind == LENGTH else []
     divides = np.ones(len(value), np.bool_)
     if kind != SIDE:
         divides = (facts.size % at.value == 0) | facts.padded | _divided(facts.size, others)
@@ -238,14 +237,6 @@ def _without_the_last(facts: Facts, at: _At) -> list[IntArray]:
     made = at.free & facts.forward & (facts.size >= SMALL) & (length >= LEAST_TOKENS)
     made &= (facts.size % np.maximum(each, 1) == 0) & (facts.size % at.value != 0)
     return [np.where(length >= LEAST_TOKENS, length, 1)] if made.any() else []
-
-
-def _embedded(facts: Facts, at: _At) -> list[IntArray]:
-    """int64[requests] each: the lengths of what is embedded, where those are most of the length: those of a batch."""
-    lengths = lengths_of_texts(facts, at.samples)
-    if set(at.value[at.value > 1].tolist()) & lengths:
-        return []
-    return [np.where((one < at.value) & (at.value < 2 * one), one, 1) for one in sorted(lengths)]
 
 
 def _squares_of(facts: Facts, tokens: IntArray, free: BoolArray) -> BoolArray:
