@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from oomscope.analysis.plan.growth.polynomials import Evidence, Law, Model, Point
+from oomscope.analysis.plan.growth.polynomials import Evidence, Law, Model, Point, differ_in
 from oomscope.frozen import frozen
 
 MOST = 4
@@ -42,7 +42,7 @@ def divisor_of(evidence: Evidence, varied: Sequence[int]) -> tuple[int, int] | N
     """A parameter, and by what its values are divided; None where the sizes are not in the ratio of such parts."""
     seen = list(zip(evidence.points, evidence.sizes, strict=True))
     for axis in varied if evidence.sizes[0] >= LEAST else ():
-        pairs = [(one, other) for one, other in combinations(seen, 2) if _differ_in(one[0], other[0]) == [axis]]
+        pairs = [(one, other) for one, other in combinations(seen, 2) if differ_in(one[0], other[0]) == [axis]]
         for divisor in range(2, MOST + 1):
             ratios = [_ratios(one, other, axis, divisor) for one, other in pairs]
             fits = all(abs(size - parts) <= NEARLY * size for size, parts, _ in ratios)
@@ -72,7 +72,3 @@ def of_wholes(model: Model, axis: int, divisor: int) -> Model:
 
 def _divided(point: Point, axis: int, divisor: int) -> Point:
     return tuple(float(max(value // divisor, 1)) if one == axis else value for one, value in enumerate(point))
-
-
-def _differ_in(one: Point, other: Point) -> list[int]:
-    return [axis for axis in range(len(one)) if one[axis] != other[axis]]

@@ -165,6 +165,11 @@ def factor_of(point: Point, size: int, powers: Powers) -> float:
     return size / power(point, powers)
 
 
+def differ_in(one: Point, other: Point) -> list[int]:
+    """The parameters that are other at another shape."""
+    return [axis for axis in range(len(one)) if one[axis] != other[axis]]
+
+
 def power(point: Point, powers: Powers) -> float:
     """A product of powers at a point."""
     value = 1.0

@@ -21,6 +21,7 @@ from oomscope.analysis.plan.growth.polynomials import (
     Point,
     Polynomial,
     Powers,
+    differ_in,
     factor_of,
     multiplied,
     power,
@@ -108,7 +109,7 @@ def _by_chance(evidence: Evidence, powers: Powers, varied: Sequence[int]) -> boo
 
 def _only_together(evidence: Evidence, varied: Sequence[int]) -> list[int]:
     """The parameters that no recording changes alone, so that a single size tells how two of them work."""
-    alone = [_differs_in(evidence, row) for row in range(1, len(evidence.points))]
+    alone = [differ_in(evidence.points[0], evidence.points[row]) for row in range(1, len(evidence.points))]
     return [axis for axis in varied if [axis] not in alone]
 
 
@@ -197,19 +198,17 @@ def _likely_degrees(evidence: Evidence, varied: Sequence[int]) -> dict[int, int]
     """
     hint, found = evidence.hint, {}
     for axis in varied:
-        alone = [row for row in range(1, len(evidence.points)) if _differs_in(evidence, row) == [axis]]
+        alone = [
+            row
+            for row in range(1, len(evidence.points))
+            if differ_in(evidence.points[0], evidence.points[row]) == [axis]
+        ]
         if alone:
             pace = _pace(evidence, max(alone, key=lambda row: abs(_step(evidence, row, axis))), axis)
             found[axis] = max(pace, hint.degree[axis])
         else:
             found[axis] = max(hint.degree[axis], evidence.usual[axis])
     return found
-
-
-def _differs_in(evidence: Evidence, row: int) -> list[int]:
-    """The parameters that are other at another shape."""
-    one, other = evidence.points[0], evidence.points[row]
-    return [axis for axis in range(len(one)) if one[axis] != other[axis]]
 
 
 def _step(evidence: Evidence, row: int, axis: int) -> float:
