@@ -102,8 +102,11 @@ def _most_usual(size: IntArray, rows: BoolArray, samples: IntArray, possible: Se
 
     Of those that divide as much, it is the one that has the rarest factor; of its multiples the smallest.
     """
+    # Hundreds of numbers are possible, and most requests are of few sizes.
+    each, times = np.unique(np.stack([size[rows], samples[rows]]), axis=1, return_counts=True)
     shares = {
-        tokens: float(size[rows & made_of(size, np.full(len(size), tokens), samples)].sum()) for tokens in possible
+        tokens: float((each[0] * times)[made_of(each[0], np.full(len(times), tokens), each[1])].sum())
+        for tokens in possible
     }
     most = max(shares.values(), default=0.0)
     if not most >= least > 0:
