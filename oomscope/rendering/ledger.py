@@ -19,9 +19,11 @@ from oomscope.wording import say
 from oomscope.wording.ledger import (
     HEADINGS,
     NOTHING,
+    SETTINGS_HEADINGS,
     TITLE,
     enough_text,
     explained,
+    is_setting,
     opening_text,
     pairs_text,
     peak_text,
@@ -73,8 +75,8 @@ def _shown(ledger: Ledger) -> Iterator[RenderableType]:
     yield Text(TITLE, style="bold")
     yield from (Text(opening_text(ledger)), Text())
     if ledger.rows:
-        yield FittedTable(figures(ledger), terminal.grid_of)
-        yield Text()
+        for table in tables(ledger):
+            yield from (FittedTable(table, terminal.grid_of), Text())
         for row in ledger.rows:
             words = words_of(row)
             price = f" Price: {words.price}." if words.price else ""
@@ -92,22 +94,29 @@ def _shown(ledger: Ledger) -> Iterator[RenderableType]:
             yield Padding(Text(line), (0, 0, 0, 0))
 
 
-def figures(ledger: Ledger) -> Table:
-    """The table of figures; how and at which price stand below it, for they are sentences."""
-    some_failed = says_enough(ledger)
-    headings = HEADINGS[:4] if some_failed else HEADINGS[:3]
-    rows = tuple(
-        (words_of(row).name, peak_text(row), saves_text(row), *([enough_text(row)] if some_failed else []))
-        for row in ledger.rows
+def tables(ledger: Ledger) -> list[Table]:
+    """The figures, those of settings by themselves; how and at which price stand below, for they are sentences."""
+    columns = len(HEADINGS) if says_enough(ledger) else len(HEADINGS) - 1
+    kinds = (
+        (HEADINGS, [row for row in ledger.rows if not is_setting(row)]),
+        (SETTINGS_HEADINGS, [row for row in ledger.rows if is_setting(row)]),
     )
-    return Table(TITLE, headings, rows, frozenset(range(1, len(headings))))
+    return [
+        Table(TITLE, headings[:columns], tuple(_cells(row)[:columns] for row in rows), frozenset(range(1, columns)))
+        for headings, rows in kinds
+        if rows
+    ]
+
+
+def _cells(row: RemedyRow) -> tuple[str, ...]:
+    return words_of(row).name, peak_text(row), saves_text(row), enough_text(row)
 
 
 def to_markdown(ledger: Ledger) -> str:
     """The ledger as GitHub-flavoured Markdown."""
     parts = [f"### {TITLE}", escaped(opening_text(ledger))]
     if ledger.rows:
-        parts.append(table_text(figures(ledger)))
+        parts += [table_text(table) for table in tables(ledger)]
         parts.append("\n".join(_item(row) for row in ledger.rows))
     else:
         parts.append(NOTHING)

@@ -18,7 +18,7 @@ from oomscope.rendering.text import terminal
 from oomscope.rendering.text.fitted_table import FittedTable
 from oomscope.units import format_bytes
 from oomscope.wording import say
-from oomscope.wording.plan import EXPLAINED, least_text, shape_text
+from oomscope.wording.plan import EXPLAINED, LARGEST_TITLE, largest_sentences, least_text, shape_text
 
 SCHEMA_VERSION = 1
 _BAR = 40
@@ -80,7 +80,9 @@ def _shown(plan: Plan) -> Iterator[RenderableType]:
     yield from _section(plan_tables.predictions(plan))
     yield from _bars(plan)
     if plan.largest:
-        yield from _section(plan_tables.largest(plan))
+        yield Text(LARGEST_TITLE, style="bold")
+        yield from (Text(f"- {largest_sentences(found)}") for found in plan.largest)
+        yield Text()
     yield from (Text(f"- {remark}") for remark in plan_tables.remarks(plan))
     yield from (Text(), Text(EXPLAINED))
 

@@ -47,13 +47,13 @@ class LedgerWords(NamedTuple):
 
 WORDS: Mapping[str, LedgerWords] = {
     "accumulate": LedgerWords(
-        "gradient accumulation over {value} micro-batches",
+        "accumulation over {value} micro-batches",
         "run batches of 1/{value} of the size, divide each loss by {value}, call `optimizer.step()` after {value}",
         "smaller kernels; batch statistics (BatchNorm) are those of a micro-batch",
     ),
     "checkpoint": LedgerWords(
-        "activation checkpointing of every block",
-        "`torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)`; in transformers "
+        "activation checkpointing",
+        "`torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)` around every block; in transformers "
         "`model.gradient_checkpointing_enable()`",
         "the forward of each block is computed twice, about a third more time",
     ),
@@ -94,18 +94,18 @@ WORDS: Mapping[str, LedgerWords] = {
         "gradients set to None", "`optimizer.zero_grad(set_to_none=True)`, the default since torch 2.0", "none"
     ),
     "zero1": LedgerWords(
-        "optimizer state sharded over {value} ranks (ZeRO 1)",
-        "`ZeroRedundancyOptimizer`, or DeepSpeed `stage: 1`",
+        "ZeRO 1 over {value} ranks",
+        "optimizer state is sharded: `ZeroRedundancyOptimizer`, or DeepSpeed `stage: 1`",
         "{value} GPUs; parameters are gathered after each step",
     ),
     "zero2": LedgerWords(
-        "state and gradients sharded over {value} ranks (ZeRO 2)",
-        "DeepSpeed `stage: 2`, or FSDP `reshard_after_forward=False`",
+        "ZeRO 2 over {value} ranks",
+        "state and gradients are sharded: DeepSpeed `stage: 2`, or FSDP `reshard_after_forward=False`",
         "{value} GPUs; gradients are scattered, parameters gathered",
     ),
     "zero3": LedgerWords(
-        "state, gradients and parameters sharded over {value} ranks (ZeRO 3)",
-        "DeepSpeed `stage: 3`",
+        "ZeRO 3 over {value} ranks",
+        "state, gradients and parameters are sharded: DeepSpeed `stage: 3`",
         "{value} GPUs; parameters are gathered twice a step",
     ),
     "fsdp": LedgerWords(
@@ -124,7 +124,7 @@ WORDS: Mapping[str, LedgerWords] = {
         "every activation crosses the bus twice",
     ),
     "optimizer_in_backward": LedgerWords(
-        "the optimizer's step within the backward",
+        "optimizer step within the backward",
         "`parameter.register_post_accumulate_grad_hook`, one optimizer a parameter",
         "no clipping by the norm of all gradients, no accumulation",
     ),
@@ -134,8 +134,9 @@ WORDS: Mapping[str, LedgerWords] = {
         "nothing within can be trained",
     ),
     "bound_holder": LedgerWords(
-        "nothing kept from pass to pass where memory grows",
-        "`.item()` or `.detach()` for what is kept, or a bound on it; `oomscope report` names the holder",
+        "nothing kept from pass to pass",
+        "`.item()` or `.detach()` for what is kept where memory grows, or a bound on it; `oomscope report` names the "
+        "holder",
         "none, if nobody needs what was kept",
     ),
     "raise_cap": LedgerWords(
@@ -151,12 +152,13 @@ _PRICES = {
 }
 
 TITLE = "Remedies for the peak"
-HEADINGS = ("remedy", "peak would be", "saves", "enough", "how", "price")
+HEADINGS = ("remedy", "peak would be", "saves", "enough")
+SETTINGS_HEADINGS = ("allocator setting", "peak would be", "saves of reserved", "enough")
 NOTHING = "No remedy that was tried lowers this peak."
 EXPLAINED = (
     "Each row is the recorded trace, edited and replayed; the peak may lie elsewhere than in the recording. In "
-    "brackets: the range in which it is expected. Saves: of allocated memory, for an allocator setting of reserved "
-    "memory."
+    "brackets: the range in which it is expected. All of it is allocated memory, but for what a setting of the "
+    "allocator saves: that is reserved memory."
 )
 EXPLAINED_ENOUGH = (
     "Enough: whether the run survives with this alone under the limit, with what was still to come where a request "
@@ -167,6 +169,11 @@ EXPLAINED_ENOUGH = (
 def explained(ledger: Ledger) -> str:
     """What the columns mean."""
     return f"{EXPLAINED} {EXPLAINED_ENOUGH}" if says_enough(ledger) else EXPLAINED
+
+
+def is_setting(row: RemedyRow) -> bool:
+    """Whether a row is of a setting of the allocator: what it saves is reserved memory."""
+    return row.slug not in WORDS
 
 
 def says_enough(ledger: Ledger) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oomscope.analysis.plan.records import CardFit, Estimate, Largest
-from oomscope.units import format_bytes
+from oomscope.units import format_bytes, plural
 from oomscope.wording.clean import clean
 from oomscope.wording.labels import CATEGORY_LABELS, PHASE_LABELS, label
 from oomscope.wording.template import Sentence
@@ -71,13 +71,14 @@ def shape_text(shape: Mapping[str, int]) -> str:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """``9.34 GiB (9.32 to 9.36)``; without a range where it reads as one figure."""
+    """``9.34 GiB (9.32 to 9.36)``, where the units are one; without a range where it reads as one figure."""
     middle, low, high = map(format_bytes, (estimate.bytes, estimate.low, estimate.high))
     if low == high:
         return middle
     number, _, unit = low.partition(" ")
-    short = number if middle.endswith(f" {unit}") and high.endswith(f" {unit}") else low
-    return f"{middle} ({short} to {high})"
+    if middle.endswith(f" {unit}") and high.endswith(f" {unit}"):
+        return f"{middle} ({number} to {high.removesuffix(f' {unit}')})"
+    return f"{middle} ({low} to {high})"
 
 
 def least_text(estimate: Estimate) -> str:
@@ -107,5 +108,27 @@ def largest_text(found: Largest) -> str:
 
 def limit_text(found: Largest) -> str:
     """What takes most at the peak that does not fit: ``forward: activations 9.1 GiB, parameters 3.0 GiB``."""
+    return f"{label(found.phase, PHASE_LABELS)}: {_at_peak(found)}"
+
+
+def _at_peak(found: Largest) -> str:
     parts = [f"{label(name, CATEGORY_LABELS)} {format_bytes(count)}" for name, count in list(found.at_peak.items())[:3]]
-    return f"{label(found.phase, PHASE_LABELS)}: {', '.join(parts)}"
+    return ", ".join(parts)
+
+
+def largest_sentences(found: Largest) -> str:
+    """``A100-40, at seq=512: batch=40 is the largest that fits, …``, and what keeps the next one from it."""
+    setting = f", {clean(found.setting, 120)}" if found.setting else ""
+    others = f", at {shape_text(found.others)}" if found.others else ""
+    value = clean(f"{found.parameter}={found.value}", 80)
+    if found.value is None:
+        fits = clean(f"no {found.parameter} fits", 80)
+    elif found.bound:
+        fits = f"{value} fits, and larger ones may"
+    else:
+        fits = f"{value} is the largest that fits"
+    room = "" if found.headroom is None else f", with {format_bytes(found.headroom)} to spare"
+    retries = f" and {plural(found.retries, 'retry', 'retries')}" if room and found.retries else ""
+    doubt = "" if found.uncertain_from is None else f"; {found.uncertain_from} may not fit"
+    limit = "" if found.bound else f" What sets the limit ({label(found.phase, PHASE_LABELS)}): {_at_peak(found)}."
+    return f"{clean(found.gpu)}{setting}{others}: {fits}{room}{retries}{doubt}.{limit}"

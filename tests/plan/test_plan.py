@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 import oomscope
 from oomscope.analysis.plan import plan_of
-from oomscope.analysis.plan.records import Plan
+from oomscope.analysis.plan.records import Largest, Plan
 from oomscope.errors import RequestError
 from oomscope.units import GIB, MIB
-from oomscope.wording.plan import largest_text
+from oomscope.wording.plan import largest_sentences, largest_text
 from tests.plan.programs import Program, study
 
 Shape = tuple[int, int]
@@ -138,6 +139,29 @@ def test_the_largest_is_no_smaller_than_what_is_said_to_fit_although_one_between
     batch, length = answer.largest
     assert (batch.value, batch.uncertain_from, largest_text(batch)) == (8, 6, "batch=8, but not surely 6")
     assert (length.value, length.uncertain_from) == (128, 69), "of 64 and 128 only the latter is at batch 4"
+
+
+def test_no_batch_is_the_largest_at_a_length_at_which_nothing_is_said_to_fit():
+    answer = planned([(4, 128)], [(4, 512)], gpus=[str(4 * GIB)])
+    assert answer.predictions[0].cards[0].fits is None
+    assert [one.parameter for one in answer.largest] == ["seq"]
+    assert largest_sentences(answer.largest[0]).startswith("4294967296, at batch=4: seq=128 fits, and larger ones may")
+
+
+def test_the_largest_that_fits_is_said_with_what_sets_the_limit():
+    found = Largest(
+        "A100-40", "batch", 40, {"seq": 512}, None, 81 * MIB, 2, {"activation": 30 * GIB, "temporary": GIB}, "backward"
+    )
+    assert largest_sentences(found) == (
+        "A100-40, at seq=512: batch=40 is the largest that fits, with 81.0 MiB to spare and 2 retries. "
+        "What sets the limit (backward): activations 30.0 GiB, temporaries 1.00 GiB."
+    )
+    assert largest_sentences(replace(found, value=None, headroom=None, retries=None)).startswith(
+        "A100-40, at seq=512: no batch fits. What sets the limit"
+    )
+    assert "with 81.0 MiB to spare and 2 retries; 25 may not fit." in largest_sentences(
+        replace(found, uncertain_from=25)
+    )
 
 
 def test_the_largest_that_fits_does_and_one_more_does_not():

@@ -314,7 +314,8 @@ class _Planner:
     ) -> list[Largest]:
         """The largest value of each parameter whose effect is known, the others as first asked for.
 
-        It is no smaller than what is predicted to fit.
+        It is no smaller than what is predicted to fit. Where the others are too far off for anything to be said to fit,
+        there is none.
         """
         found = []
         for setting, config in configs:
@@ -325,7 +326,8 @@ class _Planner:
             ]
             for name in self.parameters:
                 alike = [one[name] for one in fitting if {**shapes[0], name: one[name]} == one]
-                if name not in self.untold:
+                far = too_far(self.scaled_for(shapes[0]), {**shapes[0], name: self.base[name]})
+                if name not in self.untold and not far:
                     found.append(largest(self.scaled_for, config, setting, on, name, shapes[0], alike))
         return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from oomscope.analysis.plan.records import Largest, Plan, Prediction
 from oomscope.rendering.common.tables import Table
 from oomscope.units import format_bytes, format_count
@@ -27,12 +29,20 @@ def predictions(plan: Plan) -> Table:
     cards = [card.gpu for card in plan.predictions[0].cards] if plan.predictions else []
     settings = any(row.setting for row in plan.predictions)
     headings = ("shape", *(["setting"] if settings else []), "allocated", "reserved", *(clean(card) for card in cards))
-    rows = tuple(_row(row, settings=settings, cut=plan.at_least) for row in plan.predictions)
+    same = _of_all([row.shape for row in plan.predictions]) if plan.predictions else {}
+    rows = tuple(_row(row, same, settings=settings, cut=plan.at_least) for row in plan.predictions)
     first = 2 if settings else 1
-    return Table(AT_LEAST if plan.at_least else TITLE, headings, rows, frozenset(range(first, len(headings))))
+    title = (AT_LEAST if plan.at_least else TITLE) + (f" ({shape_text(same)})" if same else "")
+    return Table(title, headings, rows, frozenset(range(first, len(headings))))
 
 
-def _row(row: Prediction, *, settings: bool, cut: bool) -> tuple[str, ...]:
+def _of_all(shapes: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What all of several shapes have in common: said once, above them; nothing where they are all the same."""
+    same = {name: value for name, value in shapes[0].items() if all(shape.get(name) == value for shape in shapes)}
+    return same if len(shapes) > 1 and all(shape.keys() > same.keys() for shape in shapes) else {}
+
+
+def _row(row: Prediction, same: Mapping[str, int], *, settings: bool, cut: bool) -> tuple[str, ...]:
     setting = (clean(row.setting or "recorded", 120),) if settings else ()
     # What PyTorch would have reserved hangs on the limit, at which it would have let go of some.
     peaks = (
@@ -40,7 +50,8 @@ def _row(row: Prediction, *, settings: bool, cut: bool) -> tuple[str, ...]:
         if cut
         else (estimate_text(row.peak_allocated), estimate_text(row.peak_reserved))
     )
-    return (shape_text(row.shape), *setting, *peaks, *map(fit_text, row.cards))
+    own = {name: value for name, value in row.shape.items() if name not in same}
+    return (shape_text(own), *setting, *peaks, *map(fit_text, row.cards))
 
 
 def largest(plan: Plan) -> Table:
