@@ -1,7 +1,7 @@
 """Four programs of an eighth round, written and run before anything was predicted of them, with seven remedies each.
 
 Masked words by torch's own encoder, letters of speech by LSTMs and CTC, a simulator on graphs, a diffusion U-Net with
-written-out attention. The first figures are in docs/plan.md.
+written-out attention. The first figures are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

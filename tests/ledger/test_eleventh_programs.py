@@ -1,7 +1,7 @@
 """Four programs of an eleventh round, written and run before anything was predicted of them.
 
 torchvision's Swin transformer with an average of its weights, recurrent layers behind convolutions with CTC, a BERT
-that encodes queries and passages by transformers, torchvision's DeepLab. The first figures are in docs/plan.md.
+that encodes queries and passages by transformers, torchvision's DeepLab. The first figures are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Twelve programs, each written and run before anything was predicted of it, with nine to fourteen remedies each.
 
-The first figures, before what they taught was mended, are in docs/plan.md.
+The first figures, before what they taught was mended, are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Segmentation of images, of volumes, clicks with sparse gradients, a decoder with grouped queries and tied weights,
 speech units with relative positions, waveforms against a discriminator, a diffusion transformer of two streams. The
-first figures are in docs/plan.md.
+first figures are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Five more programs, written and run before anything was predicted of them, with nine to twelve remedies each.
 
 A detector with a pyramid and shared heads, an autoencoder with a frozen critic, state space layers, a radiance field,
-a decoder against its frozen copy. The first figures are in docs/plan.md.
+a decoder against its frozen copy. The first figures are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rounds of programs, written and run before anything was predicted of them: every remedy against torch's own peaks.
 
-The first figures of each round, before anything was mended, are in docs/plan.md.
+The first figures of each round, before anything was mended, are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

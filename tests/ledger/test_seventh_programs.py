@@ -1,7 +1,7 @@
 """Five programs of a seventh round, written and run before anything was predicted of them, with ten to twelve remedies.
 
 A detector on a plain transformer, text to text by transformers' T5, volumes under autocast, pairs of residues, crops of
-images for a student and a teacher. The first figures are in docs/plan.md.
+images for a student and a teacher. The first figures are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Five programs of a sixth round, written and run before anything was predicted of them, with ten to thirteen remedies.
 
 Attention in shifted windows, torch's own layers under autocast, images to images against a discriminator, sound by
-dilated convolutions, derivatives of a network by its inputs. The first figures are in docs/plan.md.
+dilated convolutions, derivatives of a network by its inputs. The first figures are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

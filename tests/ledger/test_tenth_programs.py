@@ -1,7 +1,7 @@
 """Four programs of a tenth round, written and run before anything was predicted of them.
 
 Qwen3 by transformers with written-out attention, an encoder and decoder with relative places as T5 has, an autoencoder
-against a discriminator, molecules by torch_geometric. The first figures are in docs/plan.md.
+against a discriminator, molecules by torch_geometric. The first figures are in docs/plan-quality.md.
 """
 
 from __future__ import annotations

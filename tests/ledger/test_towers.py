@@ -1,7 +1,8 @@
 """Two programs of a thirteenth round, written and run before anything was predicted of them.
 
 A recommender of two towers, whose tables have dense gradients that are zeroed in place and whose loss compares with all
-items of the batch; and a decoder of routed experts with groups of queries. The first figures are in docs/plan.md.
+items of the batch; and a decoder of routed experts with groups of queries. The first figures are in
+docs/plan-quality.md.
 """
 
 from __future__ import annotations

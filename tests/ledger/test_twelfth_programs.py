@@ -2,7 +2,7 @@
 
 A language model with rotary embeddings and groups of queries, a diffusion in the latents of an encoder that was meant
 to be frozen, a network over the neighbours of points, speech that is learned by contrast. The first figures are in
-docs/plan.md.
+docs/plan-quality.md.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from oomscope.model import BoolArray, IntArray
 
 @frozen
 class _Margins:
-    """Shares by which a prediction may be off beside what the replays span. Measured in docs/plan.md."""
+    """Shares by which a prediction may be off beside what the replays span. Measured in docs/plan-quality.md."""
 
     allocated: float
     reserved: float

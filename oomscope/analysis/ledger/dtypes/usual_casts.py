@@ -4,7 +4,7 @@ In a recording of float32 such a cast leaves no trace, and bare recordings have 
 after it, known by rotary places or `rms_norm`, give float32 to their loss, ``logits.float()``; copies of its own code
 have their softmaxes and norms in it, too. T5 and those after it, which have norms by the mean of squares and no rotary
 places, have their softmaxes in it. BERT, GPT-2 and transformers for images, with norms by mean and variance, do
-neither. docs/plan.md has how often that was right.
+neither. docs/plan-quality.md has how often that was right.
 """
 
 from __future__ import annotations
