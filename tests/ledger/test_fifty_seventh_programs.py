@@ -11,7 +11,10 @@ from oomscope.analysis.ledger.dtypes.own_parameters import with_own_parameters
 from oomscope.analysis.ledger.edits.fused_loss import _logits
 from oomscope.analysis.ledger.paths import has_modules, paths
 from oomscope.analysis.ledger.structure.blocks import blocks
-from oomscope.analysis.ledger.structure.call_tree import turns_of_which_the_last_goes_on
+from oomscope.analysis.ledger.structure.call_tree import (
+    turns_of_which_some_have_more,
+    turns_of_which_the_last_goes_on,
+)
 from tests.ledger.rounds import run, study
 
 
@@ -55,6 +58,20 @@ def test_blocks(program: str, count: int):
 )
 def test_the_last_of_several_blocks_may_go_on(lines: list[int], turns: list[int]):
     assert turns_of_which_the_last_goes_on(lines) == turns
+
+
+@pytest.mark.parametrize(
+    ("lines", "turns"),
+    [
+        pytest.param([1, 2, 3, 4, 1, 2, 3, 4, 5, 1, 2, 3, 4], [4, 9], id="one of three attends"),
+        pytest.param([1, 2, 3, 4, 1, 2, 3, 4, 5], [4], id="the last attends"),
+        pytest.param([1, 2, 3, 1, 2, 3, 4], [], id="three lines may be a loop with what is behind it"),
+        pytest.param([1, 2, 3, 4, 2, 3, 4, 1, 2, 3, 4, 5], [], id="a call goes on with a loop"),
+        pytest.param([1, 2, 4, 5, 6, 1, 2, 3, 4, 5, 6], [], id="what one has more is not behind the rest"),
+    ],
+)
+def test_some_blocks_may_have_more_than_others(lines: list[int], turns: list[int]):
+    assert turns_of_which_some_have_more(lines) == turns
 
 
 def test_a_bias_that_each_attention_makes_keeps_fused_kernels_away():

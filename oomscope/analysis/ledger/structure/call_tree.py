@@ -14,6 +14,8 @@ from oomscope.analysis.plan.requests.calls import Part, Path
 LEAST_BLOCKS = 2
 LEAST_TURNS = 5
 """Of blocks of which the last one goes on: a function may do fewer such things in a loop before it goes on itself."""
+LEAST_LINES = 4
+"""Of blocks of which some have more lines than others: a loop within a call seldom has as many."""
 LEAST_REQUESTS = 3
 """Of a block: what one line makes again and again is none."""
 IN_A_LOOP = 0.5
@@ -71,6 +73,19 @@ def turns_of_which_the_last_goes_on(lines: list[int]) -> list[int]:
     whole = calls[0]
     alike = len(turns) >= LEAST_TURNS and all(call == whole for call in calls[:-1])
     return turns if alike and calls[-1][: len(whole)] == whole and max(calls[-1]) > max(whole) else []
+
+
+def turns_of_which_some_have_more(lines: list[int]) -> list[int]:
+    """Where lines go back to the first, and nowhere else, if these turns share several lines and some have others.
+
+    Those others are behind what they share, as of blocks of which some attend to what they have made.
+    """
+    turns = _turns(lines)
+    calls = [lines[begin:end] for begin, end in pairwise([0, *turns, len(lines)])]
+    common = set.intersection(*map(set, calls))
+    if len(common) < LEAST_LINES or any(map(_goes_back, calls)):
+        return []
+    return turns if all(line > max(common) for call in calls for line in {*call} - common) else []
 
 
 def _lines(parts: list[Part]) -> list[int]:
@@ -221,7 +236,12 @@ class CallTree:
         lines has others behind it.
         """
         lines = _lines([self.known[stacks[place]][depth] for place in places])
-        if turns := turns_of_which_some_end_early(lines) or turns_of_which_the_last_goes_on(lines):
+        turns = (
+            turns_of_which_some_end_early(lines)
+            or turns_of_which_the_last_goes_on(lines)
+            or turns_of_which_some_have_more(lines)
+        )
+        if turns:
             return [places[begin:end] for begin, end in pairwise([0, *turns, len(places)])]
         anew = self._anew(places, stacks, depth) if len(set(lines)) == 1 else [False] * len(lines)
         end, reached, first = max(lines), False, 0
