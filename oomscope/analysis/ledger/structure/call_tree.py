@@ -89,11 +89,21 @@ def turns_of_which_some_have_more(lines: list[int]) -> list[int]:
 
 
 def _lines(parts: list[Part]) -> list[int]:
-    """The line of each call of a module; those of a function in which the module does all, as to make it again."""
+    """The line of each call of a module; those of its own functions where one line of it calls them for all it does.
+
+    As a block that is made again calls one, or ``self.residual(x) + self.shortcut(x)``: functions count in the order in
+    which they come, and what the line does itself is done with their results.
+    """
     lines = [part[0][1] for part in parts]
-    inside = {part[1][::2] for part in parts if len(part) > 1}
-    is_in_one = len(set(lines)) == 1 == len(inside) and all(len(part) > 1 for part in parts)
-    return [part[1][1] for part in parts] if is_in_one else lines
+    inside = [part[1] if len(part) > 1 and part[1][0] == part[0][0] else None for part in parts]
+    if len(set(lines)) > 1 or inside[0] is None:
+        return lines
+    order: dict[str, int] = {}
+    for line in inside:
+        if line is not None:
+            order.setdefault(line[2], len(order))
+    longest = 1 + max(line[1] for line in inside if line is not None)
+    return [len(order) * longest if line is None else order[line[2]] * longest + line[1] for line in inside]
 
 
 def _are_classes(parts: list[Part]) -> bool:
@@ -111,17 +121,18 @@ def _are_classes(parts: list[Part]) -> bool:
     return apart and sum(map(len, inside.values())) == len(set().union(*inside.values()))
 
 
-def _between_classes(lines: list[int]) -> list[int]:
+def _between_classes(parts: list[Part]) -> list[int]:
     """Where lines go over to those of another class, which lie apart; none unless a class is called twice in a row.
 
     Else they are those of one long function.
     """
+    lines = [part[0][1] for part in parts]
     distinct = sorted(set(lines))
     number = {distinct[0]: 0}
     for low, high in pairwise(distinct):
         number[high] = number[low] + (high - low >= BETWEEN_CLASSES)
     edges = [at for at in range(1, len(lines)) if number[lines[at]] != number[lines[at - 1]]]
-    stretches = [lines[begin:end] for begin, end in pairwise([0, *edges, len(lines)])]
+    stretches = [_lines(parts[begin:end]) for begin, end in pairwise([0, *edges, len(lines)])]
     return edges if any(map(_turns, stretches)) else []
 
 
@@ -226,7 +237,7 @@ class CallTree:
         if _are_classes(parts):
             edges = [number for number in range(1, len(places)) if lines[number] != lines[number - 1]]
         else:
-            edges = _between_classes(lines)
+            edges = _between_classes(parts)
         return [places[begin:end] for begin, end in pairwise([0, *edges, len(places)])]
 
     def _in_a_row(self, places: list[int], stacks: list[int], depth: int) -> list[list[int]]:
