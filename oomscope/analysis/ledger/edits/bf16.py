@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,13 +18,14 @@ from oomscope.analysis.ledger.dtypes.precision import embeds, only_full
 from oomscope.analysis.ledger.dtypes.promotion import promoted
 from oomscope.analysis.ledger.dtypes.softmax_dtypes import with_dtype, without_dtype
 from oomscope.analysis.ledger.edit import Edited
+from oomscope.analysis.ledger.lines import is_of_torch, own_line
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
 from oomscope.analysis.plan.growth.reductions import made_to_add_up
 from oomscope.analysis.plan.scaling import workspaces
-from oomscope.model import BoolArray, Frame, FrameKind, frame_kind, package_path
+from oomscope.model import BoolArray, FrameKind, frame_kind, package_path
 from oomscope.model.arrays import FloatArray
 from oomscope.model.ordering import among, ascending
 from oomscope.model.recorded_stacks import RecordedSource
@@ -105,8 +105,8 @@ def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
     named, eager, of_decoder, casts = np.zeros((4, len(stacks) + 1), np.bool_)
     for one in range(len(stacks)):
         frames = [frame for frame in stacks[one] if frame_kind(frame.filename) is not FrameKind.CPP][:2]
-        if frames and frames[0].name == "softmax" and _of_torch(frames[0]):
-            line = _calling_line(stacks[one])
+        if frames and frames[0].name == "softmax" and is_of_torch(frames[0]):
+            line = own_line(stacks[one])
             text = None if line is None else texts.get(line)
             casts[one], named[one] = bool(text and _CASTS.search(text)), text is None
             eager[one] = frames[-1].name == _EAGER
@@ -129,7 +129,7 @@ def _is_cast_for_loss(run: Run) -> bool:
     """Whether a line that calls a loss writes that it casts what it gives to it, or a library is known to do so."""
     texts = _texts(run)
     stacks = [run.study.snapshot.stacks[one] for one in ascending(run.stack[losses(run)]).tolist() if one >= 0]
-    lines = [_calling_line(frames) for frames in stacks]
+    lines = [own_line(frames) for frames in stacks]
     if (with_dtype(run) & losses(run)).any():
         return True
     return any(line is not None and _CASTS.search(texts.get(line, "")) for line in lines) or any(
@@ -147,16 +147,6 @@ def _texts(run: Run) -> dict[tuple[str, int], str]:
 
 def _holds(source: RecordedSource) -> bool:
     return 0 <= source.line - source.first < len(source.text)
-
-
-def _calling_line(frames: Sequence[Frame]) -> tuple[str, int] | None:
-    """The innermost line of a stack outside torch."""
-    own = (one for one in frames if frame_kind(one.filename) is not FrameKind.CPP and not _of_torch(one))
-    return next(((frame.filename, frame.line) for frame in own), None)
-
-
-def _of_torch(frame: Frame) -> bool:
-    return (package_path(frame.filename) or "").startswith("torch/")
 
 
 def _in_full(run: Run) -> BoolArray:

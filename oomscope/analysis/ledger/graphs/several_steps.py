@@ -7,6 +7,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import ACTIVATION, TEMPORARY
 from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import NEVER
+from oomscope.analysis.ledger.lines import own_line
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, IntArray
 
@@ -15,11 +16,18 @@ SEVERAL = 2
 
 
 def for_several_steps(run: Run) -> BoolArray:
-    """bool[requests]: what a forward makes, within one step of the program, for several steps of an optimizer."""
+    """bool[requests]: what a forward makes, within one step of the program, for several steps of one optimizer.
+
+    Two optimizers that take turns, as those of a generator and a discriminator, have lines of their own.
+    """
     steps = optimizer_steps(run)
-    spanned = np.searchsorted(steps, run.end) - np.searchsorted(steps, run.begin)
-    found: BoolArray = run.of(ACTIVATION, TEMPORARY) & (spanned >= SEVERAL) & (run.end < NEVER)
-    return found
+    stacks = run.study.snapshot.stacks
+    lines = [own_line(stacks[one]) for one in run.stack[np.searchsorted(run.begin, steps)].tolist()]
+    several = np.zeros(len(run.size), np.bool_)
+    for line in set(lines):
+        own = steps[[one == line for one in lines]]
+        several |= np.searchsorted(own, run.end) - np.searchsorted(own, run.begin) >= SEVERAL
+    return run.of(ACTIVATION, TEMPORARY) & several & (run.end < NEVER)
 
 
 def optimizer_steps(run: Run) -> IntArray:
