@@ -9,7 +9,7 @@ from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
 from oomscope.analysis.ledger.corrected import of_pairs_of_samples
 from oomscope.analysis.ledger.draft import AT_ONCE, NEVER, SPACING, Draft
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.graphs.several_steps import for_several_steps
+from oomscope.analysis.ledger.graphs.several_steps import for_several_steps, now_and_then
 from oomscope.analysis.ledger.run import SCALAR, Run
 from oomscope.analysis.plan.growth.reductions import filled_by
 from oomscope.model import BoolArray
@@ -27,8 +27,9 @@ def edit(run: Run, value: int | None) -> Edited | None:
     if not run.trains or not run.grows_with_batch.any():
         return None
     # The optimizer steps once, with the rows of all micro-batches; an evaluation below it has a batch of its own.
-    # What is there for several of its steps, as a rollout with its graph, was made before the loop over batches.
-    once = run.during(OPTIMIZER) | run.below_optimizer | for_several_steps(run)
+    # What is there for several of its steps, as a rollout with its graph, was made before the loop over batches, and so
+    # was what only some of them find made.
+    once = run.during(OPTIMIZER) | run.below_optimizer | for_several_steps(run) | now_and_then(run)
     shrinks = run.grows_with_batch & ~_kept(run) & ~_sparse_gradients(run) & ~once
     share = 1 / (value or DEFAULT)
     full = filled_by(run.recording)
@@ -67,12 +68,14 @@ def _sparse_gradients(run: Run) -> BoolArray:
 def accumulated(run: Run, draft: Draft) -> Draft:
     """`draft` in which a step's gradients are there from its beginning; what its backward makes is added.
 
-    An evaluation that runs before has none yet.
+    An evaluation or a rollout that runs before has none yet.
     """
     rows = np.flatnonzero(run.gradients & run.during(BACKWARD) & (run.step >= 0))
     if not len(rows):
         return draft
-    begins = np.minimum(run.own_begins[run.step[rows]], draft.begin[rows])
     made = draft.begin[rows]
+    rollouts = np.append(0, run.begin[now_and_then(run)])
+    before = rollouts[np.searchsorted(rollouts, made, side="right") - 1]
+    begins = np.minimum(np.maximum(run.own_begins[run.step[rows]], before + SPACING), made)
     kept = draft.lasting(rows, begin=begins - 1)
     return kept.added(draft.size[rows], made, made + SPACING + AT_ONCE, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION, TEMPORARY
-from oomscope.analysis.labels.phases import BACKWARD, OPTIMIZER
+from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.lines import own_line
 from oomscope.analysis.ledger.run import Run
@@ -13,6 +13,8 @@ from oomscope.model import BoolArray, IntArray
 
 SEVERAL = 2
 """Steps of an optimizer; a graph that a variable keeps until it is bound anew is there for one of them, too."""
+SELDOM = 1 / 3
+"""Of an optimizer's steps: what is made before more of them may be part of one in two, of which each has its own."""
 
 
 def for_several_steps(run: Run) -> BoolArray:
@@ -20,14 +22,30 @@ def for_several_steps(run: Run) -> BoolArray:
 
     Two optimizers that take turns, as those of a generator and a discriminator, have lines of their own.
     """
+    several = np.zeros(len(run.size), np.bool_)
+    for own in _of_each_optimizer(run):
+        several |= np.searchsorted(own, run.end) - np.searchsorted(own, run.begin) >= SEVERAL
+    return run.of(ACTIVATION, TEMPORARY) & several & (run.end < NEVER)
+
+
+def now_and_then(run: Run) -> BoolArray:
+    """bool[requests]: what lines make without a graph before a few of an optimizer's steps, as those of a rollout."""
+    optimizers = _of_each_optimizer(run)
+    found = run.of(ACTIVATION, TEMPORARY) & run.during(FORWARD) & ~run.saved & (run.stack >= 0) & bool(optimizers)
+    for own in optimizers:
+        before = np.searchsorted(own, run.begin)
+        pairs = np.unique(np.stack([run.stack, before])[:, run.stack >= 0], axis=1)
+        times = np.bincount(pairs[0], minlength=len(run.study.snapshot.stacks))
+        found &= times[run.stack] <= SELDOM * len(own)
+    return found
+
+
+def _of_each_optimizer(run: Run) -> list[IntArray]:
+    """`optimizer_steps` by the lines of the program that call them."""
     steps = optimizer_steps(run)
     stacks = run.study.snapshot.stacks
     lines = [own_line(stacks[one]) for one in run.stack[np.searchsorted(run.begin, steps)].tolist()]
-    several = np.zeros(len(run.size), np.bool_)
-    for line in set(lines):
-        own = steps[[one == line for one in lines]]
-        several |= np.searchsorted(own, run.end) - np.searchsorted(own, run.begin) >= SEVERAL
-    return run.of(ACTIVATION, TEMPORARY) & several & (run.end < NEVER)
+    return [steps[[one == line for one in lines]] for line in set(lines)]
 
 
 def optimizer_steps(run: Run) -> IntArray:
