@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from oomscope.analysis.labels import own_layers
 from oomscope.analysis.labels.kinds import ACTIVATION, GRADIENT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER, OTHER
 from oomscope.analysis.labels.stack_roles import Mark
@@ -50,7 +51,7 @@ class Run:
         self.stack = by_request(study.history.lifetimes.stack.astype(np.int64), row, NO_STACK)
         trace = study.history.trace
         self.stack[row < 0] = trace.stack[trace.entries(Action.OOM)]
-        self.mark = study.roles.mark[self.stack]
+        self.mark = own_layers.marks(study)[self.stack]
         self.size, self.begin, self.end = self.draft.size, self.draft.begin, self.draft.end
 
     def marked(self, mark: Mark) -> BoolArray:

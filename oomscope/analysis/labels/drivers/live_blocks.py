@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from oomscope.analysis.labels import kinds
+from oomscope.analysis.labels import kinds, own_layers
 from oomscope.analysis.labels.stack_roles import Mark, Role
 from oomscope.analysis.passes.records import Growth
 from oomscope.analysis.study import DeviceStudy
@@ -32,7 +32,7 @@ class LiveBlocks:
         rows = self.rows = np.flatnonzero(lifetimes.allocated_at(at_entry))
         self.bytes = np.where(lifetimes.requested[rows] >= 0, lifetimes.requested[rows], study.history.size[rows])
         self.stack = lifetimes.stack[rows]
-        self.role, self.mark = roles.role[self.stack], roles.mark[self.stack]
+        self.role, self.mark = roles.role[self.stack], own_layers.marks(study)[self.stack]
         self.category, self.phase = study.categories[rows], study.phases[rows]
 
     def __len__(self) -> int:

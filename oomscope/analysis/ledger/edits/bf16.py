@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
+from oomscope.analysis.labels.own_lines import is_of_torch, own_line
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.ledger.attention.softmaxes import shares
 from oomscope.analysis.ledger.attention.written_out import scores_of_fused, written_by_torch
@@ -18,7 +19,6 @@ from oomscope.analysis.ledger.dtypes.precision import embeds, only_full
 from oomscope.analysis.ledger.dtypes.promotion import promoted
 from oomscope.analysis.ledger.dtypes.softmax_dtypes import with_dtype, without_dtype
 from oomscope.analysis.ledger.edit import Edited
-from oomscope.analysis.ledger.lines import is_of_torch, own_line
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import paths
 from oomscope.analysis.ledger.run import Run

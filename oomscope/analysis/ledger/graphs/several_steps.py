@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION, TEMPORARY
+from oomscope.analysis.labels.own_lines import own_line
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import NEVER
-from oomscope.analysis.ledger.lines import own_line
 from oomscope.analysis.ledger.run import Run
 from oomscope.model import BoolArray, IntArray
 

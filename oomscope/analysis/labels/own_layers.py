@@ -1,0 +1,89 @@
+"""Linear layers that a program writes itself, by ``F.linear``, which has no frame of its own.
+
+Looked for only where a program has none of torch's. What such a line makes is larger than what was made before in one
+layer and smaller in another, as in the two of an MLP; an activation leaves it as large as it is. A line beside it, as
+without a bias, is one of a layer too if it is the first to multiply matrices, which takes cuBLAS's workspace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from oomscope.analysis.labels.kinds import WORKSPACE
+from oomscope.analysis.labels.own_lines import is_of_torch
+from oomscope.analysis.labels.phases import FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
+from oomscope.analysis.study import DeviceStudy
+from oomscope.model import BoolArray, FrameKind, IntArray, StackTable, frame_kind
+
+LEAST = 1 << 20
+"""Bytes of what a layer makes."""
+LARGER, SMALLER = 1.5, 1 / 1.5
+"""Than what was made before a layer is what it makes."""
+BESIDE = 3
+"""Lines between two of one function."""
+_CONSTRUCTORS = {"__init__"}
+
+Place = tuple[str, int, str]
+"""File, line and function."""
+
+
+def marks(study: DeviceStudy) -> IntArray:
+    """int64[stacks + 1], `Mark` bits: those of `study.roles`, with `Mark.LINEAR` for layers of the program's own."""
+    return study.once("marks with own layers", lambda: _marks(study))
+
+
+def _marks(study: DeviceStudy) -> IntArray:
+    known, lifetimes = study.roles.mark, study.history.lifetimes
+    forward = (study.phases == FORWARD) & (lifetimes.stack >= 0)
+    if ((known[lifetimes.stack] & int(Mark.LINEAR)) != 0)[forward].any():
+        return known
+    order = np.argsort(lifetimes.born, kind="stable")
+    rows = order[forward[order]]
+    is_workspace = study.categories[rows] == WORKSPACE
+    stack, size = lifetimes.stack[rows].astype(np.int64), study.history.size[rows]
+    found = _own_layers(study.snapshot.stacks, stack, size, is_workspace)
+    return np.where(found, known | int(Mark.LINEAR), known)
+
+
+def _own_layers(stacks: StackTable, stack: IntArray, size: IntArray, is_workspace: BoolArray) -> BoolArray:
+    """bool[stacks + 1]: those whose innermost line is one of a linear layer.
+
+    Args:
+        stacks: of the snapshot.
+        stack: the number of the stack of each allocation of a forward, in order.
+        size: bytes of each.
+        is_workspace: which are workspaces of kernels.
+    """
+    place = {one: _innermost(stacks, one) for one in np.unique(stack).tolist()}
+    large = ~is_workspace & (size >= LEAST)
+    found = _widen_and_narrow([place[one] for one in stack[large].tolist()], stack[large], size[large])
+    multiply = (place[one] for one in np.unique(stack[is_workspace]).tolist())
+    found |= {line for line in multiply if line is not None and any(_are_beside(line, other) for other in found)}
+    return np.array([place.get(one) in found for one in range(len(stacks))] + [False], np.bool_)
+
+
+def _innermost(stacks: StackTable, stack: int) -> Place | None:
+    """The innermost line in Python, where that is one of the program's own; None where it is torch's."""
+    frame = next((one for one in stacks[stack] if frame_kind(one.filename) is not FrameKind.CPP), None)
+    if frame is None or is_of_torch(frame) or frame.name in _CONSTRUCTORS:
+        return None
+    return frame.filename, frame.line, frame.name
+
+
+def _widen_and_narrow(lines: list[Place | None], stack: IntArray, size: IntArray) -> set[Place]:
+    """Lines that make one thing a call, larger than what was made before in some calls and smaller in others."""
+    ratios: dict[Place, set[float]] = defaultdict(set)
+    several: Counter[Place] = Counter()
+    grows, again = (size[1:] / size[:-1]).tolist(), (stack[1:] == stack[:-1]).tolist()
+    for line, ratio, is_again in zip(lines[1:], grows, again, strict=True):
+        if line is not None:
+            ratios[line].add(ratio)
+            several[line] += is_again
+    return {line for line, own in ratios.items() if max(own) > LARGER and min(own) < SMALLER and not several[line]}
+
+
+def _are_beside(one: Place, other: Place) -> bool:
+    return one[::2] == other[::2] and abs(one[1] - other[1]) <= BESIDE
