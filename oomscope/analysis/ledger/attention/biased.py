@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from oomscope.analysis.labels.kinds import WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.attention.matmuls import attentions, between_products
+from oomscope.analysis.ledger.attention.matmuls import Attention, attentions, between_products
 from oomscope.analysis.ledger.attention.scores import with_their_gradients
 from oomscope.analysis.ledger.attention.softmaxes import into_products
 from oomscope.analysis.ledger.attention.written_out import LEAST_SCORES
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.whole_numbers import whole_numbers
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, IntArray
 
 MASK = 4
 """Times as large as the mask of a dropout is what is dropped, in full precision."""
@@ -100,8 +102,7 @@ def biased_by_layers(run: Run) -> set[int]:
     Their gradient is summed up, to that of the bias, before those of queries and keys are made of it.
     """
     found = set[int]()
-    for call in attentions(run):
-        softmax = call.scores[run.saved[call.scores]]
+    for call, softmax in _going_backward(run):
         back = run.during(BACKWARD) & (run.begin > run.end[softmax].min()) & (run.begin < run.end[call.queries])
         size = int(run.size[call.scores].max())
         known = [size, int(run.size[call.queries]), int(run.size[call.keys])]
@@ -111,6 +112,14 @@ def biased_by_layers(run: Run) -> set[int]:
     return found
 
 
+def _going_backward(run: Run) -> Iterator[tuple[Attention, IntArray]]:
+    """The calls of attention that a backward goes through, each with what that needs of its scores."""
+    for call in attentions(run):
+        needed = call.scores[run.saved[call.scores]]
+        if len(needed):
+            yield call, needed
+
+
 def masks_for_biases(run: Run) -> BoolArray:
     """bool[requests]: in place of masks that a fused kernel is given, softmaxes of scores that each have a bias.
 
@@ -118,8 +127,7 @@ def masks_for_biases(run: Run) -> BoolArray:
     and keys, for a layer before needs it too. The kernel keeps the bias as a mask, and makes a gradient of it.
     """
     found = np.zeros(len(run.size), np.bool_)
-    for call in attentions(run):
-        softmax = call.scores[run.saved[call.scores]]
+    for call, softmax in _going_backward(run):
         size = int(run.size[call.scores].max())
         ends = run.end[[call.queries, call.keys]]
         back = run.during(BACKWARD) & (run.size == size)

@@ -13,6 +13,7 @@ import numpy as np
 from oomscope.analysis.labels.kinds import WORKSPACE
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention.written_out import LEAST_SCORES
+from oomscope.analysis.ledger.graphs.never_backward import of_a_graph
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.run import Run
 from oomscope.frozen import frozen
@@ -68,7 +69,7 @@ def _attentions(run: Run) -> list[Attention]:
             shares = [round(share * int(size[place])) for share in SHARES]
             scores = between[np.isin(run.size[between], shares)]
             # A product whose result no backward needs has no softmax behind it.
-            if run.saved[scores].any():
+            if of_a_graph(run)[scores].any():
                 found.append(Attention(int(made[place - 2]), int(made[place - 1]), scores))
         found += _of_repeated_keys(run, made)
     return found
@@ -82,7 +83,7 @@ def _of_repeated_keys(run: Run, made: IntArray) -> list[Attention]:
     found = []
     size, stack = run.size[made], run.stack[made]
     place = np.arange(COPIES, max(len(made), COPIES))
-    ready = [run.saved[made[place - one]] & (size[place - one] == size[place - 1]) for one in (1, 2, 3)]
+    ready = [of_a_graph(run)[made[place - one]] & (size[place - one] == size[place - 1]) for one in (1, 2, 3)]
     layers = np.any([run.marked(Mark.LINEAR)[made[place - one]] for one in (0, 1, 2, 3)], axis=0)
     large = (size[place] > size[place - 1]) & (size[place] >= LEAST_SCORES)
     copied = (stack[place - 1] == stack[place]) & (stack[place - 2] != stack[place])
@@ -91,7 +92,7 @@ def _of_repeated_keys(run: Run, made: IntArray) -> list[Attention]:
         between = made[first:end]
         shares = [round(share * int(size[first])) for share in SHARES]
         scores = between[np.isin(run.size[between], shares)]
-        if np.count_nonzero(run.size[scores] == size[first]) >= STAGES and run.saved[scores].any():
+        if np.count_nonzero(run.size[scores] == size[first]) >= STAGES and of_a_graph(run)[scores].any():
             found.append(Attention(int(made[first - 1]), int(made[first - COPIES]), scores))
     return found
 
@@ -113,7 +114,7 @@ def _products_of_copies(run: Run, made: IntArray) -> IntArray:
     line = (run.stack[one] == run.stack[product]) & (run.stack[other] == run.stack[product])
     larger = run.size[product] > np.maximum(run.size[one], run.size[other])
     large = larger & (run.size[product] >= LEAST_SCORES) & ~run.marked(Mark.LINEAR)[product]
-    found: IntArray = place[line & large & run.saved[one] & run.saved[other]]
+    found: IntArray = place[line & large & of_a_graph(run)[one] & of_a_graph(run)[other]]
     return found
 
 
@@ -128,6 +129,6 @@ def _next_product(run: Run, made: IntArray, place: int) -> int:
         if run.marked(Mark.LINEAR)[values]:
             break
         alike = (int(run.size[values]), int(run.size[result])) == (keys, queries)
-        if alike and run.saved[values] and run.stack[values] == run.stack[result]:
+        if alike and of_a_graph(run)[values] and run.stack[values] == run.stack[result]:
             return end
     return place

@@ -9,7 +9,7 @@ from oomscope.analysis.ledger.attention.matmuls import between_products
 from oomscope.analysis.ledger.attention.named_scores import named_scores
 from oomscope.analysis.ledger.attention.scores import of_triples, written_out
 from oomscope.analysis.ledger.draft import NEVER
-from oomscope.analysis.ledger.graphs.never_backward import never_backward
+from oomscope.analysis.ledger.graphs.never_backward import never_backward, of_a_graph
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import Path
 from oomscope.analysis.ledger.run import Run
@@ -84,7 +84,9 @@ def into_products(run: Run, known: dict[int, Path]) -> BoolArray:
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.recording.at_once)
     stacks = run.stack[rows].tolist()
     dropped = [_is_dropout(known[stack]) for stack in stacks]
-    for place in np.flatnonzero(np.isin(run.stack[rows], [*named]) & run.saved[rows] & ~losses(run)[rows]).tolist():
+    for place in np.flatnonzero(
+        np.isin(run.stack[rows], [*named]) & of_a_graph(run)[rows] & ~losses(run)[rows]
+    ).tolist():
         end = place + 1
         while end < len(rows) and dropped[end]:
             end += 1

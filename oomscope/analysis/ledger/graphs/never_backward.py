@@ -34,6 +34,11 @@ def never_backward(run: Run) -> BoolArray:
     return run.study.once("kept for no backward", lambda: _never_backward(run))
 
 
+def of_a_graph(run: Run) -> BoolArray:
+    """bool[requests]: what a graph keeps, whether a backward uses that or not."""
+    return run.saved | never_backward(run)
+
+
 def _never_backward(run: Run) -> BoolArray:
     kept = _outlives_python(run)
     none = np.zeros(len(run.size), np.bool_)
