@@ -31,6 +31,14 @@ LEDGER: dict[str, Sentence] = {
         "An evaluation keeps its graph, and checkpointing is taken to cover it too; if the model checkpoints only "
         "`if self.training`, the peak would be about {bytes:bytes}"
     ),
+    "ledger.logits_not_cast": (
+        "With bf16, logits are taken to stay in 16 bits; if the program casts them for its loss (`logits.float()`), "
+        "the peak would be about {bytes:bytes}"
+    ),
+    "ledger.logits_cast": (
+        "With bf16, logits are taken to be cast for their loss (`logits.float()`); if they stay in 16 bits, the peak "
+        "would be about {bytes:bytes}"
+    ),
     "ledger.unknown_to_come": ("No earlier step shows what the rest of this one needs, so no remedy is called enough"),
     "ledger.left_out": "Time was up before these were tried; `--remedy` asks for one: {slugs:list}",
     "ledger.late": "The recording begins after the first allocation: what it found in place is laid out anew",

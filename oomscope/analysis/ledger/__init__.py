@@ -61,6 +61,12 @@ WITH_VALUE = {accumulate.SLUG: accumulate.DEFAULT, fused_loss.SLUG: fused_loss.D
     module.SLUG: module.DEFAULT for module in (zero1, zero2, zero3, fsdp)
 }
 """The remedies that take a number, with the one that they have if none is given."""
+_ASSUMED = (
+    (checkpoint, "ledger.in_training_only", "ledger.in_evaluations_too"),
+    (bf16, "ledger.logits_not_cast", "ledger.logits_cast"),
+)
+"""Remedies that rest on what no trace tells, with the notes on what they take for likely: where the other case is that
+a program makes evaluations again, or casts, and where it does not."""
 _UNSEEN_SIZES = (autocast.SLUG, bf16.SLUG, adafactor.SLUG, adam_8bit.SLUG, zero3.SLUG, fsdp.SLUG)
 """They rest on sizes that the recording does not show."""
 _ONLY_IF_ASKED = (no_grad.SLUG,)
@@ -167,7 +173,7 @@ def ledger_of(
         skipped=tuple(skipped) if wanted else (),
         notes=(
             *_notes(case),
-            *_of_evaluations(case, rows),
+            *_assumptions(case, rows),
             *([note("ledger.left_out", slugs=left_out)] if left_out else []),
         ),
         pairs=() if wanted or left_out else _pairs(case, rows, progress),
@@ -294,17 +300,19 @@ def _notes(case: _Case) -> tuple[Note, ...]:
     return tuple(found)
 
 
-def _of_evaluations(case: _Case, rows: Sequence[RemedyRow]) -> list[Note]:
-    """What checkpointing makes of the peak if an evaluation is treated the other way, where its row does not say so."""
-    row = next((row for row in rows if row.slug == checkpoint.SLUG), None)
-    other = checkpoint.otherwise(case.run) if row is not None else None
-    if row is None or other is None:
-        return []
-    draft, is_covered = other
-    peak = _replay(case.run, draft, Limit()).peak_allocated
-    if row.peak_allocated.low <= peak <= row.peak_allocated.high:
-        return []
-    return [note("ledger.in_training_only" if is_covered else "ledger.in_evaluations_too", bytes=peak)]
+def _assumptions(case: _Case, rows: Sequence[RemedyRow]) -> list[Note]:
+    """What the peak would be if the program did otherwise where no trace tells what it does, and no row says so."""
+    found = []
+    for module, if_so, if_not in _ASSUMED:
+        row = next((row for row in rows if row.slug == module.SLUG), None)
+        other = module.otherwise(case.run) if row is not None else None
+        if row is None or other is None:
+            continue
+        draft, is_so = other
+        peak = _replay(case.run, draft, Limit()).peak_allocated
+        if not row.peak_allocated.low <= peak <= row.peak_allocated.high:
+            found.append(note(if_so if is_so else if_not, bytes=peak))
+    return found
 
 
 def _row(case: _Case, slug: str, value: int | None) -> RemedyRow | None:

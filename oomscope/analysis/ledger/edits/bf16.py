@@ -9,15 +9,18 @@ import numpy as np
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
 from oomscope.analysis.labels.own_lines import is_of_torch, own_line
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention.softmaxes import shares
 from oomscope.analysis.ledger.attention.written_out import scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.corrected import corrected, masks_of_logits
+from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.dtypes import convolutions, usual_casts
 from oomscope.analysis.ledger.dtypes.mixed import casts_weights, without_autocast
 from oomscope.analysis.ledger.dtypes.precision import embeds, only_full
 from oomscope.analysis.ledger.dtypes.promotion import promoted
 from oomscope.analysis.ledger.dtypes.softmax_dtypes import with_dtype, without_dtype
+from oomscope.analysis.ledger.dtypes.tied_logits import tied_logits
 from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.losses import losses
 from oomscope.analysis.ledger.paths import paths
@@ -72,7 +75,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     draft = run.draft.scaled(_beside_copies(run)[in_full], in_full).scaled(in_norms[in_norms > 0], in_norms > 0)
     draft = draft.scaled(kernels[of_others] / convolutions.HALF, of_others)
     drafts = [draft.scaled(0.5, half), draft.scaled(0.5, half & ~_in_full(run))]
-    if _is_cast_for_loss(run) or usual_casts.logits(run, in_scores=in_scores):
+    if _casts_logits(run, in_scores=in_scores):
         drafts.reverse()
     likely, other = drafts
     # Kernels for convolutions may copy what they are given into float32.
@@ -82,6 +85,23 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     return Edited(
         likely.without(scores_of_fused(run)), tuple(others), doubt=0.1 if in_full.any() else 0.04, halves=True
     )
+
+
+def otherwise(run: Run) -> tuple[Draft, bool] | None:
+    """The likely program that does otherwise with its logits, and whether it casts them to float32 for their loss.
+
+    None where a program under autocast keeps its weights in 16 bits, or nothing can be told.
+    """
+    edited = None if is_mixed(run) else edit(run, None)
+    if edited is None:
+        return None
+    in_scores = bool(_softmaxes(run)[1].any()) and usual_casts.softmaxes(run)
+    return edited.others[0].without(scores_of_fused(run)), not _casts_logits(run, in_scores=in_scores)
+
+
+def _casts_logits(run: Run, *, in_scores: bool) -> bool:
+    """Whether logits are cast to float32 for their loss, as far as anything tells."""
+    return _is_cast_for_loss(run) or usual_casts.logits(run, in_scores=in_scores)
 
 
 def _beside_copies(run: Run) -> FloatArray:
@@ -154,8 +174,9 @@ def _in_full(run: Run) -> BoolArray:
     loss = losses(run)
     large = loss & (run.size >= LEAST)
     sizes = run.size[large & (run.size == run.size[large].max(initial=0))]
-    back = run.during(BACKWARD) & among(run.size, sizes) & ~run.gradients & ~run.like_parameter
-    return np.asarray(loss | back)
+    as_large = among(run.size, sizes) & ~run.gradients & ~run.like_parameter
+    made = run.during(FORWARD) & as_large & ~run.marked(Mark.LINEAR) & ~tied_logits(run)
+    return np.asarray(loss | made | (run.during(BACKWARD) & as_large))
 
 
 def _tokens(run: Run) -> BoolArray:
