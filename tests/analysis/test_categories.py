@@ -75,6 +75,26 @@ def test_a_moved_buffer_is_no_parameter():
     assert diagnose(program.history()[0]).category(buffer) == "buffer"
 
 
+def test_layers_that_a_container_is_given_one_by_one_are_parameters():
+    """``ModuleList(Layer() for …)`` runs constructors of the program below ``extend`` of torch's container."""
+    layers = (
+        frame("__init__", 12, "/workspace/train/model.py"),
+        frame("__init__", 20, "/workspace/train/model.py"),
+        frame("<genexpr>", 30, "/workspace/train/model.py"),
+        frame("extend", 498, f"{TORCH}/nn/modules/container.py"),
+        frame("__iadd__", 413, f"{TORCH}/nn/modules/container.py"),
+        frame("__init__", 364, f"{TORCH}/nn/modules/container.py"),
+        frame("__init__", 30, "/workspace/train/model.py"),
+        *LOADING[-2:],
+    )
+    program = Training()
+    made = [program.alloc(size, layers) for size in program.SIZES]
+    program.step()
+    program.step()
+    diagnosis = diagnose(program.history()[0])
+    assert {diagnosis.category(address) for address in made} == {"parameter"}
+
+
 def test_recorded_names_go_before_inference():
     program = Training()
     other = program.alloc(8 * MIB, BATCH)

@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 
+from oomscope.analysis.labels import own_layers
 from oomscope.analysis.labels.kinds import BUFFER, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, BEFORE_RECORDING, FORWARD, OPTIMIZER
 from oomscope.analysis.labels.stack_roles import Mark
@@ -50,7 +51,7 @@ class Facts:
         category = by_request(study.categories.astype(np.int64), row)
         phase = by_request(study.phases.astype(np.int64), row, FORWARD)
         stack = by_request(study.history.lifetimes.stack.astype(np.int64), row, NO_STACK)
-        mark = study.roles.mark[stack]
+        mark = own_layers.marks(study)[stack]
         fixed = np.isin(category, _CONSTANT) & ~refused
         self.fixed = fixed | np.isin(phase, (OPTIMIZER, BEFORE_RECORDING)) & ~refused
         self.fixed[: _before_steps(recording)] = True

@@ -89,8 +89,8 @@ def between_projections(
     """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
 
     The first may be one layer of all three or three layers, of one line or several. What a module has beside its
-    attention does not matter. Arguments as of `written_out`; `packed_alone`: not of three layers, as what else lies
-    between three of one size may have the factor of most numbers of tokens.
+    attention does not matter. Arguments as of `written_out`; `packed_alone`: of three layers only where a product
+    copies queries and keys, as what else lies between three of one size may have the factor of most numbers of tokens.
     """
     edges = np.flatnonzero(np.diff(is_linear[rows] * (stack[rows] + 1))) + 1
     parts = [part for part in np.split(rows, edges) if len(part)]
@@ -106,13 +106,21 @@ def between_projections(
         made = made[made * SMALL >= each]
         if packed_alone:
             # What is as large as that layer is an activation of it.
-            part = part[size[part] != size[before[0]]] if packed else part[:0]
+            part = part[size[part] != size[before[0]]] if packed else _behind_copies(size, stack, part, each)
         if packed or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:
             found += [part[size[part] == one] for one in _scores_among(size[part], each, told, STAGES)]
         elif made[-2:].tolist() in ([each, 2 * each], [2 * each, each]):
             # Keys and values are one layer. So few are as large by chance that a product and its softmax are enough.
             found += [part[size[part] == one] for one in _scores_among(size[part], each, told, PAIR)]
     return np.concatenate(found)
+
+
+def _behind_copies(size: IntArray, stack: IntArray, part: IntArray, each: int) -> IntArray:
+    """Those of `part` from a product on that copies queries and keys of `each` bytes, as heads that were split off."""
+    line = (stack[part[2:]] == stack[part[1:-1]]) & (stack[part[2:]] == stack[part[:-2]])
+    copies = (size[part[1:-1]] == each) & (size[part[:-2]] == each) & (size[part[2:]] > each)
+    places = np.flatnonzero(line & copies)
+    return part[places[0] + 2 :] if len(places) else part[:0]
 
 
 def _scores_among(sizes: IntArray, each: int, told: Collection[int], stages: int) -> list[int]:
