@@ -40,10 +40,10 @@ demo: $(VENV)/.demo ## Write a report from a real out-of-memory snapshot
 	@$(BIN)/python -m oomscope demo oom_fragmentation --force
 
 test: $(VENV)/.test $(if $(filter 1,$(TORCH)),$(VENV)/.torch) ## Run the tests (TORCH=1: also those that need torch)
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 coverage: $(VENV)/.dev ## Run the tests and show which lines and branches none of them takes
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term $(ARGS)
 
 matrix: ## Run the tests under every Python from 3.10 on that is found here
 	@"$(PYTHON)" tests/matrix.py $(ARGS)

@@ -1,4 +1,4 @@
-"""The forty-seventh to the fifty-seventh round, from one recording: what stands beside an image, squares."""
+"""The forty-seventh to the sixtieth round, from one recording: what stands beside an image, squares."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from tests.plan.peaks import Round
         # A text beside the image, and a moving average of all weights.
         ("forty_seventh", "albef", 0.02, 0.03),
         ("fifty_fifth", "latent_attention", 0.012, 0.05),
+        # Scores behind copies of queries and keys, at a length that is a power of two.
+        ("fifty_eighth", "electra_course", 0.02, 0.12),
     ],
 )
 def test_shapes_from_one_recording(of: str, program: str, allocated: float, reserved: float):
