@@ -99,6 +99,7 @@ class _Inference:
         self._without_frames()
         self._workspaces()
         self._constructed()
+        self._constructed_for_a_container()
         self._made_by_functions()
         self._communication()
         self._as_later_ones()
@@ -326,6 +327,19 @@ class _Inference:
             learns, other = self.facts.marked(Mark.NESTED)[rows] | runs, UNKNOWN
         cached = self.facts.marked(Mark.CACHE)[rows]
         self.category[rows] = np.where(cached, BUFFER, np.where(learns, PARAMETER, other))
+
+    def _constructed_for_a_container(self) -> None:
+        """What constructors within constructors make, and is trained, is a parameter in whatever a container does.
+
+        ``ModuleList(Layer() for …)`` makes layers while a method of torch's container runs, as a forward does.
+        """
+        made = (self.role == Role.FORWARD) & self.facts.marked(Mark.NESTED)
+        trained = ascending(self.bytes[(self.category == GRADIENT) | (self.category == OPTIMIZER_STATE)])
+        found = made & is_any(self.category, (UNKNOWN, ACTIVATION)) & np.isin(self.bytes, trained)
+        if found.any():
+            self.category[found] = PARAMETER
+            self.is_parameter |= found
+            self._backwards()
 
     def _made_by_functions(self) -> None:
         """What is there from before all forwards to the last, as large as gradients, if nothing else is a parameter.

@@ -151,11 +151,10 @@ _COMMUNICATION_FILE = _files(
     r"torch/nn/parallel/(?:distributed|comm)\.py", "torch/distributed/", "deepspeed/(?:comm|runtime)/"
 )
 _FORWARD_FILE = _files(
-    r"torch/nn/functional\.py", r"torch/nn/modules/(?!module\.py|container\.py)", "torch/nn/attention/",
+    r"torch/nn/functional\.py", r"torch/nn/modules/(?!module\.py)", "torch/nn/attention/",
     r"torch/utils/checkpoint\.py", r"torch/_inductor/output_code\.py", r"torch/autograd/function\.py",
     "transformers/models/", "flash_attn/", "xformers/", "torchinductor_", "torch/_functorch/",
 )  # fmt: skip
-"""Of what containers do, the program's own layers may be made: ``ModuleList(Layer() for …)``; their forwards say so."""
 _NOT_FORWARD = {"__init__", "state_dict", "load_state_dict", "train", "eval"}
 _CALL = {"_call_impl", "_wrapped_call_impl", "_slow_forward"}
 _LOSS = re.compile(r"cross_entropy|log_softmax|nll_loss|CausalLMLoss|kl_div|CrossEntropy|logsumexp")
