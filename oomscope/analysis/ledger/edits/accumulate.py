@@ -74,7 +74,7 @@ def accumulated(run: Run, draft: Draft) -> Draft:
     if not len(rows):
         return draft
     made = draft.begin[rows]
-    rollouts = np.append(0, run.begin[now_and_then(run)])
+    rollouts = np.append(0, np.sort(run.begin[now_and_then(run)]))
     before = rollouts[np.searchsorted(rollouts, made, side="right") - 1]
     begins = np.minimum(np.maximum(run.own_begins[run.step[rows]], before + SPACING), made)
     kept = draft.lasting(rows, begin=begins - 1)

@@ -14,7 +14,7 @@ from oomscope.model import BoolArray, IntArray
 SEVERAL = 2
 """Steps of an optimizer; a graph that a variable keeps until it is bound anew is there for one of them, too."""
 SELDOM = 1 / 3
-"""Of an optimizer's steps: what is made before more of them may be part of one in two, of which each has its own."""
+"""Of an optimizer's steps, at most: what two optimizers that one line steps in turn find made comes before half."""
 
 
 def for_several_steps(run: Run) -> BoolArray:
@@ -29,28 +29,41 @@ def for_several_steps(run: Run) -> BoolArray:
 
 
 def now_and_then(run: Run) -> BoolArray:
-    """bool[requests]: what lines make without a graph before a few of an optimizer's steps, as those of a rollout."""
+    """bool[requests]: what lines make without a graph before a few of an optimizer's steps, as those of a rollout.
+
+    Found once.
+    """
+    return run.study.once("now and then of the ledger", lambda: _now_and_then(run))
+
+
+def _now_and_then(run: Run) -> BoolArray:
     optimizers = _of_each_optimizer(run)
     found = run.of(ACTIVATION, TEMPORARY) & run.during(FORWARD) & ~run.saved & (run.stack >= 0) & bool(optimizers)
     for own in optimizers:
         before = np.searchsorted(own, run.begin)
         pairs = np.unique(np.stack([run.stack, before])[:, run.stack >= 0], axis=1)
-        times = np.bincount(pairs[0], minlength=len(run.study.snapshot.stacks))
+        times = np.bincount(pairs[0], minlength=len(run.study.snapshot.stacks) + 1)
         found &= times[run.stack] <= SELDOM * len(own)
     return found
 
 
 def _of_each_optimizer(run: Run) -> list[IntArray]:
     """`optimizer_steps` by the lines of the program that call them."""
-    steps = optimizer_steps(run)
-    stacks = run.study.snapshot.stacks
-    lines = [own_line(stacks[one]) for one in run.stack[np.searchsorted(run.begin, steps)].tolist()]
-    return [steps[[one == line for one in lines]] for line in set(lines)]
+    rows, stacks = _first_of_steps(run), run.study.snapshot.stacks
+    lines = [own_line(stacks[one]) if one >= 0 else None for one in run.stack[rows].tolist()]
+    return [run.begin[rows[[one == line for one in lines]]] for line in dict.fromkeys(lines)]
 
 
 def optimizer_steps(run: Run) -> IntArray:
     """int64[steps]: the moment at which each step of an optimizer begins: between two there is a backward."""
+    return run.begin[_first_of_steps(run)]
+
+
+def _first_of_steps(run: Run) -> IntArray:
+    """The number of the first request of each step of an optimizer."""
     rows = np.flatnonzero(run.during(OPTIMIZER))
+    if not len(rows):
+        return rows
     backward = np.cumsum(run.during(BACKWARD))[rows]
-    found: IntArray = run.begin[rows[np.append(True, np.diff(backward) > 0)]] if len(rows) else rows
+    found: IntArray = rows[np.append(True, np.diff(backward) > 0)]
     return found
