@@ -164,7 +164,11 @@ def test_one_copy_before_the_scores_is_enough_where_keys_and_values_are_ready(
 ):
     flags = [np.array([one == "x" for one in text]) for text in (saved, linear)]
     line: Any = SimpleNamespace(
-        size=np.array(sizes) << 20, stack=np.array(stacks), saved=flags[0], marked=lambda _: flags[1]
+        size=np.array(sizes) << 20,
+        stack=np.array(stacks),
+        saved=flags[0],
+        marked=lambda _: flags[1],
+        study=SimpleNamespace(once=lambda *_: np.zeros(len(sizes), np.bool_)),
     )
     calls = _of_repeated_keys(line, np.arange(len(sizes)))
     assert [call.scores.tolist() for call in calls] == ([found] if found else [])

@@ -102,7 +102,11 @@ def _line(sizes: list[int], stacks: list[int], saved: str, linear: str) -> Any:
     """A forward of requests of MiB, the numbers of their stacks, which a backward needs and which layers make."""
     flags = [np.array([one == "x" for one in text]) for text in (saved, linear)]
     return SimpleNamespace(
-        size=np.array(sizes) << 20, stack=np.array(stacks), saved=flags[0], marked=lambda _: flags[1]
+        size=np.array(sizes) << 20,
+        stack=np.array(stacks),
+        saved=flags[0],
+        marked=lambda _: flags[1],
+        study=SimpleNamespace(once=lambda *_: np.zeros(len(sizes), np.bool_)),
     )
 
 

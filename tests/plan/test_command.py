@@ -40,7 +40,9 @@ def test_text_shows_peaks_a_figure_and_what_fits(files: list[str], capsys: pytes
     assert run(["plan", *files[:2], *BOTH, "--for", "batch=8..64", "--gpu", "4GiB"]) == DONE
     out = capsys.readouterr().out
     assert "From b4.pickle (batch=4, seq=128), b6.pickle (batch=6, seq=128)." in out
-    assert out.count("batch=64, seq=128") == 2
+    assert "Peak memory at other shapes (seq=128)" in out
+    assert [out.count(text) for text in ("batch=64 ", "batch=64, seq=128")] == [1, 1], "in the table, and in the figure"
+    assert "- 4GiB, at seq=128: batch=" in out
     assert "█" in out
     assert "What fits" in out
 

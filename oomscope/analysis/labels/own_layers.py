@@ -17,6 +17,7 @@ from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, FrameKind, IntArray, StackTable, frame_kind
+from oomscope.model.ordering import ascending
 
 LEAST = 1 << 20
 """Bytes of what a layer makes."""
@@ -57,10 +58,10 @@ def _own_layers(stacks: StackTable, stack: IntArray, size: IntArray, is_workspac
         size: bytes of each.
         is_workspace: which are workspaces of kernels.
     """
-    place = {one: _innermost(stacks, one) for one in np.unique(stack).tolist()}
+    place = {one: _innermost(stacks, one) for one in ascending(stack).tolist()}
     large = ~is_workspace & (size >= LEAST)
     found = _widen_and_narrow([place[one] for one in stack[large].tolist()], stack[large], size[large])
-    multiply = (place[one] for one in np.unique(stack[is_workspace]).tolist())
+    multiply = (place[one] for one in ascending(stack[is_workspace]).tolist())
     found |= {line for line in multiply if line is not None and any(_are_beside(line, other) for other in found)}
     return np.array([place.get(one) in found for one in range(len(stacks))] + [False], np.bool_)
 
