@@ -127,7 +127,8 @@ def _bars(plan: Plan) -> Iterator[RenderableType]:
 def to_markdown(plan: Plan) -> str:
     """The plan as GitHub-flavoured Markdown."""
     parts = ["### What fits", escaped(plan_tables.rests_on(plan)), escaped(plan_tables.alignment(plan))]
-    parts.append(table_text(plan_tables.predictions(plan)))
+    predictions = plan_tables.predictions(plan)
+    parts += [f"{escaped(predictions.title)}:", table_text(predictions)]
     if plan.largest:
         parts.append(table_text(plan_tables.largest(plan)))
     parts.append("\n".join(f"- {escaped(remark)}" for remark in plan_tables.remarks(plan)))

@@ -62,6 +62,15 @@ def test_json_has_the_promised_names(files: list[str], capsys: pytest.CaptureFix
     assert set(document["alignment"]) >= {"matched", "unmatched", "notes"}
 
 
+def test_markdown_says_what_is_the_same_in_all_shapes_above_the_table(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert run(["plan", *files[:2], *BOTH, "--for", "batch=8..64", "-f", "md"]) == DONE
+    said, table = capsys.readouterr().out.split("Peak memory at other shapes")
+    assert said.startswith("### What fits")
+    assert table.startswith(" (seq=128):\n\n| shape ")
+
+
 @pytest.mark.parametrize(("form", "begins"), [("md", "### What fits"), ("svg", "<?xml")])
 def test_other_formats(files: list[str], form: str, begins: str):
     arguments = ["plan", *files[:2], *BOTH, "--for", "batch=8..64", "--gpu", "2GiB", "-f", form, "-o", "out"]

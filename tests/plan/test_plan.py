@@ -130,6 +130,12 @@ def test_workspaces_that_only_one_recording_has_are_told_and_the_rest_is_aligned
     assert answer.predictions[0].peak_allocated.bytes == pytest.approx(truth((12, 128), program)[0], rel=0.03)
 
 
+def test_a_few_bytes_that_only_one_recording_has_are_counted_but_not_told():
+    answer = planned([(6, 128), (4, 128)], [(12, 128)], Program(workspace=[(6, 2048)]))
+    assert answer.alignment.unmatched
+    assert not [note for note in answer.alignment.notes if note.code == "plan.unmatched"]
+
+
 def test_the_largest_is_no_smaller_than_what_is_said_to_fit_although_one_between_may_not(
     monkeypatch: pytest.MonkeyPatch,
 ):

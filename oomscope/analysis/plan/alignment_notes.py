@@ -16,6 +16,8 @@ from oomscope.model import NO_STACK, IntArray, Note, note
 
 MOST_PLACES = 3
 """That are named where recordings differ."""
+WORTH_SAYING = 1 << 20
+"""Bytes that a line makes in all without a like: less changes no peak, and is counted in the alignment's figures."""
 
 
 def source_of(recording: Recording) -> Source:
@@ -30,7 +32,7 @@ def alignment_of(each: Sequence[Scaled]) -> Alignment:
     unmatched = ~first.matched
     live, _ = live_at_peak(first.recording.program, first.recording.program.size)
     at_peak = int(first.recording.program.size[live][unmatched[live]].sum())
-    notes = [one for scaled in each for one in _places(scaled)]
+    notes = [one for scaled in each for one in _places(scaled, WORTH_SAYING)]
     if not first.varied:
         notes.append(note("plan.one_recording"))
     return Alignment(int(np.count_nonzero(~unmatched)), int(np.count_nonzero(unmatched)), at_peak, tuple(notes))
@@ -51,8 +53,8 @@ def clean_name(file: str) -> str:
     return "".join(sign for sign in name if sign.isprintable())[:80]
 
 
-def _places(scaled: Scaled) -> list[Note]:
-    """Where requests of a recording have no like, by the line that makes most of their bytes."""
+def _places(scaled: Scaled, least: int = 0) -> list[Note]:
+    """Where requests of a recording have no like, by the line that makes most of their bytes, and at least so many."""
     recording = scaled.recording
     rows = np.flatnonzero(~scaled.matched)
     if not len(rows):
@@ -65,6 +67,8 @@ def _places(scaled: Scaled) -> list[Note]:
     found = []
     for place, part in _largest(site, phase, size)[:MOST_PLACES]:
         mine = (site == place) & (phase == part)
+        if size[mine].sum() < least:
+            continue
         found.append(
             note(
                 "plan.unmatched",
