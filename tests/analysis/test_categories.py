@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oomscope.analysis.labels.categories import _MOST_HANDLES
+from oomscope.analysis.labels.workspaces import MOST_HANDLES
 from oomscope.analysis.records import CATEGORIES, PHASES
 from tests.analysis.asking import diagnose, right_bytes
 from tests.analysis.programs import BATCH, LOADING, LOSS, MIB, MOVING_BUFFER, STATE, TORCH, Program, Training, forward
@@ -191,7 +191,7 @@ CUBLAS = 8_519_680
 
 @pytest.mark.parametrize(
     ("count", "freed", "category"),
-    [(1, 0, "workspace"), (_MOST_HANDLES, 0, "workspace"), (_MOST_HANDLES + 1, 0, "unknown"), (1, 1, "unknown")],
+    [(1, 0, "workspace"), (MOST_HANDLES, 0, "workspace"), (MOST_HANDLES + 1, 0, "unknown"), (1, 1, "unknown")],
 )
 def test_a_live_block_of_the_odd_size_is_a_workspace_outside_modules_too(count: int, freed: int, category: str):
     """Unless it is the size of a tensor of this program: then there are many, or they come and go."""
@@ -205,7 +205,7 @@ def test_a_live_block_of_the_odd_size_is_a_workspace_outside_modules_too(count: 
 def test_cpp_frames_tell_a_workspace_of_any_size():
     program = Training()
     stack = (frame("at::cuda::getNewWorkspace()", 0, "??"), *forward(31))
-    made = [program.alloc(33_554_432, stack) for _ in range(_MOST_HANDLES + 1)]
+    made = [program.alloc(33_554_432, stack) for _ in range(MOST_HANDLES + 1)]
     diagnosis = diagnose(program.history()[0])
     assert {diagnosis.category(block) for block in made} == {"workspace"}
 

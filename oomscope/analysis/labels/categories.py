@@ -25,8 +25,9 @@ from oomscope.analysis.labels.kinds import (
 from oomscope.analysis.labels.lifetime_facts import LifetimeFacts
 from oomscope.analysis.labels.module_moves import find_gradient_buffers, find_moves
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OTHER
-from oomscope.analysis.labels.size_matching import SCALAR, beyond, copies_all, first_of_size, last_birth, one_for_each
+from oomscope.analysis.labels.size_matching import SCALAR, beyond, copies_all, last_birth, one_for_each
 from oomscope.analysis.labels.stack_roles import Mark, Role, StackRoles
+from oomscope.analysis.labels.workspaces import settle_workspaces
 from oomscope.analysis.passes.records import Steps
 from oomscope.analysis.records import CATEGORIES
 from oomscope.history import DeviceHistory
@@ -38,18 +39,6 @@ __all__ = [
     "ACTIVATION", "BUFFER", "GRADIENT", "INPUT", "OPTIMIZER_STATE", "PARAMETER", "TEMPORARY", "UNKNOWN", "WORKSPACE",
     "categorize",
 ]  # fmt: skip
-
-_WORKSPACES = np.array(
-    [
-        8_519_680,  # cuBLAS before Hopper, CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8
-        33_554_432,  # cuBLAS on Hopper and later, :4096:8
-        1_048_576,  # cuBLASLt, 1024 KiB
-    ],
-    np.int64,
-)
-
-_MOST_HANDLES = 4
-"""Workspaces of one size: a thread has a handle for each stream, and few programs multiply in more than two of each."""
 
 _SMALL, _MOST_MADE = 4096, 0.9
 """Bytes of a vector, as of a norm; and of the sizes of gradients, how many must be there as weights."""
@@ -97,7 +86,7 @@ class _Inference:
         self._forwards()
         self._others()
         self._without_frames()
-        self._workspaces()
+        settle_workspaces(self.facts, self.category)
         self._constructed()
         self._constructed_for_a_container()
         self._made_by_functions()
@@ -264,44 +253,6 @@ class _Inference:
         np.minimum.at(lowest, lifetimes.stack, step)
         np.maximum.at(highest, lifetimes.stack, step)
         return np.asarray(highest[stack] > lowest[stack])
-
-    def _workspaces(self) -> None:
-        """The workspaces of cuBLAS: one a handle and stream, made at a thread's first product and never given back."""
-        sized = np.isin(self.bytes, _WORKSPACES) & self.facts.lives
-        candidates = sized & ((self.phases == FORWARD) | (self.phases == BACKWARD) | self.facts.from_engine)
-        candidates &= ~self.facts.marked(Mark.LOSS)  # nothing there multiplies matrices
-        candidates &= (self.category == ACTIVATION) | (self.category == UNKNOWN) | (self.category == TEMPORARY)
-        rows = np.flatnonzero(candidates)
-        engine = (self.phases[rows] == BACKWARD).astype(np.int64)
-        self.category[self._outlives_gradients()] = WORKSPACE
-        older = self.before & (self.role == Role.UNFRAMED) & (self.category == UNKNOWN) & self.facts.lives
-        self.category[older & (self.bytes == _WORKSPACES[0])] = WORKSPACE  # no other tensor has this odd size
-        self.category[self._of_odd_size() | self.facts.marked(Mark.WORKSPACE)] = WORKSPACE
-        chosen = first_of_size(self.bytes[rows], self.lifetimes.stream[rows] * 2 + engine, self.lifetimes.born[rows])
-        self.category[rows[chosen]] = WORKSPACE
-
-    def _of_odd_size(self) -> BoolArray:
-        """Live blocks of a size that hardly any tensor has, whatever made them.
-
-        Where more of that size live than there are handles, or some were given back, it is the size of a tensor.
-        """
-        odd = (self.bytes == _WORKSPACES[0]) & ~self.facts.marked(Mark.LOSS)
-        live = odd & self.facts.lives & is_any(self.category, (ACTIVATION, INPUT, TEMPORARY, UNKNOWN, WORKSPACE))
-        is_tensor = np.any(odd & ~self.facts.lives) or np.count_nonzero(live) > _MOST_HANDLES
-        return np.zeros(len(self.facts), np.bool_) if is_tensor else live
-
-    def _outlives_gradients(self) -> BoolArray:
-        """Which blocks of a size that a parameter and a workspace share stayed while later gradients were dropped."""
-        found = np.zeros(len(self.facts), np.bool_)
-        gradient = (self.category == GRADIENT) & ~self.before
-        for size in _WORKSPACES.tolist():
-            mine = np.flatnonzero(gradient & (self.bytes == size) & (self.phases == BACKWARD))
-            stays = mine[self.facts.lives[mine]]
-            dropped = self.lifetimes.born[mine[~self.facts.lives[mine]]]
-            if len(stays) and len(dropped):
-                first = stays[np.argmin(self.lifetimes.born[stays])]
-                found[first] = self.lifetimes.born[first] < dropped.min()
-        return found
 
     def _without_frames(self) -> None:
         found = settle(self.facts, self.category, self.is_parameter)
