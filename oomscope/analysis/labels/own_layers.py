@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from oomscope.analysis.labels.kinds import WORKSPACE
-from oomscope.analysis.labels.own_lines import is_of_torch
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.study import DeviceStudy
@@ -22,7 +21,7 @@ from oomscope.model.ordering import ascending
 LEAST = 1 << 20
 """Bytes of what a layer makes."""
 LARGER, SMALLER = 1.5, 1 / 1.5
-"""Than what was made before a layer is what it makes."""
+"""What a layer makes, in parts of what was made before it: at least, or at most."""
 BESIDE = 3
 """Lines between two of one function."""
 _CONSTRUCTORS = {"__init__"}
@@ -69,7 +68,7 @@ def _own_layers(stacks: StackTable, stack: IntArray, size: IntArray, is_workspac
 def _innermost(stacks: StackTable, stack: int) -> Place | None:
     """The innermost line in Python, where that is one of the program's own; None where it is torch's."""
     frame = next((one for one in stacks[stack] if frame_kind(one.filename) is not FrameKind.CPP), None)
-    if frame is None or is_of_torch(frame) or frame.name in _CONSTRUCTORS:
+    if frame is None or frame_kind(frame.filename) is FrameKind.TORCH or frame.name in _CONSTRUCTORS:
         return None
     return frame.filename, frame.line, frame.name
 

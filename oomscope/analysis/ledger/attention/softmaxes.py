@@ -84,9 +84,8 @@ def into_products(run: Run, known: dict[int, Path]) -> BoolArray:
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.recording.at_once)
     stacks = run.stack[rows].tolist()
     dropped = [_is_dropout(known[stack]) for stack in stacks]
-    for place in np.flatnonzero(
-        np.isin(run.stack[rows], [*named]) & of_a_graph(run)[rows] & ~losses(run)[rows]
-    ).tolist():
+    kept = of_a_graph(run)[rows] & ~losses(run)[rows]
+    for place in np.flatnonzero(np.isin(run.stack[rows], [*named]) & kept).tolist():
         end = place + 1
         while end < len(rows) and dropped[end]:
             end += 1

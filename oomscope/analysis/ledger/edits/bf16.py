@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from oomscope.analysis.labels.kinds import INPUT, WORKSPACE
-from oomscope.analysis.labels.own_lines import is_of_torch, own_line
+from oomscope.analysis.labels.own_lines import own_line
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention.softmaxes import shares
@@ -125,7 +125,7 @@ def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
     named, eager, of_decoder, casts = np.zeros((4, len(stacks) + 1), np.bool_)
     for one in range(len(stacks)):
         frames = [frame for frame in stacks[one] if frame_kind(frame.filename) is not FrameKind.CPP][:2]
-        if frames and frames[0].name == "softmax" and is_of_torch(frames[0]):
+        if frames and frames[0].name == "softmax" and frame_kind(frames[0].filename) is FrameKind.TORCH:
             line = own_line(stacks[one])
             text = None if line is None else texts.get(line)
             casts[one], named[one] = bool(text and _CASTS.search(text)), text is None

@@ -84,13 +84,13 @@ def between_projections(
     is_linear: BoolArray,
     told: Collection[int],
     *,
-    packed_alone: bool = False,
+    is_common: bool = False,
 ) -> IntArray:
     """The numbers of scores between a layer of queries, keys and values and one that is as large as one of these.
 
     The first may be one layer of all three or three layers, of one line or several. What a module has beside its
-    attention does not matter. Arguments as of `written_out`; `packed_alone`: of three layers only where a product
-    copies queries and keys, as what else lies between three of one size may have the factor of most numbers of tokens.
+    attention does not matter. Arguments as of `written_out`; `is_common`: the numbers of tokens divide much else, so
+    that scores of three layers are told only where a product copies queries and keys.
     """
     edges = np.flatnonzero(np.diff(is_linear[rows] * (stack[rows] + 1))) + 1
     parts = [part for part in np.split(rows, edges) if len(part)]
@@ -104,7 +104,7 @@ def between_projections(
         layers = [one for one in parts[max(place - PROJECTIONS, 0) : place] if is_linear[one[0]]]
         made = size[np.concatenate(layers)]
         made = made[made * SMALL >= each]
-        if packed_alone:
+        if is_common:
             # What is as large as that layer is an activation of it.
             part = part[size[part] != size[before[0]]] if packed else _behind_copies(size, stack, part, each)
         if packed or made[-PROJECTIONS:].tolist() == [each] * PROJECTIONS:

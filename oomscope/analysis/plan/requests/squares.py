@@ -52,7 +52,7 @@ def unnamed_squares(facts: Facts, value: IntArray, free: BoolArray) -> BoolArray
         scores = written_out(facts.size, facts.stack, rows, facts.linear, known, [tokens], 1, softmax)
         is_rare = odd_part(tokens) >= RARE
         projected = between_projections(
-            facts.size, facts.stack, np.flatnonzero(here), facts.linear, [tokens], packed_alone=not is_rare
+            facts.size, facts.stack, np.flatnonzero(here), facts.linear, [tokens], is_common=not is_rare
         )
         lines = np.unique(facts.stack[scores])
         others = np.unique(facts.size[here & ~np.isin(facts.stack, lines)])
