@@ -11,7 +11,7 @@ from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention.matmuls import Attention, attentions, between_products
 from oomscope.analysis.ledger.attention.scores import with_their_gradients
-from oomscope.analysis.ledger.attention.softmaxes import into_products
+from oomscope.analysis.ledger.attention.softmaxes import into_products, is_softmax
 from oomscope.analysis.ledger.attention.written_out import LEAST_SCORES
 from oomscope.analysis.ledger.paths import Path, module_of, paths
 from oomscope.analysis.ledger.run import Run
@@ -33,19 +33,25 @@ PROJECTIONS = 3
 def attends(run: Run) -> BoolArray:
     """bool[requests]: softmaxes that go into products, dropouts of them, and the gradients of both.
 
-    Their module has layers of queries, keys and values, or one of all three. So what lies between the two products of
-    attention.
+    Their module, or the one that calls it, has layers of queries, keys and values, or one of all three. So what lies
+    between the two products of attention.
     """
     known = paths(run)
     linear = _projections(run, known)
     found = into_products(run, known) & (run.size >= LEAST_SCORES)
     softmaxes: dict[object, int] = {}
     made = np.flatnonzero(found)
-    owners = [module_of(_own(known[stack])) for stack in run.stack[made].tolist()]
+    owners = [_projecting(linear, _own(known[stack])) for stack in run.stack[made].tolist()]
     for owner, row in zip(owners, made.tolist(), strict=True):
         softmaxes[owner] = softmaxes.get(owner, 0) + int(_is_softmax(known[int(run.stack[row])]))
     found[made] = [linear.get(owner, 0) >= PROJECTIONS * max(softmaxes[owner], 1) for owner in owners]
     return with_their_gradients(run, found | between_products(run))
+
+
+def _projecting(linear: dict[object, int], path: Path) -> object:
+    """The module of a path; the one that calls it, where that alone has layers."""
+    own, caller = module_of(path), module_of(path[:-1]) if len(path) > 1 else None
+    return caller if own not in linear and caller in linear else own
 
 
 def _projections(run: Run, known: dict[int, Path]) -> dict[object, int]:
@@ -146,7 +152,7 @@ def _of_one_call(run: Run, made: BoolArray) -> int:
 
 
 def _is_softmax(path: Path) -> bool:
-    return any(name == "softmax" for _, _, name in path[-1])
+    return any(is_softmax(frame) for frame in path[-1])
 
 
 def _own(path: Path) -> Path:

@@ -75,12 +75,12 @@ def _in_between(run: Run) -> BoolArray:
 
 
 def into_products(run: Run, known: dict[int, Path]) -> BoolArray:
-    """bool[requests]: what torch's own softmax makes, and a dropout of it, where something smaller comes next.
+    """bool[requests]: what a function called softmax makes, and a dropout of it, where something smaller comes next.
 
     A function of single numbers makes something at least as large; what is smaller is a product with it.
     """
     found = np.zeros(len(run.size), np.bool_)
-    named = {stack for stack, path in known.items() if path[-1][-1][::2] == (_OF_TORCH, "softmax")}
+    named = {stack for stack, path in known.items() if is_softmax(path[-1][-1])}
     rows = np.flatnonzero(run.during(FORWARD) & (run.stack >= 0) & ~run.recording.at_once)
     stacks = run.stack[rows].tolist()
     dropped = [_is_dropout(known[stack]) for stack in stacks]
@@ -92,6 +92,14 @@ def into_products(run: Run, known: dict[int, Path]) -> BoolArray:
         if end < len(rows) and stacks[end] != stacks[place] and run.size[rows[end]] < run.size[rows[place]]:
             found[rows[place:end]] = True
     return found
+
+
+def is_softmax(frame: tuple[str, int, str]) -> bool:
+    """Whether a function is torch's own softmax, or one of the program's that is called so, as with a mask."""
+    filename, _, name = frame
+    if filename.startswith("torch/"):
+        return filename == _OF_TORCH and name == "softmax"
+    return "softmax" in name
 
 
 def _is_dropout(path: Path) -> bool:
