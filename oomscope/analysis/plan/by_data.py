@@ -67,9 +67,9 @@ def decided(recording: Recording, elsewhere: IntArray) -> Decided:
 
 
 def _squared(recording: Recording, elsewhere: IntArray) -> BoolArray:
-    """bool[requests]: what changes by the square of a ratio that others change by, and what the same lines make.
+    """bool[requests]: what changes by the square of a ratio that others change by, and what lines of such make.
 
-    Two steps may have as many tokens by chance.
+    Two steps may have as many tokens by chance; a line that multiplies queries and keys may copy both before.
     """
     size, line = recording.program.size, recording.key - UNFRAMED
     moved = (size >= LEAST_WORKSPACE) & (elsewhere > 0) & (elsewhere != size)
@@ -79,7 +79,7 @@ def _squared(recording: Recording, elsewhere: IntArray) -> BoolArray:
     count = int(line.max(initial=0)) + 1
     squared = np.bincount(line[found], minlength=count) > MOSTLY * np.bincount(line[moved], minlength=count)
     squared[0] = False  # of no line, as in a backward
-    made = squared[line] & (size >= LEAST_WORKSPACE)
+    made = (found & (line > 0)) | (squared[line] & (size >= LEAST_WORKSPACE))
     sizes = np.setdiff1d(np.unique(size[made]), np.unique(size[(line > 0) & ~made]))
     return np.asarray(made | ((line == 0) & (found | np.isin(size, sizes))))
 
