@@ -15,6 +15,7 @@ from oomscope.analysis.plan.growth.polynomials import (
     Point,
     Polynomial,
     Powers,
+    differ_in,
     power,
     proportional,
     spread,
@@ -49,6 +50,14 @@ def workspace_model(evidence: Evidence, varied: Sequence[int]) -> Model:
     return found or _of_two_kernels(evidence, varied) or changed(evidence)
 
 
+def _growing(evidence: Evidence, varied: Sequence[int]) -> list[int]:
+    """Those of `varied` but for what leaves a workspace as it is to the byte, as a batch does an evaluation's."""
+    points, sizes = evidence.points, evidence.sizes
+    alone = [(differ_in(points[0], point), size) for point, size in zip(points[1:], sizes[1:], strict=True)]
+    steady = [axis for axis in varied if {size for axes, size in alone if axes == [axis]} == {sizes[0]}]
+    return [axis for axis in varied if axis not in steady]
+
+
 def _of_two_kernels(evidence: Evidence, varied: Sequence[int]) -> Model | None:
     """A workspace of which two recordings have that of one kernel; None where not just one pair can be such.
 
@@ -56,7 +65,8 @@ def _of_two_kernels(evidence: Evidence, varied: Sequence[int]) -> Model | None:
     those lie on a possible line that neither falls nor begins below 0.
     """
     points, sizes = evidence.points, evidence.sizes
-    degree = tuple(max(power, 1) if axis in varied else 0 for axis, power in enumerate(evidence.hint.degree))
+    growing = _growing(evidence, varied)
+    degree = tuple(max(power, 1) if axis in growing else 0 for axis, power in enumerate(evidence.hint.degree))
     values = [power(point, degree) for point in points]
     lines = set()
     for one, other in combinations(range(len(points)), 2):
@@ -81,9 +91,10 @@ def _steady(evidence: Evidence, varied: Sequence[int], tolerance: float) -> Mode
     on such a line by chance, but then others do not; one that splits its work otherwise at each shape lies beside it.
     """
     points, sizes, likely = evidence.points, evidence.sizes, evidence.hint.degree
-    degrees = [(likely[axis],) if likely[axis] else (1,) if len(varied) == 1 else (1, 2, 3) for axis in varied]
+    growing = _growing(evidence, varied)
+    degrees = [(likely[axis],) if likely[axis] else (1,) if len(growing) == 1 else (1, 2, 3) for axis in growing]
     for chosen in product(*degrees):
-        powers = spread(chosen, varied, len(points[0]))
+        powers = spread(chosen, growing, len(points[0]))
         found = _line(points, sizes, powers, tolerance)
         if found is not None:
             return _of_line(evidence, varied, found, powers)
