@@ -11,5 +11,9 @@ _BELOW = (FrameKind.CPP, FrameKind.TORCH)
 
 def own_line(frames: Sequence[Frame]) -> tuple[str, int] | None:
     """File and number of the innermost line outside torch."""
-    own = (one for one in frames if frame_kind(one.filename) not in _BELOW)
-    return next(((frame.filename, frame.line) for frame in own), None)
+    return next(iter(own_lines(frames)), None)
+
+
+def own_lines(frames: Sequence[Frame]) -> tuple[tuple[str, int], ...]:
+    """File and number of each line outside torch, the innermost first."""
+    return tuple((frame.filename, frame.line) for frame in frames if frame_kind(frame.filename) not in _BELOW)

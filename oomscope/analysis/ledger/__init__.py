@@ -340,17 +340,21 @@ def _state_share(slug: str, value: int | None) -> float:
 
 
 def _estimate(case: _Case, edited: Edited, slugs: Sequence[str]) -> Estimate:
-    """The peak of the likely program; the range spans the others, and what the remedies are in doubt by."""
+    """The peak of the likely program; the range spans the others, and what the remedies are in doubt by.
+
+    Where that is too wide, the doubt gives way first: the others are programs that may well be.
+    """
     run, base = case.run, case.base
     likely = _replay(run, edited.likely, Limit()).peak_allocated
     others = [_replay(run, other, Limit()).peak_allocated for other in edited.others]
     least = max(_MEASURED_DOUBT.get(slug, LEAST_DOUBT) for slug in slugs)
     doubt = round(edited.doubt * abs(base - likely) + least * base)
-    low, high = min([likely, *others]) - doubt, max([likely, *others]) + doubt
-    if high - low > WIDEST * base:
-        share = WIDEST * base / (high - low)
+    low, high = min([likely, *others]), max([likely, *others])
+    if (apart := high - low) > WIDEST * base:
+        share = WIDEST * base / apart
         low, high = likely - int(share * (likely - low)), likely + int(share * (high - likely))
-    return Estimate(likely, max(low, 0), high)
+    doubt = max(min(doubt, int(WIDEST * base - (high - low)) // 2), 0)
+    return Estimate(likely, max(low - doubt, 0), high + doubt)
 
 
 def _replay(run: Run, draft: Draft, limit: Limit) -> Replay:

@@ -88,7 +88,9 @@ def autocast_copies(run: Run) -> IntArray:
     followed = rows[:-1][next_too & lasts[:-1] & ~run.recording.at_once[rows[1:]]]
     found: IntArray = followed[among(run.size[followed], weights // 2)]
     enough = len(found) >= max(LEAST_COPIES, len(weights) // 2) * max(run.steps, 1)
-    return found if enough else found[:0]
+    # What layers make of few tokens may by chance be half as large as a weight, but not as half of the weights.
+    cast = np.count_nonzero(among(weights // 2, run.size[found]))
+    return found if enough and cast >= len(weights) // 2 else found[:0]
 
 
 def _projects(run: Run) -> BoolArray:

@@ -3,9 +3,9 @@
 In a recording of float32 such a cast leaves no trace, and bare recordings have no text of lines. LLaMA and the models
 after it, known by rotary places or `rms_norm`, give float32 to their loss, ``logits.float()``; copies of its own code
 have their softmaxes and norms in it, too. T5 and those after it, which have norms by the mean of squares and no rotary
-places, have their softmaxes in it. Of the others, language models that a program writes itself give float32 to their loss, too;
-those of transformers and of torch's own layers do not, nor do those whose loss is one of torch's modules, which take
-logits as they are. docs/plan-quality.md has how often that was right.
+places, have their softmaxes in it. Of the others, language models that a program writes itself give float32 to their
+loss, too; those of transformers and of torch's own layers do not, nor do those whose loss is one of torch's modules.
+docs/plan-quality.md has how often that was right.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from oomscope.analysis.ledger.edit import Edited
 from oomscope.analysis.ledger.graphs.several_steps import for_several_steps, now_and_then
 from oomscope.analysis.ledger.run import SCALAR, Run
 from oomscope.analysis.plan.growth.reductions import filled_by
-from oomscope.model import BoolArray
+from oomscope.model import BoolArray, IntArray
 
 SLUG = "accumulate"
 DEFAULT = 2
@@ -46,14 +46,29 @@ def edit(run: Run, value: int | None) -> Edited | None:
 
 
 def _kept(run: Run) -> BoolArray:
-    """What lines make that keep it for more than the next step: every micro-batch leaves its part of that."""
-    begins = np.array([*(run.step_begins(step) for step in range(run.steps)), NEVER, NEVER, NEVER], np.int64)
+    """What lines make that keep it for more than their next step: every micro-batch leaves its part of that.
+
+    Two optimizers may take turns, so that a line's next step is not the next one.
+    """
     mine = (run.step >= 0) & (run.stack >= 0) & (run.size > SCALAR) & run.of(ACTIVATION, TEMPORARY)
-    after_next = begins[np.where(mine, run.step, run.steps) + 2]
+    after_next = _after_next(run, mine)
     kept = mine & (after_next < NEVER) & (run.end > after_next)
     pairs = np.stack([run.stack.astype(np.int64), run.size], axis=1)
     which = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
     found: BoolArray = mine & np.isin(which, which[kept])
+    return found
+
+
+def _after_next(run: Run, rows: BoolArray) -> IntArray:
+    """int64[requests]: when the last but one of the next two steps of the line of each of `rows` begins; NEVER else."""
+    begins = np.array([run.step_begins(step) for step in range(run.steps)], np.int64)
+    found = np.full(len(run.size), NEVER, np.int64)
+    which = np.flatnonzero(rows)
+    order = which[np.lexsort((run.step[which], run.stack[which]))]
+    pairs, inverse = np.unique(np.stack([run.stack[order], run.step[order]], axis=1), axis=0, return_inverse=True)
+    later = np.minimum(np.arange(len(pairs)) + 2, len(pairs) - 1)
+    same = (pairs[later, 0] == pairs[:, 0]) & (later == np.arange(len(pairs)) + 2)
+    found[order] = np.where(same, begins[pairs[later, 1]], NEVER)[inverse.reshape(-1)]
     return found
 
 

@@ -32,7 +32,7 @@ def edit(run: Run, value: int | None) -> Edited | None:  # noqa: ARG001
     """What is saved goes when Python is done with it, and is back while the function that needs it goes backward.
 
     What outlives its backward is held by a variable; that stays. What no backward uses does not come back; that of an
-    evaluation in a function of its own stays as it is, and so does what was made before the steps that use it.
+    evaluation that calls the model itself stays as it is, and so does what was made before the steps that use it.
     """
     if not run.trains:
         return None
@@ -63,18 +63,16 @@ def _with_inputs(run: Run, draft: Draft) -> Draft:
 
 
 def _evaluated_elsewhere(run: Run) -> BoolArray:
-    """bool[requests]: what runs below the optimizer where a function calls the model that does not in training.
+    """bool[requests]: what runs below the optimizer where another line calls the model than in training.
 
-    That is one such as ``validate``, or the loop itself where that has a function for its loss.
-
-    What is switched on around the forward of a step is switched on in the same function for another one, at most.
+    What is switched on around the forward of a step is switched on in a function that both call, at most.
     """
     known = paths(run)
-    callers = {stack: tuple(name for *_, name in path[0]) for stack, path in known.items()}
+    callers = {stack: path[0][-1] for stack, path in known.items()}
     in_training = set(run.stack[run.saved & ~run.below_optimizer].tolist())
     if has_modules(run):
         trained = {callers[stack] for stack, path in known.items() if stack in in_training and len(path) > 1}
-        elsewhere = [stack for stack, names in callers.items() if names not in trained]
+        elsewhere = [stack for stack, line in callers.items() if line not in trained]
     else:
         functions = {stack: {part[0][2] for part in path} for stack, path in known.items()}
         own = {name for stack, names in functions.items() if stack in in_training for name in names}

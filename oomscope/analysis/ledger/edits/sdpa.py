@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from oomscope.analysis.ledger.attention.biased import attends, biased_by_layers,
 from oomscope.analysis.ledger.attention.named_scores import named_scores
 from oomscope.analysis.ledger.attention.packed import with_whole_results
 from oomscope.analysis.ledger.attention.scores import windows, with_their_gradients, written_out
+from oomscope.analysis.ledger.attention.written_out import LEAST_SCORES
 from oomscope.analysis.ledger.casts import has_halves, is_mixed
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.dtypes.products import CONVOLUTION
@@ -27,6 +29,10 @@ PADDED = 8 / 7
 least that windows of 7 × 7 become."""
 _PADDED = "and_mask"
 """A function of transformers' that joins the mask of the padding with that of what comes later."""
+_EAGER = "eager_attention_forward"
+"""A function of transformers' that writes out scores."""
+PACKED = 3
+"""Times as large as queries are queries, keys and values together."""
 _BEHIND = 5
 """Requests from the scores to the next layer, at most: a copy of the values, the result, a copy of that."""
 
@@ -103,7 +109,20 @@ def _groups_queries(run: Run) -> bool:
     if any(one.name == _PADDED and _is_of_transformers(one.filename) for one in frames):
         return False
     repeats = any(one.name == "repeat_kv" and _is_of_transformers(one.filename) for one in frames)
-    return repeats and not is_mixed(run) and not has_halves(run)
+    return (repeats or _packs_fewer_keys(run)) and not is_mixed(run) and not has_halves(run)
+
+
+def _packs_fewer_keys(run: Run) -> bool:
+    """Whether a layer makes queries and fewer keys and values at once, before transformers' attention repeats these."""
+    stacks, known = run.study.snapshot.stacks, paths(run)
+    eager = [any(one.name == _EAGER and _is_of_transformers(one.filename) for one in stacks[at]) for at in known]
+    inside = np.isin(run.stack, [at for at, is_eager in zip(known, eager, strict=True) if is_eager])
+    layers = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (run.size >= LEAST_SCORES))
+    for before, after in pairwise(layers.tolist()):
+        packed, each = int(run.size[before]), int(run.size[after])
+        if inside[before:after].any() and each < packed < PACKED * each and packed % each:
+            return True
+    return False
 
 
 def _is_of_transformers(filename: str) -> bool:

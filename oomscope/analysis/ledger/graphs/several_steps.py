@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oomscope.analysis.labels.kinds import ACTIVATION, TEMPORARY
-from oomscope.analysis.labels.own_lines import own_line
+from oomscope.analysis.labels.own_lines import own_lines
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD, OPTIMIZER
 from oomscope.analysis.ledger.draft import NEVER
 from oomscope.analysis.ledger.run import Run
@@ -48,10 +48,13 @@ def _now_and_then(run: Run) -> BoolArray:
 
 
 def _of_each_optimizer(run: Run) -> list[IntArray]:
-    """`optimizer_steps` by the lines of the program that call them."""
+    """`optimizer_steps` by the lines of the program that call them, one within another.
+
+    The innermost may be the same for two optimizers, as in a method of what holds a model and its optimizer.
+    """
     rows, stacks = _first_of_steps(run), run.study.snapshot.stacks
-    lines = [own_line(stacks[one]) if one >= 0 else None for one in run.stack[rows].tolist()]
-    return [run.begin[rows[[one == line for one in lines]]] for line in dict.fromkeys(lines)]
+    callers = [own_lines(stacks[one]) if one >= 0 else () for one in run.stack[rows].tolist()]
+    return [run.begin[rows[[one == caller for one in callers]]] for caller in dict.fromkeys(callers)]
 
 
 def optimizer_steps(run: Run) -> IntArray:

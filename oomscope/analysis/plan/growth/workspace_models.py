@@ -21,11 +21,12 @@ from oomscope.analysis.plan.growth.polynomials import (
     spread,
     with_the_rest,
 )
+from oomscope.model import IntArray
 
 STEADY = 0.001
 """Of a workspace: so much below a pure proportion is still one, for it is padded."""
 
-NEARLY = 0.05
+NEARLY = 0.06
 """Of a workspace: by so much a line misses what one kernel takes that splits its work otherwise at each shape."""
 
 LEAST_SHAPES = 3
@@ -118,10 +119,22 @@ def _line(
     values = np.array([power(point, powers) for point in points])
     if len(set(values.tolist())) < 2:
         return None
-    factor, constant = np.polyfit(values, np.array(sizes, np.float64), 1)
-    missed = np.abs(constant + factor * values - np.array(sizes, np.float64))
-    steady = np.all(missed <= np.maximum(tolerance * np.array(sizes, np.float64), EXACT))
+    there = np.array(sizes, np.float64)
+    alike = _linear_alone(points, powers)
+    alike = alike if tolerance > STEADY and len(set(values[alike].tolist())) > 1 else np.arange(len(points))
+    factor, constant = np.polyfit(values[alike], there[alike], 1)
+    missed = np.abs(constant + factor * values - there)
+    steady = np.all(missed <= np.maximum(tolerance * there, EXACT))
     return (float(constant), float(factor)) if steady and factor > 0 and constant >= -STEADY * sizes[0] else None
+
+
+def _linear_alone(points: Sequence[Point], powers: Powers) -> IntArray:
+    """The rows of the first shape and those that differ from it in what is linear alone, as the batch is.
+
+    A kernel splits an image of another side otherwise; of more images it takes just as much more.
+    """
+    rows = [[axis for axis in differ_in(points[0], point) if powers[axis] != 1] for point in points]
+    return np.array([row for row, others in enumerate(rows) if not others], np.int64)
 
 
 def changed(evidence: Evidence) -> Model:
