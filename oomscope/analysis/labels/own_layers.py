@@ -1,8 +1,11 @@
-"""Linear layers that a program writes itself, by ``F.linear``, which has no frame of its own.
+"""Layers that a program writes itself, by ``F.linear`` or ``F.conv2d``, which have no frames of their own.
 
-Looked for only where a program has none of torch's. What such a line makes is larger than what was made before in one
-layer and smaller in another, as in the two of an MLP; an activation leaves it as large as it is. A line beside it, as
-without a bias, is one of a layer too if it is the first to multiply matrices, which takes cuBLAS's workspace.
+Where a program has none of torch's: what such a line makes is larger than what was made before in one layer and smaller
+in another, as in the two of an MLP; an activation leaves it as large as it is. A line beside it, as without a bias, is
+one of a layer too if it is the first to multiply matrices, which takes cuBLAS's workspace.
+
+Anywhere: a line of a function that has just made something as large as a weight, in each of its calls as another one.
+So does a layer that standardizes its weight, or multiplies it with a gain, before it uses it; most weights have one.
 """
 
 from __future__ import annotations
@@ -11,12 +14,12 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from oomscope.analysis.labels.kinds import WORKSPACE
+from oomscope.analysis.labels.kinds import PARAMETER, WORKSPACE
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.study import DeviceStudy
 from oomscope.model import BoolArray, FrameKind, IntArray, StackTable, frame_kind
-from oomscope.model.ordering import ascending
+from oomscope.model.ordering import among, ascending
 
 LEAST = 1 << 20
 """Bytes of what a layer makes."""
@@ -24,6 +27,10 @@ LARGER, SMALLER = 1.5, 1 / 1.5
 """What a layer makes, in parts of what was made before it: at least, or at most."""
 BESIDE = 3
 """Lines between two of one function."""
+VECTOR = 64 << 10
+"""Bytes up to which a parameter may be a vector, by which norms scale what they make."""
+LEAST_WEIGHTS, MOSTLY = 3, 0.5
+"""Sizes of weights of which one line makes layers, and what part of all sizes that is: fewer may be chance."""
 _CONSTRUCTORS = {"__init__"}
 
 Place = tuple[str, int, str]
@@ -35,17 +42,50 @@ def marks(study: DeviceStudy) -> IntArray:
     return study.once("marks with own layers", lambda: _marks(study))
 
 
+def found(study: DeviceStudy) -> BoolArray:
+    """bool[stacks + 1]: those of layers that the program writes itself."""
+    return np.asarray((marks(study) & ~study.roles.mark & int(Mark.LINEAR)) != 0)
+
+
 def _marks(study: DeviceStudy) -> IntArray:
     known, lifetimes = study.roles.mark, study.history.lifetimes
     forward = (study.phases == FORWARD) & (lifetimes.stack >= 0)
-    if ((known[lifetimes.stack] & int(Mark.LINEAR)) != 0)[forward].any():
-        return known
     order = np.argsort(lifetimes.born, kind="stable")
     rows = order[forward[order]]
     is_workspace = study.categories[rows] == WORKSPACE
     stack, size = lifetimes.stack[rows].astype(np.int64), study.history.size[rows]
-    found = _own_layers(study.snapshot.stacks, stack, size, is_workspace)
+    weights = np.unique(study.history.size[(study.categories == PARAMETER) & (study.history.size > VECTOR)])
+    stacks = study.snapshot.stacks
+    found = _by_their_weights(stacks, stack[~is_workspace], size[~is_workspace], weights)
+    if not ((known[lifetimes.stack] & int(Mark.LINEAR)) != 0)[forward].any():
+        found |= _own_layers(stacks, stack, size, is_workspace)
     return np.where(found, known | int(Mark.LINEAR), known)
+
+
+def _by_their_weights(stacks: StackTable, stack: IntArray, size: IntArray, weights: IntArray) -> BoolArray:
+    """bool[stacks + 1]: those whose innermost line comes right behind one that makes what is as large as a weight.
+
+    Args:
+        stacks: of the snapshot.
+        stack: the number of the stack of each allocation of a forward but workspaces, in order.
+        size: bytes of each.
+        weights: bytes of the parameters.
+    """
+    place = {one: _innermost(stacks, one) for one in ascending(stack).tolist()}
+    is_weight = among(size, weights).tolist()
+    before: dict[Place, set[int]] = defaultdict(set)
+    others: Counter[Place] = Counter()
+    for at, one in enumerate(stack[1:].tolist(), 1):
+        line, last = place[one], place[int(stack[at - 1])]
+        if line is None or one == stack[at - 1]:
+            continue
+        prepared = last is not None and last[::2] == line[::2] and is_weight[at - 1] and not is_weight[at]
+        if prepared:
+            before[line].add(int(size[at - 1]))
+        others[line] += 1 if not prepared else -1
+    most = max(LEAST_WEIGHTS, MOSTLY * len(weights))
+    found = {line for line, sizes in before.items() if len(sizes) >= most and others[line] < 0}
+    return np.array([place.get(one) in found for one in range(len(stacks))] + [False], np.bool_)
 
 
 def _own_layers(stacks: StackTable, stack: IntArray, size: IntArray, is_workspace: BoolArray) -> BoolArray:

@@ -37,6 +37,7 @@ from oomscope.analysis.ledger.edits import (
 from oomscope.analysis.ledger.graphs.never_backward import never_backward
 from oomscope.analysis.ledger.graphs.untrained import untrained
 from oomscope.analysis.ledger.pairs import both, worth_trying
+from oomscope.analysis.ledger.ranges import measured_doubt, range_of
 from oomscope.analysis.ledger.records import ESTIMATED, REPLAYED, Effect, Ledger, RemedyPair, RemedyRow
 from oomscope.analysis.ledger.run import Run
 from oomscope.analysis.ledger.settings import RAISE_CAP, raised_cap, setting_row, settings_worth_trying
@@ -76,20 +77,6 @@ _STATE_LEFT = {
     sgd.SLUG: 0.0, adafactor.SLUG: 0.1, offload_state.SLUG: 0.0, sgd_momentum.SLUG: 0.5, bf16.SLUG: 0.5,
     adam_8bit.SLUG: adam_8bit.SHARE,
 }  # fmt: skip
-LEAST_DOUBT = 0.004
-"""Of the recorded peak: the room that every range leaves."""
-_MEASURED_DOUBT = {
-    accumulate.SLUG: 0.01, adafactor.SLUG: 0.01, autocast.SLUG: 0.06, bf16.SLUG: 0.06, checkpoint.SLUG: 0.06,
-    fused_loss.SLUG: 0.04, no_grad.SLUG: 0.03, offload_activations.SLUG: 0.02, optimizer_in_backward.SLUG: 0.006,
-    sdpa.SLUG: 0.035, set_to_none.SLUG: 0.006,
-}  # fmt: skip
-"""Of the recorded peak: by how much rows of these remedies were off at most, on programs that nobody had seen.
-
-Nine in ten of 767 rows; of `bf16` and `checkpoint` eight in ten, for their range is at its widest then. They rest on
-what a recording cannot show: what the program would cast, make again or call.
-"""
-WIDEST = 0.19
-"""Of the recorded peak: a wider range helps nobody."""
 MICRO_BATCHES = (4, 8, 16)
 MOST_PAIRS = 3
 """A reader who is told ten does none."""
@@ -340,21 +327,13 @@ def _state_share(slug: str, value: int | None) -> float:
 
 
 def _estimate(case: _Case, edited: Edited, slugs: Sequence[str]) -> Estimate:
-    """The peak of the likely program; the range spans the others, and what the remedies are in doubt by.
-
-    Where that is too wide, the doubt gives way first: the others are programs that may well be.
-    """
+    """The peak of the likely program; the range spans the others, and what the remedies are in doubt by."""
     run, base = case.run, case.base
     likely = _replay(run, edited.likely, Limit()).peak_allocated
     others = [_replay(run, other, Limit()).peak_allocated for other in edited.others]
-    least = max(_MEASURED_DOUBT.get(slug, LEAST_DOUBT) for slug in slugs)
-    doubt = round(edited.doubt * abs(base - likely) + least * base)
-    low, high = min([likely, *others]), max([likely, *others])
-    if (apart := high - low) > WIDEST * base:
-        share = WIDEST * base / apart
-        low, high = likely - int(share * (likely - low)), likely + int(share * (high - likely))
-    doubt = max(min(doubt, int(WIDEST * base - (high - low)) // 2), 0)
-    return Estimate(likely, max(low - doubt, 0), high + doubt)
+    doubt = round(edited.doubt * abs(base - likely) + measured_doubt(slugs) * base)
+    low, high = range_of(likely, others, doubt, base)
+    return Estimate(likely, low, high)
 
 
 def _replay(run: Run, draft: Draft, limit: Limit) -> Replay:

@@ -11,6 +11,7 @@ from itertools import groupby
 import numpy as np
 
 from oomscope.analysis.labels.kinds import BUFFER
+from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.passes import forwards
 from oomscope.analysis.ledger.paths import module_of, paths
 from oomscope.analysis.ledger.run import Run
@@ -33,7 +34,9 @@ def with_own_parameters(run: Run) -> BoolArray:
         for owner, pairs in groupby(zip(rows.tolist(), owners, strict=True), lambda pair: pair[1]):
             own = np.array([row for row, _ in pairs], np.int64)
             small = np.flatnonzero([size in vectors for size in run.size[own].tolist()])
-            if owner[0] and owner not in outer and len(small) and not _file_of(owner[1]).startswith(_OF_TORCH):
+            is_layer = bool(run.marked(Mark.LINEAR)[own].any())
+            inner = owner[0] and owner not in outer and not _file_of(owner[1]).startswith(_OF_TORCH)
+            if inner and len(small) and not is_layer:
                 later = own[small[0] :]
                 found[later[run.size[later] >= LARGER * run.size[own[small[0]]]]] = True
     return found

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from oomscope.analysis.labels import own_layers
 from oomscope.analysis.labels.kinds import TEMPORARY, WORKSPACE
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
@@ -117,7 +118,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
     known = paths(run)
     inside = {row: block for block in blocks(run) for row in block.rows.tolist()}
     sloped, softmaxes, is_of_norm = learned_slopes(run), shares(run, known), norms(run)
-    tied = tied_logits(run)
+    tied, is_layer = tied_logits(run), own_layers.found(run.study)[run.stack]
     always_full = only_full(run) | losses(run) | promoted(run) | (softmaxes > 0) | _formulas(run, known)
     always_full |= written_norms(run) | with_own_parameters(run)
     last: dict[object, bool] = {}
@@ -130,7 +131,7 @@ def in_half(run: Run) -> tuple[BoolArray, BoolArray]:
             begun, last, stream = int(run.step[row]), {}, _begins_in_half(run, known, row)
         block = inside.get(row)
         made = (id(block), int(run.size[row]))
-        told = False if always_full[row] else True if sloped[row] or tied[row] else _told(path[-1])
+        told = False if always_full[row] else True if sloped[row] or tied[row] or is_layer[row] else _told(path[-1])
         if told is None:
             least = _least_depth(run, row, known, block)
             if block is not None and least > block.depth and of_norms.get(made):

@@ -63,16 +63,16 @@ def _with_inputs(run: Run, draft: Draft) -> Draft:
 
 
 def _evaluated_elsewhere(run: Run) -> BoolArray:
-    """bool[requests]: what runs below the optimizer where another line calls the model than in training.
+    """bool[requests]: what runs below the optimizer where other functions call the model than in training, or lines.
 
     What is switched on around the forward of a step is switched on in a function that both call, at most.
     """
     known = paths(run)
-    callers = {stack: path[0][-1] for stack, path in known.items()}
+    callers = {stack: (path[0][-1], *(name for *_, name in path[0])) for stack, path in known.items()}
     in_training = set(run.stack[run.saved & ~run.below_optimizer].tolist())
     if has_modules(run):
         trained = {callers[stack] for stack, path in known.items() if stack in in_training and len(path) > 1}
-        elsewhere = [stack for stack, line in callers.items() if line not in trained]
+        elsewhere = [stack for stack, caller in callers.items() if caller not in trained]
     else:
         functions = {stack: {part[0][2] for part in path} for stack, path in known.items()}
         own = {name for stack, names in functions.items() if stack in in_training for name in names}

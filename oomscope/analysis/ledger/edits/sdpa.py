@@ -117,12 +117,13 @@ def _packs_fewer_keys(run: Run) -> bool:
     stacks, known = run.study.snapshot.stacks, paths(run)
     eager = [any(one.name == _EAGER and _is_of_transformers(one.filename) for one in stacks[at]) for at in known]
     inside = np.isin(run.stack, [at for at, is_eager in zip(known, eager, strict=True) if is_eager])
-    layers = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (run.size >= LEAST_SCORES))
-    for before, after in pairwise(layers.tolist()):
-        packed, each = int(run.size[before]), int(run.size[after])
-        if inside[before:after].any() and each < packed < PACKED * each and packed % each:
-            return True
-    return False
+    layers = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (run.size >= LEAST_SCORES)).tolist()
+    around = [(int(run.size[one]), int(run.size[other])) for one, other in pairwise(layers) if inside[one:other].any()]
+    keys = [divmod(packed - each, PACKED - 1) for packed, each in around]
+    fewer = [
+        not rest and 0 < one < each and each % one == 0 for (one, rest), (_, each) in zip(keys, around, strict=True)
+    ]
+    return bool(fewer) and all(fewer)
 
 
 def _is_of_transformers(filename: str) -> bool:
