@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomscope.analysis.ledger import _MEASURED_DOUBT, LEAST_DOUBT, WITH_VALUE, ledger_of
+from oomscope.analysis.ledger import WITH_VALUE, ledger_of
 from oomscope.analysis.ledger.casts import is_of_unknown_width
 from oomscope.analysis.ledger.dtypes.tied_logits import tied_logits
 from oomscope.analysis.ledger.edits import sdpa

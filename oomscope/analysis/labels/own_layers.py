@@ -11,6 +11,7 @@ So does a layer that standardizes its weight, or multiplies it with a gain, befo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def _marks(study: DeviceStudy) -> IntArray:
     found = _by_their_weights(stacks, stack[~is_workspace], size[~is_workspace], weights)
     if not ((known[lifetimes.stack] & int(Mark.LINEAR)) != 0)[forward].any():
         found |= _own_layers(stacks, stack, size, is_workspace)
-    return np.where(found, known | int(Mark.LINEAR), known)
+    return np.where(found, known | int(Mark.LINEAR), known) if found.any() else known
 
 
 def _by_their_weights(stacks: StackTable, stack: IntArray, size: IntArray, weights: IntArray) -> BoolArray:
@@ -72,20 +73,23 @@ def _by_their_weights(stacks: StackTable, stack: IntArray, size: IntArray, weigh
         weights: bytes of the parameters.
     """
     place = {one: _innermost(stacks, one) for one in ascending(stack).tolist()}
-    is_weight = among(size, weights).tolist()
-    before: dict[Place, set[int]] = defaultdict(set)
-    others: Counter[Place] = Counter()
-    for at, one in enumerate(stack[1:].tolist(), 1):
-        line, last = place[one], place[int(stack[at - 1])]
-        if line is None or one == stack[at - 1]:
-            continue
-        prepared = last is not None and last[::2] == line[::2] and is_weight[at - 1] and not is_weight[at]
-        if prepared:
-            before[line].add(int(size[at - 1]))
-        others[line] += 1 if not prepared else -1
-    most = max(LEAST_WEIGHTS, MOSTLY * len(weights))
-    found = {line for line, sizes in before.items() if len(sizes) >= most and others[line] < 0}
-    return np.array([place.get(one) in found for one in range(len(stacks))] + [False], np.bool_)
+    line = _numbered(place, len(stacks))
+    function = _numbered({one: where and where[::2] for one, where in place.items()}, len(stacks))
+    before, here = stack[:-1], stack[1:]
+    is_weight, counts = among(size, weights), (line[here] >= 0) & (here != before)
+    prepared = counts & (function[before] == function[here]) & is_weight[:-1] & ~is_weight[1:]
+    pairs = np.unique(np.stack([line[here], size[:-1]], axis=1)[prepared], axis=0)
+    lines = int(line.max(initial=-1)) + 1
+    sizes, often = np.bincount(pairs[:, 0], minlength=lines), np.bincount(line[here[counts]], minlength=lines)
+    mostly = 2 * np.bincount(line[here[prepared]], minlength=lines) > often
+    found = np.append(mostly & (sizes >= max(LEAST_WEIGHTS, MOSTLY * len(weights))), False)
+    return np.asarray(found[line])
+
+
+def _numbered(place: Mapping[int, object], stacks: int) -> IntArray:
+    """int64[stacks + 1]: the number of the place of each stack; -1 where that is None, or there is no stack."""
+    numbers = {where: number for number, where in enumerate(dict.fromkeys(filter(None, place.values())))}
+    return np.array([numbers.get(place.get(one), -1) for one in range(stacks)] + [-1], np.int64)
 
 
 def _own_layers(stacks: StackTable, stack: IntArray, size: IntArray, is_workspace: BoolArray) -> BoolArray:

@@ -1,7 +1,7 @@
 """What a program makes of its weights alone, which does not depend on the shape: moving averages, normalized weights.
 
 ``old.data = old.data * m + new.data * (1 - m)`` goes through all weights on one line, within the forward of a loss or
-below it. torch's own parametrizations make a weight anew for each use.
+below it, and so do layers that standardize their weights. torch's own parametrizations make a weight anew for each use.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ OF_ALL = 0.5
 """Of the sizes of weights: so many a line makes at least that goes through them."""
 LEAST = 8
 """Requests of such a line."""
+VECTOR = 64 << 10
+"""Bytes up to which a weight may be a vector; a layer that standardizes its weight does so with matrices alone."""
 _PARAMETRIZED = re.compile(r"^torch/nn/utils/(parametriz\w*|weight_norm|spectral_norm)\.py$")
 
 
@@ -32,13 +34,27 @@ def of_weights(stacks: StackTable, size: IntArray, stack: IntArray, made: BoolAr
         weights: int64[weights], bytes of each.
     """
     rows = np.flatnonzero(made & (stack != NO_STACK))
-    order = rows[np.argsort(stack[rows], kind="stable")]
-    found = np.zeros(len(size), np.bool_)
-    for own in np.split(order, np.flatnonzero(np.diff(stack[order])) + 1) if len(order) else []:
+    numbers: dict[object, int] = {}
+    line = np.array([numbers.setdefault(_line(stacks, one), len(numbers)) for one in stack[rows].tolist()], np.int64)
+    order = np.argsort(line, kind="stable")
+    found, every = np.zeros(len(size), np.bool_), np.unique(weights)
+    for own in np.split(rows[order], np.flatnonzero(np.diff(line[order])) + 1) if len(rows) else []:
         files = [package_path(frame.filename) for frame in stacks[int(stack[own[0]])]]
         if any(file and _PARAMETRIZED.match(file) for file in files):
             found[own] = True
         elif not files[0] and len(own) >= LEAST:
             shared = np.intersect1d(size[own], weights)
-            found[own] = np.isin(size[own], shared).mean() >= MOST and len(shared) >= OF_ALL * len(np.unique(weights))
+            of_all = max(_share(shared, every), _share(shared[shared > VECTOR], every[every > VECTOR]))
+            found[own] = np.isin(size[own], shared).mean() >= MOST and of_all >= OF_ALL
     return found
+
+
+def _line(stacks: StackTable, stack: int) -> object:
+    """The innermost line of a stack, if it is the program's own; else the stack."""
+    first = stacks[stack][0] if stacks[stack] else None
+    own = first is not None and not package_path(first.filename)
+    return (first.filename, first.line, first.name) if first is not None and own else stack
+
+
+def _share(part: IntArray, whole: IntArray) -> float:
+    return len(part) / max(len(whole), 1)
