@@ -33,6 +33,8 @@ WIDEST = 4096
 DEGREES = (1, 2)
 LEAST = 4096
 """Bytes below which it does not matter how a request grows."""
+BLOCK = 16
+"""Tokens of a block of attention at least."""
 LIKE_OTHERS = 0.25
 """Of a doubling: so far a width may be from where its line's other sizes put it."""
 
@@ -121,7 +123,24 @@ def _candidates(evidence: Evidence, model: Model, axis: int) -> list[Stepped]:
     values = sorted({int(point[axis]) for point in evidence.points})
     fitting = _fitting(evidence, axis, np.arange(2, min(values[-1], WIDEST) + 1))
     exact = [one for one in fitting if any(value % one.width == 0 for value in values)]
+    if not exact and _leaves_out_blocks(model, axis, values):
+        return []
     return sorted(exact or fitting, key=lambda one: -one.width)
+
+
+def _leaves_out_blocks(model: Model, axis: int, values: Sequence[int]) -> bool:
+    """Whether a size is in proportion to a length less some blocks, as where the first and the last one differ.
+
+    Recorded lengths are in whole blocks then.
+    """
+    law = model.likely
+    if not (isinstance(law, Polynomial) and len(law.terms) == 2 and not law.squared):
+        return False
+    (least, low), (factor, high) = law.terms
+    missing = round(-least / factor)
+    is_linear = (low[axis], high[axis]) == (0, 1) and _same_but(low, high, axis)
+    block = missing & -missing
+    return is_linear and least < 0 and block >= BLOCK and all(value % block == 0 for value in values)
 
 
 def _is_of_tokens(model: Model, axis: int) -> bool:
