@@ -8,6 +8,7 @@ and nothing is made of fewer places than there are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -35,23 +36,28 @@ LEAST = 4096
 """Bytes below which it does not matter how a request grows."""
 BLOCK = 16
 """Tokens of a block of attention at least."""
+PARTS = 4
+"""Of a window, of which neighbours share some."""
 LIKE_OTHERS = 0.25
 """Of a doubling: so far a width may be from where its line's other sizes put it."""
 
 
 @frozen
 class Stepped:
-    """``factor`` · the other parameters' powers · ``ceil(parameter / width)`` to the power of ``degree``."""
+    """``factor`` · the others' powers · (``ceil(parameter / width)`` - ``less``) to the power of ``degree``."""
 
     factor: float
     powers: Powers
     axis: int
     width: int
     degree: int
+    less: float = 0.0
 
     def at(self, point: Point) -> float:
         """Bytes at a point."""
-        return self.factor * power(point, self.powers) * float(_count(point[self.axis], self.width) ** self.degree)
+        return (
+            self.factor * power(point, self.powers) * (_count(point[self.axis], self.width) - self.less) ** self.degree
+        )
 
 
 def in_steps(
@@ -81,6 +87,7 @@ def in_steps(
                 found[row] = Model(kept[0], (*kept[1:], models[row].likely), is_borne_out=False)
             else:
                 found[row] = Model(models[row].likely, (*models[row].others, *kept), is_borne_out=False)
+        _as_overlapping_parts(found, evidence, axis)
         _as_those_of_its_size(found, evidence, axis)
     return found
 
@@ -92,6 +99,37 @@ def filled(models: Sequence[Model], point: Point) -> frozenset[tuple[int, int, b
     """
     steps = {(one.likely.axis, one.likely.width) for one in models if isinstance(one.likely, Stepped)}
     return frozenset((axis, width, point[axis] % width == 0) for axis, width in steps)
+
+
+def _as_overlapping_parts(models: list[Model], evidence: Sequence[Evidence], axis: int) -> None:
+    """What is made of parts of windows that overlap: one fewer than there are such parts, where all have one width.
+
+    As chunks of a text, each of which begins in the middle of the last one; nothing else explains such sizes but a
+    constant beside a square.
+    """
+    widths = {model.likely.width for model in models if isinstance(model.likely, Stepped) and model.likely.axis == axis}
+    if len(widths) != 1:
+        return
+    width = widths.pop()
+    for row, (one, model) in enumerate(zip(evidence, models, strict=True)):
+        is_sum = isinstance(model.likely, Polynomial) and len(model.likely.terms) > 1
+        if is_sum and one.sizes[0] >= LEAST and not (one.of_rows or one.by_data):
+            parts = [_overlapping(one, axis, width, part / PARTS) for part in range(1, PARTS + 1)]
+            law = next((law for law in parts if law is not None), None)
+            if law is not None:
+                models[row] = Model(law, (model.likely, *model.others), is_borne_out=False)
+
+
+def _overlapping(evidence: Evidence, axis: int, width: int, less: float) -> Stepped | None:
+    """The law of a part fewer of a window, if it gives all sizes."""
+    points, degree = evidence.points, evidence.hint.degree
+    powers = tuple(0 if at == axis else one for at, one in enumerate(degree))
+    law = Stepped(1.0, powers, axis, width, 1, less)
+    if law.at(points[0]) <= 0:
+        return None
+    law = replace(law, factor=evidence.sizes[0] / law.at(points[0]))
+    fits = all(abs(law.at(point) - size) <= EXACT for point, size in zip(points, evidence.sizes, strict=True))
+    return law if fits else None
 
 
 def _as_those_of_its_size(models: list[Model], evidence: Sequence[Evidence], axis: int) -> None:
