@@ -78,9 +78,11 @@ def test_a_rollout_is_made_once_and_before_all_gradients():
 
 def test_where_no_trace_tells_whether_logits_are_cast_a_note_says_what_the_other_case_comes_to():
     """It does here: the truth lies nearer to what the note says than to the row."""
-    ledger = ledger_of(study("electra_course"), [parse_remedy("bf16")])
-    (note,) = [one for one in ledger.notes if one.code == "ledger.logits_not_cast"]
-    truth = Round("fifty_eighth").peaks["electra_course"]["on"]["bf16"]["allocated"]
+    ledger = ledger_of(study("gpt_pretrain"), [parse_remedy("bf16")])
+    (note,) = [one for one in ledger.notes if one.code == "ledger.logits_cast"]
+    truth = Round("thirty_first").peaks["gpt_pretrain"]["on"]["bf16"]["allocated"]
     assert abs(note.values["bytes"] - truth) < 0.4 * abs(ledger.rows[0].peak_allocated.bytes - truth)
-    assert truth > ledger.rows[0].peak_allocated.high
-    assert say(note).startswith("With bf16, logits are taken to stay in 16 bits; if the program casts them")
+    assert truth < ledger.rows[0].peak_allocated.low
+    assert say(note).startswith(
+        "With bf16, logits are taken to be cast for their loss (`logits.float()`); if they stay"
+    )

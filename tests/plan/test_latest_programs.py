@@ -16,7 +16,7 @@ SEGMENT = ("b12x320", "b8x384")
     [
         ("clicks", CLICKS, 0.001, 0.052),
         ("clicks", CLICKS[1:], 0.001, 0.115),
-        ("segment", SEGMENT, 0.023, 0.044),
+        ("segment", SEGMENT, 0.023, 0.045),
         ("segment", SEGMENT[:1], 0.022, 0.062),
         ("segment", SEGMENT[1:], 0.022, 0.066),
         ("vnet", (), 0.026, 0.083),

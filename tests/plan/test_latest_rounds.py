@@ -18,7 +18,7 @@ from tests.plan.peaks import Round, study
     [
         # An evaluation of ``batch // 2`` images, of which three and four are of batches of six and nine.
         ("twenty_first", "fcos", ("b9",), 0.003, 0.01),
-        ("twenty_first", "fcos", ("b9", "s896"), 0.001, 0.005),
+        ("twenty_first", "fcos", ("b9", "s896"), 0.002, 0.006),
         # Pairs, and scores of triples, where the length and the channels are powers of two.
         ("twenty_first", "fold_trunk", (), 0.02, 0.05),
         # From the base alone: scores beside layers that make something as large, and an evaluation of half of a batch.

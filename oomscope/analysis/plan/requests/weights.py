@@ -18,6 +18,8 @@ OF_ALL = 0.5
 """Of the sizes of weights: so many a line makes at least that goes through them."""
 LEAST = 8
 """Requests of such a line."""
+LEAST_MATRICES = 3
+"""Of different sizes, of which a line makes what is as large: fewer may be chance."""
 VECTOR = 64 << 10
 """Bytes up to which a weight may be a vector; a layer that standardizes its weight does so with matrices alone."""
 _PARAMETRIZED = re.compile(r"^torch/nn/utils/(parametriz\w*|weight_norm|spectral_norm)\.py$")
@@ -44,7 +46,8 @@ def of_weights(stacks: StackTable, size: IntArray, stack: IntArray, made: BoolAr
             found[own] = True
         elif not files[0] and len(own) >= LEAST:
             shared = np.intersect1d(size[own], weights)
-            of_all = max(_share(shared, every), _share(shared[shared > VECTOR], every[every > VECTOR]))
+            matrices = shared[shared > VECTOR] if np.count_nonzero(shared > VECTOR) >= LEAST_MATRICES else shared[:0]
+            of_all = max(_share(shared, every), _share(matrices, every[every > VECTOR]))
             found[own] = np.isin(size[own], shared).mean() >= MOST and of_all >= OF_ALL
     return found
 
