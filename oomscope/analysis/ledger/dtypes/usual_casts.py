@@ -30,8 +30,8 @@ _OF_LIBRARIES = re.compile(r"^transformers/models/|^torch/nn/modules/(transforme
 _ATTENTION_OF_TORCH = "multi_head_attention_forward"
 LEAST_VOCABULARY = 8192
 """Tokens; models of sounds, of proteins or of classes have fewer."""
-NUMBER = 4
-"""Bytes of a float32."""
+NUMBER, LEAST_VECTOR = 4, 128
+"""Bytes of a float32, and of a vector that is as long as a model is wide."""
 
 
 def logits(run: Run, *, in_scores: bool) -> bool:
@@ -76,8 +76,9 @@ def _has_vocabulary(run: Run) -> bool:
     """
     logits = int(run.size[losses(run)].max(initial=0))
     sizes = np.unique(run.size[run.parameters])
-    rows = [matrix // vector for vector in sizes.tolist() for matrix in sizes.tolist() if matrix % vector == 0]
-    return any(one >= LEAST_VOCABULARY and logits % (NUMBER * one) == 0 for one in rows) and logits > 0
+    sizes = sizes[sizes >= LEAST_VECTOR]
+    rows = {matrix // vector for vector in sizes.tolist() for matrix in sizes.tolist() if matrix % vector == 0}
+    return logits > 0 and any(one >= LEAST_VOCABULARY and logits % (NUMBER * one) == 0 for one in rows)
 
 
 def _names(run: Run) -> set[str]:

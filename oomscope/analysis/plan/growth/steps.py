@@ -55,9 +55,8 @@ class Stepped:
 
     def at(self, point: Point) -> float:
         """Bytes at a point."""
-        return (
-            self.factor * power(point, self.powers) * (_count(point[self.axis], self.width) - self.less) ** self.degree
-        )
+        parts = _count(point[self.axis], self.width) - self.less
+        return self.factor * power(point, self.powers) * float(parts**self.degree)
 
 
 def in_steps(
