@@ -55,7 +55,7 @@ def _marks(study: DeviceStudy) -> IntArray:
     rows = order[forward[order]]
     is_workspace = study.categories[rows] == WORKSPACE
     stack, size = lifetimes.stack[rows].astype(np.int64), study.history.size[rows]
-    weights = np.unique(study.history.size[(study.categories == PARAMETER) & (study.history.size > VECTOR)])
+    weights = ascending(study.history.size[(study.categories == PARAMETER) & (study.history.size > VECTOR)])
     stacks = study.snapshot.stacks
     found = _by_their_weights(stacks, stack[~is_workspace], size[~is_workspace], weights)
     if not ((known[lifetimes.stack] & int(Mark.LINEAR)) != 0)[forward].any():
@@ -70,7 +70,7 @@ def _by_their_weights(stacks: StackTable, stack: IntArray, size: IntArray, weigh
         stacks: of the snapshot.
         stack: the number of the stack of each allocation of a forward but workspaces, in order.
         size: bytes of each.
-        weights: bytes of the parameters.
+        weights: bytes of the parameters, ascending, each once.
     """
     place = {one: _innermost(stacks, one) for one in ascending(stack).tolist()}
     line = _numbered(place, len(stacks))
@@ -78,9 +78,10 @@ def _by_their_weights(stacks: StackTable, stack: IntArray, size: IntArray, weigh
     before, here = stack[:-1], stack[1:]
     is_weight, counts = among(size, weights), (line[here] >= 0) & (here != before)
     prepared = counts & (function[before] == function[here]) & is_weight[:-1] & ~is_weight[1:]
-    pairs = np.unique(np.stack([line[here], size[:-1]], axis=1)[prepared], axis=0)
-    lines = int(line.max(initial=-1)) + 1
-    sizes, often = np.bincount(pairs[:, 0], minlength=lines), np.bincount(line[here[counts]], minlength=lines)
+    lines, many = int(line.max(initial=-1)) + 1, max(len(weights), 1)
+    # One number for a line and a weight: `np.unique` of pairs loads a part of numpy that a summary does without.
+    pairs = ascending(line[here[prepared]] * many + np.searchsorted(weights, size[:-1][prepared])) // many
+    sizes, often = np.bincount(pairs, minlength=lines), np.bincount(line[here[counts]], minlength=lines)
     mostly = 2 * np.bincount(line[here[prepared]], minlength=lines) > often
     found = np.append(mostly & (sizes >= max(LEAST_WEIGHTS, MOSTLY * len(weights))), False)
     return np.asarray(found[line])
