@@ -6,6 +6,7 @@ VENV   ?= .venv
 SUPPLY := $(VENV)-supply
 BIN    := $(VENV)/bin
 TORCH  ?= 0
+ALL    ?= 0
 PEERS  ?= 0
 ARGS   ?=
 
@@ -39,8 +40,8 @@ $(VENV)/.torch: | $(BIN)/python
 demo: $(VENV)/.demo ## Write a report from a real out-of-memory snapshot
 	@$(BIN)/python -m oomscope demo oom_fragmentation --force
 
-test: $(VENV)/.test $(if $(filter 1,$(TORCH)),$(VENV)/.torch) ## Run the tests (TORCH=1: also those that need torch)
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+test: $(VENV)/.test $(if $(filter 1,$(TORCH)),$(VENV)/.torch) ## Run the tests (ALL=1: also long ones; TORCH=1: also those that need torch)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(if $(filter 1,$(ALL))$(ARGS),,-m "not thorough") $(ARGS)
 
 coverage: $(VENV)/.dev ## Run the tests and show which lines and branches none of them takes
 	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term $(ARGS)

@@ -29,6 +29,7 @@ def pytest_without_extras(*arguments: str, path: str = os.defpath) -> subprocess
     return subprocess.run(command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("folder", sorted({".", *(str(path.parent.relative_to(TESTS)) for path in CONFTESTS)}))
 def test_all_tests_are_collected(folder: str, tmp_path: Path):
     """Once all of them, and once each folder with a conftest alone, which pytest then loads before it collects."""

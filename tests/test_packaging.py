@@ -185,6 +185,7 @@ def sample(package: Path) -> str:
     return str(package / "sample_snapshots" / "oom_fragmentation.pickle.xz")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is needed")
 def test_make_works_at_an_awkward_place(unpacked: Path):
     """The targets of the Makefile, in the unpacked sdist, with an environment in which all is there already."""

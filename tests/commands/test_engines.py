@@ -45,6 +45,7 @@ def test_a_file_whose_process_is_killed_keeps_none_of_the_others():
     assert found == {at: f"read {at}" for at in range(8) if at != 3}
 
 
+@pytest.mark.thorough
 def test_any_executor_gives_what_one_process_gives(job: Path):
     files = sorted(map(str, job.iterdir()))
     with ThreadPoolExecutor(4) as threads:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+import pytest
+
 from oomscope.analysis import analyze
 from oomscope.analysis.compare.digest import digest
 from oomscope.analysis.compare.triage import triage
@@ -28,6 +30,7 @@ def purity_and_recall(jobs: Iterable[tuple[str, int]]) -> tuple[float, float, in
     return shares[0], shares[1], len(groups)
 
 
+@pytest.mark.thorough
 def test_a_hundred_jobs_of_twelve_kinds():
     jobs = [(kind, number) for kind, count in KINDS.items() for number in range(1, count + 1)]
     assert (len(jobs), len(KINDS)) == (100, 12)

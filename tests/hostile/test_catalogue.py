@@ -33,6 +33,7 @@ def test_attacks(name: str) -> None:
     assert not Path("/tmp/oomscope-was-here").exists()
 
 
+@pytest.mark.thorough
 def test_documents() -> None:
     tried = 0
     for name, document in documents():

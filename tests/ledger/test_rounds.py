@@ -16,6 +16,8 @@ from oomscope.analysis.ledger import EDITS, ledger_of, parse_remedy
 from oomscope.analysis.ledger.pairs import both
 from tests.ledger.rounds import Round, run, study
 
+pytestmark = pytest.mark.thorough
+
 
 @dataclass(frozen=True)
 class Expected:

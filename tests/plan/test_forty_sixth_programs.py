@@ -9,6 +9,8 @@ from oomscope.analysis.plan.growth.polynomials import Evidence, Hint
 from oomscope.analysis.plan.growth.size_models import fit
 from tests.plan.peaks import Round
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("of", "program", "others", "allocated", "reserved"),

@@ -12,6 +12,8 @@ from oomscope.analysis.plan.growth.polynomials import Evidence, Hint
 from oomscope.analysis.plan.subsequences import common
 from tests.plan.peaks import Round, study
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("of", "program", "others", "allocated", "reserved"),

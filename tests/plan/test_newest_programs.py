@@ -10,6 +10,8 @@ from oomscope.analysis.plan.recordings import StackKeys, made_ready
 from oomscope.analysis.plan.requests.hints import hints
 from tests.plan.peaks import Round, study
 
+pytestmark = pytest.mark.thorough
+
 ROUND = Round("newest")
 RAYS = ("b3072x64", "b2048x96")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 
 from oomscope.allocator.program import Op
 from oomscope.analysis.plan import plan_of
@@ -12,6 +13,8 @@ from oomscope.analysis.plan.alignment import UNFRAMED
 from oomscope.analysis.plan.loops import by_items
 from oomscope.analysis.plan.recordings import Recording, StackKeys, made_ready
 from tests.ledger.rounds import FIXTURES, study
+
+pytestmark = pytest.mark.thorough
 
 SHAPES = {"boxes": {"batch": 16, "side": 512}, "boxes.b24": {"batch": 24, "side": 512}}
 

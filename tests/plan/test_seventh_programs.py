@@ -9,6 +9,8 @@ from oomscope.analysis.plan.recordings import StackKeys, made_ready
 from oomscope.analysis.plan.requests.hints import hints
 from tests.plan.peaks import Round, study
 
+pytestmark = pytest.mark.thorough
+
 ROUND = Round("seventh")
 FIXED_CROPS = 16 * 6 * 37 * 384 * 4
 """Bytes of 6 crops of 96 × 96 for each of 16 images: 36 patches and one token more."""

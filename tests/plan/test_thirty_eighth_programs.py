@@ -11,6 +11,8 @@ from oomscope.analysis.plan.recordings import StackKeys, made_ready
 from oomscope.analysis.plan.requests.hints import hints
 from tests.plan.peaks import Round, study
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("of", "program", "others", "allocated", "reserved"),

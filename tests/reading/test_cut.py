@@ -88,6 +88,7 @@ def test_every_byte_of_a_small_file(protocol: int) -> None:
     assert_every_cut(data)
 
 
+@pytest.mark.thorough
 def test_every_byte_of_small_json() -> None:
     data = json.dumps(document(3)).encode()
     assert_every_cut(data)

@@ -220,6 +220,7 @@ def test_another_or_a_hostile_database_is_refused(tmp_path: Path, statements: li
     assert "\n" not in str(found.value)
 
 
+@pytest.mark.thorough
 def test_a_database_that_blows_up_is_refused(tmp_path: Path):
     """A default costs the file nothing a row, and memory each time."""
     path = tmp_path / "bomb.db"
