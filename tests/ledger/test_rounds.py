@@ -501,6 +501,10 @@ ROUNDS = {
         far_pairs=frozenset({("qformer", "autocast+sdpa"), ("encodec", "checkpoint+autocast")}),
         out=frozenset({("encodec", "checkpoint"), ("nfnet", "adafactor")}),
     ),
+    # Of the sixty-seventh and the sixty-eighth.
+    Round("sixty_seventh"): Expected(
+        9, 0.008, far_pairs=frozenset({("sam", "sdpa+bf16")}), out=frozenset({("sam", "sdpa")})
+    ),
 }
 OFTEN_RIGHT = 0.08
 

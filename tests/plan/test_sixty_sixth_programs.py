@@ -1,4 +1,4 @@
-"""The sixty-first to the sixty-sixth round: blocks of a text, workspaces of evaluations, scores of random length."""
+"""The sixty-first to the sixty-eighth round: blocks of a text, workspaces of evaluations, chance, windows that pad."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oomscope.analysis.labels.kinds import PARAMETER
+from oomscope.analysis.plan.growth.padded_windows import _fills, _whole_sides
 from oomscope.analysis.plan.growth.polynomials import Evidence, Hint, Model, Point, Polynomial
 from oomscope.analysis.plan.growth.size_models import fit
 from oomscope.analysis.plan.growth.steps import Stepped, in_steps
@@ -86,3 +87,20 @@ def test_what_a_layer_makes_of_its_weight_alone_is_of_weights():
     weights = size[nfnet.categories == PARAMETER]
     assert of_weights(nfnet.snapshot.stacks, size, lifetimes.stack.astype(np.int64), made, weights).any()
     Round("sixty_first").check("nfnet", (), 0.004, 0.07)
+
+
+def test_windows_that_pad_all_recorded_sides_alike_are_as_many_as_another_side_takes():
+    """Patches of 16 in windows of 14 × 14: 320 and 416 pixels are padded to 448, 160 to 224, and 800 to 896."""
+    Round("sixty_seventh").check("sam", ("s416",), 0.005, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("width", "whole", "fills"), [(224, 448, True), (112, 448, False), (149, 448, False), (448, 448, True)]
+)
+def test_windows_fill_a_side_at_all_recorded_ones(width: int, whole: int, fills: bool):
+    assert _fills(width, whole, {320, 416}) is fills
+
+
+def test_what_is_padded_is_a_square_of_whole_pixels():
+    tokens = np.array([28 * 28, 28 * 27, 3])
+    assert list(_whole_sides(tokens * 320**2, np.array([20 * 20, 20 * 20, 7]))) == [448]

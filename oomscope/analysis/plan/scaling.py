@@ -10,6 +10,7 @@ import numpy as np
 from oomscope.allocator.program import Program
 from oomscope.analysis.plan.alignment import Stretch, align
 from oomscope.analysis.plan.by_data import Decided, decided
+from oomscope.analysis.plan.growth.padded_windows import in_padded_windows
 from oomscope.analysis.plan.growth.polynomials import Evidence, Hint, Model
 from oomscope.analysis.plan.growth.reductions import blocks_of
 from oomscope.analysis.plan.growth.size_models import fit
@@ -147,6 +148,7 @@ def scaled(recording: Recording, others: Sequence[Recording], parameters: Sequen
     usual = _usual(size, value, seen, points)
     evidence = [_evidence(row, points, len(parameters), usual) for row in distinct.tolist()]
     models = in_steps([fit(one) for one in evidence], evidence, _lines(recording, which, len(evidence)), parameters)
+    models = in_padded_windows(models, evidence, recording, columns, parameters)
     comparable = _comparable(recording, columns)
     matched = np.any(seen != _UNSEEN, axis=1) | ~comparable
     copies = workspaces(recording)
