@@ -16,6 +16,8 @@ from oomscope.model import BoolArray, IntArray
 from oomscope.model.ordering import among, ascending
 
 _FUSED = re.compile(r"scaled_dot_product|sdpa")
+EAGER = "eager_attention_forward"
+"""A function of transformers' that writes out scores."""
 LEAST_SCORES = 1 << 20
 """Bytes of scores that matter."""
 LEAST_CALLS = 2

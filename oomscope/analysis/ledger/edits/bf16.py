@@ -11,7 +11,7 @@ from oomscope.analysis.labels.own_lines import own_line
 from oomscope.analysis.labels.phases import BACKWARD, FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
 from oomscope.analysis.ledger.attention.softmaxes import shares
-from oomscope.analysis.ledger.attention.written_out import scores_of_fused, written_by_torch
+from oomscope.analysis.ledger.attention.written_out import EAGER, scores_of_fused, written_by_torch
 from oomscope.analysis.ledger.casts import is_mixed, is_of_unknown_width
 from oomscope.analysis.ledger.corrected import corrected, masks_of_logits
 from oomscope.analysis.ledger.draft import Draft
@@ -38,7 +38,6 @@ _CASTS = re.compile(r"\.float\(\)|float32")
 _OF_TRANSFORMERS = "transformers/loss/loss_utils.py"
 _CAST_FIRST = {"ForCausalLMLoss", "ForMaskedLMLoss", "ForTokenClassification"}
 """Of that file, the losses that begin with ``logits.float()``."""
-_EAGER = "eager_attention_forward"
 _OF_DECODERS = {"apply_rotary_pos_emb", "repeat_kv"}
 """Functions of transformers' files whose attention casts its softmax to float32; that of BERT and the like does not."""
 BESIDE_ITS_COPY = 1.5
@@ -129,7 +128,7 @@ def _softmaxes(run: Run) -> tuple[BoolArray, BoolArray]:
             line = own_line(stacks[one])
             text = None if line is None else texts.get(line)
             casts[one], named[one] = bool(text and _CASTS.search(text)), text is None
-            eager[one] = frames[-1].name == _EAGER
+            eager[one] = frames[-1].name == EAGER
             of_decoder[one] = eager[one] and frames[-1].filename in decoders
     made = run.during(FORWARD) & run.saved & ~losses(run)
     told_none = eager[run.stack] & without_dtype(run)

@@ -10,11 +10,11 @@ import numpy as np
 from oomscope.analysis.labels.kinds import WORKSPACE
 from oomscope.analysis.labels.phases import FORWARD
 from oomscope.analysis.labels.stack_roles import Mark
-from oomscope.analysis.ledger.attention.biased import attends, biased_by_layers, learned, masks_for_biases
+from oomscope.analysis.ledger.attention.biased import PROJECTIONS, attends, biased_by_layers, learned, masks_for_biases
 from oomscope.analysis.ledger.attention.named_scores import named_scores
 from oomscope.analysis.ledger.attention.packed import with_whole_results
 from oomscope.analysis.ledger.attention.scores import windows, with_their_gradients, written_out
-from oomscope.analysis.ledger.attention.written_out import LEAST_SCORES
+from oomscope.analysis.ledger.attention.written_out import EAGER, LEAST_SCORES
 from oomscope.analysis.ledger.casts import has_halves, is_mixed
 from oomscope.analysis.ledger.draft import Draft
 from oomscope.analysis.ledger.dtypes.products import CONVOLUTION
@@ -29,10 +29,6 @@ PADDED = 8 / 7
 least that windows of 7 × 7 become."""
 _PADDED = "and_mask"
 """A function of transformers' that joins the mask of the padding with that of what comes later."""
-_EAGER = "eager_attention_forward"
-"""A function of transformers' that writes out scores."""
-PACKED = 3
-"""Times as large as queries are queries, keys and values together."""
 _BEHIND = 5
 """Requests from the scores to the next layer, at most: a copy of the values, the result, a copy of that."""
 
@@ -115,11 +111,11 @@ def _groups_queries(run: Run) -> bool:
 def _packs_fewer_keys(run: Run) -> bool:
     """Whether a layer makes queries and fewer keys and values at once, before transformers' attention repeats these."""
     stacks, known = run.study.snapshot.stacks, paths(run)
-    eager = [any(one.name == _EAGER and _is_of_transformers(one.filename) for one in stacks[at]) for at in known]
+    eager = [any(one.name == EAGER and _is_of_transformers(one.filename) for one in stacks[at]) for at in known]
     inside = np.isin(run.stack, [at for at, is_eager in zip(known, eager, strict=True) if is_eager])
     layers = np.flatnonzero(run.marked(Mark.LINEAR) & run.during(FORWARD) & (run.size >= LEAST_SCORES)).tolist()
     around = [(int(run.size[one]), int(run.size[other])) for one, other in pairwise(layers) if inside[one:other].any()]
-    keys = [divmod(packed - each, PACKED - 1) for packed, each in around]
+    keys = [divmod(packed - each, PROJECTIONS - 1) for packed, each in around]
     fewer = [
         not rest and 0 < one < each and each % one == 0 for (one, rest), (_, each) in zip(keys, around, strict=True)
     ]

@@ -10,7 +10,9 @@ import re
 
 import numpy as np
 
+from oomscope.analysis.labels.own_layers import LEAST_WEIGHTS, VECTOR
 from oomscope.model import NO_STACK, BoolArray, IntArray, StackTable, package_path
+from oomscope.model.ordering import ascending
 
 MOST = 0.9
 """Of what a line makes: so much is as large as weights are."""
@@ -18,10 +20,6 @@ OF_ALL = 0.5
 """Of the sizes of weights: so many a line makes at least that goes through them."""
 LEAST = 8
 """Requests of such a line."""
-LEAST_MATRICES = 3
-"""Of different sizes, of which a line makes what is as large: fewer may be chance."""
-VECTOR = 64 << 10
-"""Bytes up to which a weight may be a vector; a layer that standardizes its weight does so with matrices alone."""
 _PARAMETRIZED = re.compile(r"^torch/nn/utils/(parametriz\w*|weight_norm|spectral_norm)\.py$")
 
 
@@ -36,8 +34,10 @@ def of_weights(stacks: StackTable, size: IntArray, stack: IntArray, made: BoolAr
         weights: int64[weights], bytes of each.
     """
     rows = np.flatnonzero(made & (stack != NO_STACK))
+    used = ascending(stack[rows])
     numbers: dict[object, int] = {}
-    line = np.array([numbers.setdefault(_line(stacks, one), len(numbers)) for one in stack[rows].tolist()], np.int64)
+    lines = np.array([numbers.setdefault(_line(stacks, one), len(numbers)) for one in used.tolist()], np.int64)
+    line = lines[np.searchsorted(used, stack[rows])]
     order = np.argsort(line, kind="stable")
     found, every = np.zeros(len(size), np.bool_), np.unique(weights)
     for own in np.split(rows[order], np.flatnonzero(np.diff(line[order])) + 1) if len(rows) else []:
@@ -46,7 +46,9 @@ def of_weights(stacks: StackTable, size: IntArray, stack: IntArray, made: BoolAr
             found[own] = True
         elif not files[0] and len(own) >= LEAST:
             shared = np.intersect1d(size[own], weights)
-            matrices = shared[shared > VECTOR] if np.count_nonzero(shared > VECTOR) >= LEAST_MATRICES else shared[:0]
+            # A layer that standardizes its weight does so with matrices alone.
+            matrices = shared[shared > VECTOR]
+            matrices = matrices if len(matrices) >= LEAST_WEIGHTS else matrices[:0]
             of_all = max(_share(shared, every), _share(matrices, every[every > VECTOR]))
             found[own] = np.isin(size[own], shared).mean() >= MOST and of_all >= OF_ALL
     return found
@@ -54,9 +56,10 @@ def of_weights(stacks: StackTable, size: IntArray, stack: IntArray, made: BoolAr
 
 def _line(stacks: StackTable, stack: int) -> object:
     """The innermost line of a stack, if it is the program's own; else the stack."""
-    first = stacks[stack][0] if stacks[stack] else None
-    own = first is not None and not package_path(first.filename)
-    return (first.filename, first.line, first.name) if first is not None and own else stack
+    frames = stacks[stack]
+    if not frames or package_path(frames[0].filename):
+        return stack
+    return frames[0].filename, frames[0].line, frames[0].name
 
 
 def _share(part: IntArray, whole: IntArray) -> float:
